@@ -1,0 +1,2 @@
+//! The ff binary.
+fn main() {}
