@@ -1,0 +1,15 @@
+//! Finds or installs Valkey and Redis, and runs them on loopback for tests and benches.
+//!
+//! Everything here blocks, is bounded in time, and cleans up after itself: a server dies with the value that
+//! started it, and with the process that holds the value even when that process is killed.
+
+mod binary;
+mod cluster;
+mod guardian;
+mod install;
+mod server;
+
+pub use binary::{Flavour, ServerBinary};
+pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
+pub use install::install;
+pub use server::{Aof, Options, TestServer};
