@@ -1,0 +1,48 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local lists = require "index.lists"
+local runnable = require "transition.runnable"
+local score = require "transition.score"
+
+-- Moving or re-prioritising gives a new score; it needs the lane's copy.
+local function requeue(tx, rec, a)
+  local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
+  if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
+  if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+  rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
+  rec.score = score.of(tx, copy, rec)
+end
+
+define.fn {
+  name = "ff_change_execution",
+  doc = "Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?", deadline_at = "time_ms?", delay_until = "time_ms?",
+  },
+  reply = { changed = { state = "public_state" } },
+  errs = { "execution_not_found", "execution_not_runnable", "execution_terminal", "lane_unseen", "lane_disabled" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "terminal" then return reply.err("execution_terminal", { outcome = rec.outcome }) end
+    local moves = a.priority or a.lane
+    if (moves or a.delay_until) and rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if moves then
+      local refusal = requeue(tx, rec, a)
+      if refusal then return refusal end
+    end
+    if a.delay_until then rec.delay = a.delay_until end
+    if a.deadline_at then rec.deadline = a.deadline_at end
+    if a.tags then lists.retag(tx, rec, a.tags) end
+    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker"
+    if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
+    execution.note_action(tx, rec, "change", a.actor)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.changed", { "actor", a.actor })
+    return reply.ok("changed", { state = execution.public_state(rec) })
+  end,
+}

@@ -1,0 +1,20 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local retire = require "transition.retire"
+
+define.fn {
+  name = "ff_delete_execution",
+  doc = "Removes an ended execution before its retention is over.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id" },
+  reply = { deleted = {} },
+  errs = { "execution_not_found", "execution_not_terminal" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    retire.execution(tx, rec)
+    return reply.ok("deleted")
+  end,
+}

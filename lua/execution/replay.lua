@@ -1,0 +1,35 @@
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_replay_execution",
+  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies.",
+  flags = {},
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  reply = { replayed = { state = "public_state", replay_count = "count" } },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays" },
+  call = function(tx, a, now)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    local replays = rec.replays or 0
+    if replays >= rec.spec.max_replays then return reply.err("max_replays", { max_replays = rec.spec.max_replays }) end
+    rec.replays = replays + 1
+    if rec.result_far then tx:del(keys.result(tx, rec.id)) end
+    rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
+    rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
+    rec.next = rec.attempt and "replay" or nil
+    if rec.deadline and rec.deadline <= now then rec.deadline = nil end
+    rec.start_by = rec.spec.start_within_ms and now + rec.spec.start_within_ms or nil
+    rec.first_started = nil
+    runnable.settle(tx, rec)
+    execution.note_action(tx, rec, "replay", a.actor, a.reason)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
+    return reply.ok("replayed", { state = execution.public_state(rec), replay_count = rec.replays })
+  end,
+}

@@ -1,0 +1,66 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local home = require "index.home"
+local keys = require "lib.keys"
+local choose = require "transition.choose"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+-- Grants of this very request that are still open, so that a lost reply is answered again.
+local function replayed(tx, copy, found, a)
+  local wanted = choose.set_of(a.grant_ids)
+  local out = {}
+  for _, name in ipairs(found.queues) do
+    local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
+    for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
+      local rec = execution.load(tx, item.member)
+      if rec and rec.grant and wanted[rec.grant] then out[#out + 1] = grant.typed(rec) end
+    end
+  end
+  return out
+end
+
+define.fn {
+  name = "ff_issue_grants",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]",
+  },
+  reply = { granted = { grants = "[grant]", next_score = "int?" }, paused = { state = "lane_state" } },
+  errs = { "try_again", "capability_invalid" },
+  call = function(tx, a)
+    if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
+    if copy == nil then return reply.ok("granted", { grants = {} }) end
+    if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+    local capabilities = choose.set_of(a.capabilities)
+    local found = choose.candidates(tx, copy, capabilities, a.max, true)
+    local grants = replayed(tx, copy, found, a)
+    if #grants > 0 then return reply.ok("granted", { grants = grants }) end
+
+    local looks = 0
+    while #grants < a.max and looks < limits.batch_max do
+      local entry = choose.take(tx, found, copy, capabilities)
+      if entry == nil then break end
+      looks = looks + 1
+      local answer = tx:item(function()
+        local rec = execution.load(tx, entry.id)
+        if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms)
+        event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
+        return { ok = rec }
+      end)
+      if answer and answer.err == "try_again" then
+        if #grants == 0 then return answer end
+        break
+      end
+      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) end
+    end
+    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
+  end,
+}

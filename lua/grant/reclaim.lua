@@ -1,0 +1,28 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_grant_reclaim",
+  doc = "An operator hands an interrupted execution to a chosen worker.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor" },
+  reply = { granted = { grant = "grant" } },
+  errs = { "execution_not_found", "execution_not_runnable" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
+    local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
+    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) then
+      return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
+    end
+    execution.note_action(tx, rec, "grant_reclaim", a.actor)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms)
+    event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
+    return reply.ok("granted", { grant = grant.typed(rec) })
+  end,
+}

@@ -1,0 +1,35 @@
+-- Start-time fair queueing over fairness keys: each key's next start lies one share behind its last.
+local keys = require "lib.keys"
+local lane = require "record.lane"
+
+local fair = {}
+
+local share = 1000 -- virtual milliseconds one execution of weight 1 takes
+
+-- The virtual start of a new execution; remembers where its key's next one begins.
+function fair.start(tx, copy, fairness_key, now)
+  local virtual = tonumber(copy.raw.virtual or nil) or now
+  local digest = keys.digest(fairness_key or "")
+  local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
+  local start = math.max(virtual, finish)
+  local weight = copy.fairness_weights and fairness_key and copy.fairness_weights[fairness_key] or 1
+  tx:hset(keys.fair(tx, copy.path), { digest, start + math.max(1, math.floor(share / weight)) })
+  lane.remember(tx, copy, "virtual", string.format("%.0f", virtual))
+  return start
+end
+
+-- Virtual time follows the work that starts.
+function fair.started(tx, copy, rec)
+  local start = rec.score + rec.prio * copy.priority_weight
+  local virtual = tonumber(copy.raw.virtual or nil)
+  if virtual and start > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", start)) end
+end
+
+-- Nothing waits: every key starts afresh.
+function fair.idle(tx, copy)
+  if copy.raw.virtual == nil then return end
+  lane.remember(tx, copy, "virtual", nil)
+  tx:del(keys.fair(tx, copy.path))
+end
+
+return fair

@@ -1,0 +1,74 @@
+-- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
+-- admit) is not registered, since every worker looks at it.
+local keys = require "lib.keys"
+
+local queues = {}
+
+-- The queue of a requirement set; work that needs admission has queues of its own.
+function queues.name(requires, admission)
+  local name = #requires == 0 and "any" or keys.digest(table.concat(requires, ","))
+  return admission and "admit." .. name or name
+end
+
+local function pack(entry)
+  return cmsgpack.pack({ entry.requires, entry.admission, entry.uncovered_since or false, entry.uncovered })
+end
+
+local function unpack_entry(name, packed)
+  local l = cmsgpack.unpack(packed)
+  return { queue = name, requires = l[1], admission = l[2], uncovered_since = l[3] or nil, uncovered = l[4] }
+end
+
+function queues.put(tx, path, entry)
+  tx:hset(keys.queues(tx, path), { entry.queue, pack(entry) })
+end
+
+function queues.get(tx, path, name)
+  local packed = tx:hget(keys.queues(tx, path), name)
+  return packed and unpack_entry(name, packed) or nil
+end
+
+function queues.drop(tx, path, name)
+  tx:hdel(keys.queues(tx, path), name)
+  tx:hdel(keys.lane(tx, path), "quiet:" .. name)
+end
+
+-- Every registered queue of a lane, in the order of their names.
+function queues.all(tx, path)
+  local names, found = {}, tx:hgetall(keys.queues(tx, path)) or {}
+  for name in pairs(found) do names[#names + 1] = name end
+  table.sort(names)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = unpack_entry(name, found[name]) end
+  return list
+end
+
+function queues.covered(requires, capabilities)
+  for _, token in ipairs(requires) do
+    if not capabilities[token] then return false end
+  end
+  return true
+end
+
+-- Registers the queue an execution enters; true when it is new to the lane.
+function queues.joined(tx, rec)
+  if rec.spec.queue == "any" then return false end
+  local path = rec.spec.namespace .. "/" .. rec.lane
+  if queues.get(tx, path, rec.spec.queue) then return false end
+  local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
+  queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
+  return true
+end
+
+-- Forgets the queue when its last entry leaves; one marked uncovered stays, so that later work goes to route at once.
+function queues.left(tx, rec, key)
+  local name = rec.spec.queue
+  if name == "any" then return end
+  -- The removal itself is planned but not visible: one entry means this one.
+  if tx:read("ZCARD", key) > 1 then return end
+  local path = string.match(key, ":lane:(.-):queue:")
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+end
+
+return queues

@@ -1,0 +1,38 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local lane = require "record.lane"
+
+define.fn {
+  name = "ff_define_lane",
+  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
+    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", weight = "weight?", retry = "retry?",
+    attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
+  },
+  reply = { defined = { entry = "lane_entry", changed = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local path = a.namespace .. "/" .. a.lane
+    local copy = lane.load(tx, path)
+    local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
+    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+    for _, name in ipairs(named) do
+      if a[name] ~= nil then definition[name] = a[name] end
+    end
+    if a.clear_max_depth then definition.max_depth = nil end
+    local packed = lane.pack(definition)
+    local version = copy and copy.version or 0
+    local changed = copy == nil or packed ~= copy.raw.definition
+    if changed then
+      version = version + 1
+      tx:hset(keys.lane(tx, path), { "definition", packed, "version", version })
+      if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
+      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, { "actor", a.actor, "state", definition.state })
+    end
+    return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
+  end,
+}

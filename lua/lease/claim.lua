@@ -1,0 +1,75 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local limits = require "lib.limits"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local leases = require "index.leases"
+local fair = require "index.fair"
+local choose = require "transition.choose"
+local start = require "transition.start"
+
+-- The leases this very request already took, so that a lost reply is answered again.
+local function replayed(tx, a)
+  local ids = {}
+  for id, request in pairs(leases.of(tx, a.instance)) do
+    if request == a.request_id then ids[#ids + 1] = id end
+  end
+  table.sort(ids)
+  local tasks = {}
+  for _, id in ipairs(ids) do
+    local rec = execution.load(tx, id)
+    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
+  end
+  return tasks
+end
+
+local function take_one(tx, a, entry, ids)
+  local rec = execution.load(tx, entry.id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  start.lease(tx, rec, a, ids)
+  return { ok = rec }
+end
+
+define.fn {
+  name = "ff_claim_executions",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
+    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
+  },
+  reply = { claimed = { tasks = "[task]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  errs = { "try_again", "capability_invalid" },
+  call = function(tx, a)
+    if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
+    local again = replayed(tx, a)
+    if #again > 0 then return reply.ok("replayed", { tasks = again }) end
+    local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
+    if copy == nil then return reply.ok("claimed", { tasks = {} }) end
+    if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+
+    local capabilities = choose.set_of(a.capabilities)
+    local found = choose.candidates(tx, copy, capabilities, a.max, false)
+    local tasks, first_end, looks = {}, nil, 0
+    while #tasks < a.max and looks < limits.batch_max do
+      local entry = choose.take(tx, found, copy, capabilities)
+      if entry == nil then break end
+      looks = looks + 1
+      local answer = tx:item(function() return take_one(tx, a, entry, a.ids[#tasks + 1]) end)
+      if answer and answer.err == "try_again" then
+        if #tasks == 0 then return answer end
+        break
+      end
+      if answer and answer.ok then
+        local rec = answer.ok
+        if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+        first_end = math.min(first_end or rec.lease_until, rec.lease_until)
+        tasks[#tasks + 1] = start.task(tx, rec)
+      end
+    end
+    local head = choose.remember_rest(tx, copy, found, lane)
+    if first_end then start.announce_expiry(tx, copy, lane, first_end) end
+    if head == nil and copy.fairness == "fair" and #found.queues == 1 then fair.idle(tx, copy) end
+    return reply.ok("claimed", { tasks = tasks, next_score = head })
+  end,
+}

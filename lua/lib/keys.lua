@@ -1,0 +1,38 @@
+-- Every key of the store; all but the configuration record carry the partition's tag.
+local keys = {}
+
+function keys.digest(s)
+  return string.sub(redis.sha1hex(s), 1, 20)
+end
+
+function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
+function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
+function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
+
+function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
+
+function keys.lane(tx, lane) return "ff:lane:" .. tx.tag .. ":" .. lane end
+function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
+function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
+function keys.queue(tx, lane, queue) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queue:" .. queue end
+function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":fair" end
+-- `place`: delayed, suspended, terminal, blocked:route, …
+function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
+
+function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
+function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
+function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
+
+function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end
+function keys.kind(tx, kind) return "ff:idx:" .. tx.tag .. ":kind:" .. keys.digest(kind) end
+function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
+
+function keys.events(tx) return "ff:events:" .. tx.tag end
+function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+
+function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
+function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
+function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
+
+return keys

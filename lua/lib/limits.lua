@@ -1,0 +1,46 @@
+-- Every bound of the library, named once; contracts and loops refer to these.
+return {
+  input_bytes_max = 1048576,
+  result_bytes_max = 1048576,
+  inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash
+  reason_bytes_max = 4096,
+  progress_message_bytes_max = 1024,
+  kind_bytes_max = 128,
+  name_bytes_max = 64, -- lane, namespace, worker, instance
+  tags_max = 64,
+  tag_key_bytes_max = 128,
+  tag_value_bytes_max = 1024,
+  capabilities_max = 64,
+  capability_bytes_max = 4096,
+  idempotency_key_bytes_max = 256,
+  fairness_key_bytes_max = 256,
+  priority_max = 9000,
+  attempts_max = 10000,
+  fallbacks_max = 16,
+  fallback_bytes_max = 4096,
+  budgets_max = 16,
+  quotas_max = 16,
+  dimensions_max = 32,
+  weights_max = 256, -- fairness weights of one lane
+  lanes_per_worker_max = 64,
+  duration_ms_max = 315360000000, -- ten years
+  time_ms_max = 9007199254740991, -- 2^53 - 1
+  lease_ttl_ms_min = 1000,
+  lease_ttl_ms_max = 3600000,
+  grant_ttl_ms_min = 100,
+  grant_ttl_ms_max = 60000,
+  batch_max = 64, -- items of one call
+  prefer_window = 16, -- candidates compared by preferred capabilities
+  attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
+  operator_actions_max = 100,
+  list_looks_max = 1000, -- index entries one list call looks at
+  list_limit_max = 1000,
+  queues_per_claim_max = 256, -- requirement sets one claim looks at
+  renewals_reset_reclaims = 3,
+  uncovered_grace_ms = 1000,
+  events_max = 1000000,
+  events_age_ms_max = 604800000,
+  worker_ttl_ms = 30000,
+  server_ttl_ms = 2000,
+  strict_priority_weight = 1000000000000,
+}

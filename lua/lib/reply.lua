@@ -1,0 +1,26 @@
+-- The two shapes of an answer: a variant with its fields, or a refusal with its detail.
+local reply = {}
+
+function reply.ok(variant, fields)
+  fields = fields or {}
+  fields.is = variant
+  return { ok = fields }
+end
+
+-- Details are texts, so that every host and client reads them alike.
+function reply.err(code, detail)
+  local texts = {}
+  for name, value in pairs(detail or {}) do
+    if type(value) == "number" then value = string.format("%.0f", value) end
+    if type(value) == "boolean" then value = value and "true" or "false" end
+    texts[name] = value
+  end
+  return { err = code, detail = texts }
+end
+
+-- A refusal as a field of a batch item.
+function reply.refusal(answer)
+  return { code = answer.err, detail = answer.detail }
+end
+
+return reply

@@ -1,0 +1,358 @@
+-- One call's view of its partition: reads see the plan, writes are planned and happen together at commit.
+local Tx = {}
+Tx.__index = Tx
+
+local function text(v)
+  if type(v) == "number" then
+    if v ~= math.floor(v) then error("a stored number must be an integer, got " .. v) end
+    return string.format("%.0f", v)
+  end
+  if type(v) ~= "string" then error("a stored value must be text or an integer, got " .. type(v)) end
+  return v
+end
+
+function Tx.new(route, envelope, test)
+  local tx = setmetatable({
+    route = route,
+    tag = string.match(route, "{.-}"),
+    guard = envelope.guard,
+    listen = envelope.listen,
+    calls = 0,
+    memo = {}, -- records read once per call, by key; emptied by every commit and reset
+  }, Tx)
+  tx:reset()
+  local time = tx:read("TIME")
+  if test and envelope.now then
+    tx.now, tx.now_us = envelope.now, envelope.now * 1000
+  else
+    local sec, usec = tonumber(time[1]), tonumber(time[2])
+    tx.now, tx.now_us = sec * 1000 + math.floor(usec / 1000), sec * 1000000 + usec
+  end
+  return tx
+end
+
+function Tx:reset()
+  self.plan, self.order, self.messages, self.said, self.memo = {}, {}, {}, {}, {}
+end
+
+function Tx:read(...)
+  self.calls = self.calls + 1
+  return redis.call(...)
+end
+
+local function planned(self, key, kind)
+  local entry = self.plan[key]
+  if entry == nil then
+    entry = { key = key, kind = kind, set = {}, order = {}, gone = {}, gone_order = {} }
+    self.plan[key] = entry
+    self.order[#self.order + 1] = entry
+  elseif entry.kind ~= kind then
+    error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key)
+  end
+  return entry
+end
+
+local function put(self, key, kind, name, value)
+  local entry = planned(self, key, kind)
+  if entry.deleted then error("write after delete of " .. key) end
+  if entry.set[name] == nil then entry.order[#entry.order + 1] = name end
+  entry.set[name] = value
+  entry.gone[name] = nil
+end
+
+local function take(self, key, kind, name)
+  local entry = planned(self, key, kind)
+  if entry.deleted then return end
+  entry.set[name] = nil
+  if not entry.gone[name] then
+    entry.gone[name] = true
+    entry.gone_order[#entry.gone_order + 1] = name
+  end
+end
+
+local function refuse_planned(self, key)
+  if self.plan[key] then error("range read of a key with planned writes: " .. key) end
+end
+
+-- Hashes ---------------------------------------------------------------------------------------
+
+-- All fields of a hash as a table, or nil when there is none.
+function Tx:hgetall(key)
+  local entry = self.plan[key]
+  if entry and entry.deleted then return nil end
+  local flat = self:read("HGETALL", key)
+  local fields, any = {}, false
+  for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
+  if entry then
+    for name, value in pairs(entry.set) do fields[name] = value; any = true end
+    for name in pairs(entry.gone) do fields[name] = nil end
+  end
+  if any then return fields end
+end
+
+function Tx:hget(key, field)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted or entry.gone[field] then return nil end
+    if entry.set[field] ~= nil then return entry.set[field] end
+  end
+  return self:read("HGET", key, field) or nil
+end
+
+-- `pairs` is a flat list: field, value, field, value, …
+function Tx:hset(key, list)
+  for i = 1, #list, 2 do put(self, key, "hash", list[i], text(list[i + 1])) end
+end
+
+function Tx:hdel(key, field)
+  take(self, key, "hash", field)
+end
+
+-- Strings --------------------------------------------------------------------------------------
+
+function Tx:get(key)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted then return nil end
+    return entry.set.value
+  end
+  return self:read("GET", key) or nil
+end
+
+function Tx:set(key, value)
+  put(self, key, "string", "value", text(value))
+end
+
+-- Removes a whole key, whatever it holds.
+function Tx:del(key)
+  local entry = self.plan[key]
+  if entry == nil then entry = planned(self, key, "key") end
+  entry.deleted = true
+  entry.set, entry.order, entry.gone, entry.gone_order = {}, {}, {}, {}
+end
+
+-- Sorted sets ----------------------------------------------------------------------------------
+
+function Tx:zscore(key, member)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted or entry.gone[member] then return nil end
+    if entry.set[member] then return tonumber(entry.set[member]) end
+  end
+  return tonumber(self:read("ZSCORE", key, member) or nil)
+end
+
+function Tx:zadd(key, score, member)
+  put(self, key, "zset", member, text(score))
+end
+
+function Tx:zrem(key, member)
+  take(self, key, "zset", member)
+end
+
+function Tx:zcard(key)
+  refuse_planned(self, key)
+  return self:read("ZCARD", key)
+end
+
+function Tx:zcount(key, min, max)
+  refuse_planned(self, key)
+  return self:read("ZCOUNT", key, min, max)
+end
+
+function Tx:zrank(key, member)
+  refuse_planned(self, key)
+  return self:read("ZRANK", key, member) or nil
+end
+
+local function pairs_of(flat)
+  local list = {}
+  for i = 1, #flat, 2 do list[#list + 1] = { member = flat[i], score = tonumber(flat[i + 1]) } end
+  return list
+end
+
+-- Lowest scores first: a list of { member, score }.
+function Tx:zlowest(key, min, max, count)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", "0", text(count), "WITHSCORES"))
+end
+
+-- Highest scores first, between max and min.
+function Tx:zhighest(key, max, min, count)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", "0", text(count), "WITHSCORES"))
+end
+
+-- By rank from the highest score down.
+function Tx:zranked_down(key, from, to)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, text(from), text(to), "REV", "WITHSCORES"))
+end
+
+function Tx:zhead(key)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, "0", "0", "WITHSCORES"))[1]
+end
+
+-- Streams --------------------------------------------------------------------------------------
+
+-- Appends an entry; the stream is kept near `max` entries when given.
+function Tx:xadd(key, max, field, value)
+  local entry = planned(self, key, "stream")
+  entry.appended = entry.appended or {}
+  entry.appended[#entry.appended + 1] = { max and text(max), field, value }
+end
+
+function Tx:xdel(key, id)
+  take(self, key, "stream", id)
+end
+
+function Tx:xrange(key, from, to, count)
+  refuse_planned(self, key)
+  return self:read("XRANGE", key, from, to, "COUNT", text(count))
+end
+
+function Tx:xtrim(key, id)
+  planned(self, key, "stream").trim = id
+end
+
+function Tx:xlen(key)
+  refuse_planned(self, key)
+  return self:read("XLEN", key)
+end
+
+function Tx:xlast(key)
+  refuse_planned(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", "1")[1]
+end
+
+function Tx:exists(key)
+  local entry = self.plan[key]
+  if entry then return not entry.deleted and #entry.order > 0 end
+  return self:read("EXISTS", key) == 1
+end
+
+-- Announcements --------------------------------------------------------------------------------
+
+-- Says something on the partition's channel after the commit; the same thing once.
+function Tx:announce(...)
+  local entry = { ... }
+  local identity = cmsgpack.pack(entry)
+  if self.said[identity] then return end
+  self.said[identity] = true
+  self.messages[#self.messages + 1] = entry
+end
+
+-- Commit ---------------------------------------------------------------------------------------
+
+local add = { hash = "HSET", string = "SET" }
+local remove = { hash = "HDEL", zset = "ZREM", stream = "XDEL" }
+
+local function commands(self)
+  local list, removals = {}, {}
+  for _, entry in ipairs(self.order) do
+    if entry.deleted then
+      removals[#removals + 1] = { "DEL", entry.key }
+    else
+      if entry.kind == "stream" then
+        for _, item in ipairs(entry.appended or {}) do
+          if item[1] then
+            list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
+          else
+            list[#list + 1] = { "XADD", entry.key, "*", item[2], item[3] }
+          end
+        end
+        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", "~", entry.trim } end
+      else
+        local command
+        for _, name in ipairs(entry.order) do
+          local value = entry.set[name]
+          if value ~= nil then
+            if entry.kind == "string" then
+              command = { add.string, entry.key, value }
+            elseif entry.kind == "zset" then
+              command = command or { "ZADD", entry.key }
+              command[#command + 1], command[#command + 2] = value, name
+            else
+              command = command or { add.hash, entry.key }
+              command[#command + 1], command[#command + 2] = name, value
+            end
+          end
+        end
+        if command then list[#list + 1] = command end
+      end
+      local command
+      for _, name in ipairs(entry.gone_order) do
+        if entry.gone[name] then
+          command = command or { remove[entry.kind], entry.key }
+          command[#command + 1] = name
+        end
+      end
+      if command then removals[#removals + 1] = command end
+    end
+  end
+  for _, command in ipairs(removals) do list[#list + 1] = command end
+  return list
+end
+
+-- Touches every key about to be written: in a migrating slot this refuses before the first write.
+local function moving(self)
+  local keys = {}
+  for _, entry in ipairs(self.order) do keys[#keys + 1] = entry.key end
+  if #keys == 0 then return nil end
+  local answer = redis.pcall("EXISTS", unpack(keys))
+  if type(answer) == "table" and answer.err then return answer.err end
+end
+
+-- Executes the plan; returns the reason when the partition is moving and nothing was written.
+function Tx:commit()
+  if #self.order == 0 and #self.messages == 0 then return nil end
+  if self.guard then
+    local busy = moving(self)
+    if busy then
+      self:reset()
+      return busy
+    end
+  end
+  local list = commands(self)
+  self.calls = self.calls + #list
+  if #self.messages > 0 then
+    list[#list + 1] = { "SPUBLISH", "ff:wake:" .. self.tag, cmsgpack.pack(self.messages) }
+  end
+  if redis.commit then
+    redis.commit(list)
+  else
+    for _, command in ipairs(list) do redis.call(unpack(command)) end
+  end
+  self:reset()
+end
+
+local function raised(problem)
+  if type(problem) == "table" then problem = problem.err or "unknown" end
+  return problem
+end
+
+local function is_moving(problem)
+  return string.find(problem, "TRYAGAIN") or string.find(problem, "ASK ") or string.find(problem, "MOVED ") or string.find(problem, "CLUSTERDOWN")
+end
+
+-- Plans one item of a batch and commits it. Answers what `plan` answered; `try_again` when the partition is
+-- moving; nil and the message when it raised, with nothing written.
+function Tx:item(plan)
+  local fine, answer = pcall(plan)
+  if not fine then
+    self:reset()
+    local problem = raised(answer)
+    if is_moving(problem) then return { err = "try_again", detail = { problem = problem } } end
+    return nil, problem
+  end
+  if answer.err then
+    self:reset()
+    return answer
+  end
+  local busy = self:commit()
+  if busy then return { err = "try_again", detail = { problem = busy } } end
+  return answer
+end
+
+return Tx

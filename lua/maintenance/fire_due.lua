@@ -1,0 +1,76 @@
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local worker = require "record.worker"
+local timers = require "index.timers"
+local due = require "transition.due"
+
+local function fire_idempotency(tx, digest, member)
+  local key = keys.idempotency(tx, digest)
+  local record = tx:hgetall(key)
+  if record and tonumber(record.until_ms) > tx.now then return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member) end
+  if record then tx:del(key) end
+  timers.clear(tx, member)
+end
+
+local function fire_worker(tx, instance, member)
+  local w = worker.load(tx, instance)
+  if w == nil then return timers.clear(tx, member) end
+  if w.expires_at > tx.now then return tx:zadd(keys.timers(tx), w.expires_at, member) end
+  worker.remove(tx, w)
+  event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+end
+
+local function fire(tx, member, draw)
+  local kind, name = string.match(member, "^(%a+):(.+)$")
+  if kind == "idem" then
+    fire_idempotency(tx, name, member)
+  elseif kind == "worker" then
+    fire_worker(tx, name, member)
+  else
+    local rec = execution.load(tx, member)
+    if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
+  end
+  return reply.ok("fired")
+end
+
+-- An entry that raises is set aside, so that it cannot hold up the others; fsck and a metric report it.
+local function set_aside(tx, member)
+  tx:item(function()
+    timers.clear(tx, member)
+    tx:zadd(keys.stuck(tx), tx.now, member)
+    return reply.ok("aside")
+  end)
+end
+
+define.fn {
+  name = "ff_fire_due",
+  doc = "Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.",
+  flags = { "allow-oom" },
+  args = { limit = "batch_size", draw = "permille" },
+  reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local entries = tx:zlowest(keys.timers(tx), "-inf", string.format("%.0f", tx.now), a.limit)
+    local count, stuck = 0, 0
+    for i, entry in ipairs(entries) do
+      -- One draw for the call, spread over its items.
+      local draw = (a.draw + i * 397) % 1001
+      local answer, problem = tx:item(function() return fire(tx, entry.member, draw) end)
+      if answer == nil then
+        if LIBRARY.test then error(problem, 0) end
+        stuck = stuck + 1
+        set_aside(tx, entry.member)
+      elseif answer.err then
+        if count == 0 then return answer end
+        break
+      else
+        count = count + 1
+      end
+    end
+    local head = tx:zhead(keys.timers(tx))
+    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score })
+  end,
+}

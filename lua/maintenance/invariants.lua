@@ -1,0 +1,101 @@
+-- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
+local keys = require "lib.keys"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local home = require "index.home"
+
+local invariants = {}
+
+function invariants.found(findings, number, key, problem, repaired)
+  findings[#findings + 1] = { invariant = number, key = key, problem = problem, repaired = repaired }
+end
+
+local function check_place(tx, rec, findings, repair)
+  local key, score = home.of(tx, rec)
+  local stored = tx:zscore(key, rec.id)
+  if stored ~= score then
+    invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
+    if repair then tx:zadd(key, score, rec.id) end
+  end
+  local path = execution.lane_path(rec)
+  local others = { keys.queue(tx, path, rec.spec.queue) }
+  for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
+  for _, other in ipairs(others) do
+    if other ~= key and tx:zscore(other, rec.id) then
+      invariants.found(findings, 10, other, rec.id .. " is also here", repair)
+      if repair then tx:zrem(other, rec.id) end
+    end
+  end
+end
+
+local function check_timer(tx, rec, findings, repair)
+  local stored = tx:zscore(keys.timers(tx), rec.id)
+  local expected = execution.wake_at(rec)
+  if stored ~= expected then
+    local function shown(n) return n and string.format("%.0f", n) or "none" end
+    invariants.found(findings, 11, keys.timers(tx), rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored), repair)
+    if repair then
+      if expected then tx:zadd(keys.timers(tx), expected, rec.id) else tx:zrem(keys.timers(tx), rec.id) end
+      rec.wake = expected
+      execution.save(tx, rec)
+    end
+  end
+end
+
+local function check_lease(tx, rec, findings, repair)
+  local key = rec.worker and keys.leases(tx, rec.worker)
+  if key == nil then return end
+  local held = tx:hget(key, rec.id) ~= nil
+  if held ~= (rec.phase == "active") then
+    invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
+    if repair then
+      if held then tx:hdel(key, rec.id) else tx:hset(key, { rec.id, rec.request or "" }) end
+    end
+  end
+end
+
+local function check_attempts(rec, key, findings)
+  local expected = rec.spilled or 0
+  for _, a in ipairs(attempt.inline(rec)) do
+    if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
+    expected = expected + 1
+  end
+  local count = rec.attempt == nil and 0 or rec.attempt + 1
+  if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
+  if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
+  if rec.phase == "terminal" and attempt.current(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+end
+
+local function check_state(rec, key, findings)
+  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
+  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
+  local failures = rec.failures or 0
+  if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
+end
+
+local function check_lists(tx, rec, findings, repair)
+  local created = rec.spec.created_at
+  local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
+  local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
+  for i = 1, #flat, 2 do expected[#expected + 1] = keys.tag(tx, flat[i], flat[i + 1]) end
+  for _, key in ipairs(expected) do
+    if tx:zscore(key, rec.id) ~= created then
+      invariants.found(findings, 10, key, rec.id .. " is missing from this list", repair)
+      if repair then tx:zadd(key, created, rec.id) end
+    end
+  end
+end
+
+function invariants.record(tx, rec, findings, repair)
+  local key = keys.core(tx, rec.id)
+  check_state(rec, key, findings)
+  check_attempts(rec, key, findings)
+  check_place(tx, rec, findings, repair)
+  check_timer(tx, rec, findings, repair)
+  check_lease(tx, rec, findings, repair)
+  check_lists(tx, rec, findings, repair)
+  if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
+  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
+end
+
+return invariants

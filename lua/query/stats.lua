@@ -1,0 +1,61 @@
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+local lane = require "record.lane"
+
+local function band(n) return string.format("%.0f", n) end
+
+-- Counts and head of one queue.
+local function queue_counts(tx, path, name)
+  local key = keys.queue(tx, path, name)
+  local eligible = tx:zcount(key, "-inf", "(" .. band(home.granted_from))
+  local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
+  local active = tx:zcount(key, band(home.active_from), "+inf")
+  local head
+  if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
+  return eligible, granted, active, head
+end
+
+local function lane_counts(tx, path)
+  local namespace, name = lane.split(path)
+  local copy = lane.load(tx, path)
+  local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
+  local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
+  for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
+  for _, entry in ipairs(all) do
+    local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
+    counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
+    if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
+    if entry.queue ~= "any" or eligible > 0 then
+      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered }
+    end
+  end
+  if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end
+  for _, place in ipairs(home.places) do
+    counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
+  end
+  return counts
+end
+
+define.fn {
+  name = "ff_partition_stats",
+  doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", lane = "lane?" },
+  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local lanes = {}
+    for _, path in ipairs(tx:read("ZRANGE", keys.lanes(tx), "0", "-1")) do
+      local namespace, name = lane.split(path)
+      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
+    end
+    local head = tx:zhead(keys.timers(tx))
+    return reply.ok("stats", {
+      lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
+      stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+    })
+  end,
+}

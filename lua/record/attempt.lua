@@ -1,0 +1,57 @@
+-- Finished attempts: the latest ones in the execution's hash, older ones in a hash of their own.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local attempt = {}
+
+-- Ends the current attempt and files it. `failure` is { reason, category } or nil.
+function attempt.finish(tx, rec, state, failure)
+  local list = rec.history and cmsgpack.unpack(rec.history) or {}
+  list[#list + 1] = {
+    rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
+    failure and failure[1] or false, failure and failure[2] or false,
+  }
+  if #list > limits.attempts_inline_max then
+    local oldest = table.remove(list, 1)
+    tx:hset(keys.attempts(tx, rec.id), { string.format("%.0f", oldest[1]), cmsgpack.pack(oldest) })
+    rec.spilled = (rec.spilled or 0) + 1
+  end
+  rec.history = cmsgpack.pack(list)
+  rec.attempt_state = state
+  rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
+end
+
+-- The typed form of a filed attempt.
+function attempt.typed(a)
+  return {
+    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
+    failure = a[9] and { reason = a[9], category = a[10] } or nil,
+  }
+end
+
+-- The attempt that has not ended yet, typed, or nil.
+function attempt.current(rec)
+  if rec.attempt_state ~= "started" and rec.attempt_state ~= "suspended" then return nil end
+  return {
+    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
+    started_at = rec.started, lease_epoch = rec.epoch,
+  }
+end
+
+-- Every attempt still in the execution's hash, oldest first.
+function attempt.inline(rec)
+  local out = {}
+  for i, a in ipairs(rec.history and cmsgpack.unpack(rec.history) or {}) do out[i] = attempt.typed(a) end
+  out[#out + 1] = attempt.current(rec)
+  return out
+end
+
+function attempt.stored(tx, rec, index)
+  for _, a in ipairs(attempt.inline(rec)) do
+    if a.index == index then return a end
+  end
+  local packed = tx:hget(keys.attempts(tx, rec.id), string.format("%.0f", index))
+  return packed and attempt.typed(cmsgpack.unpack(packed)) or nil
+end
+
+return attempt

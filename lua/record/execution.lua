@@ -1,0 +1,130 @@
+-- The execution: one hash with core fields, current lease and current attempt. A transition edits the
+-- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
+local keys = require "lib.keys"
+local spec = require "record.spec"
+local home = require "index.home"
+local leases = require "index.leases"
+local timers = require "index.timers"
+
+local execution = {}
+
+-- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
+local fields = {
+  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "updated", true },
+  { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
+  { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
+  { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
+  { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
+  { "grant" }, { "grant_worker" }, { "grant_until", true },
+  { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
+  { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
+  { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
+  { "input" }, { "input_far", true },
+}
+
+function execution.lane_path(rec)
+  return rec.spec.namespace .. "/" .. rec.lane
+end
+
+-- A record that is not stored yet.
+function execution.new(id, s)
+  return { id = id, spec = s, raw = {}, before = {} }
+end
+
+function execution.load(tx, id)
+  local key = keys.core(tx, id)
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.spec == nil then error("CORRUPT " .. key .. " spec") end
+  local rec = { id = id, raw = raw, spec = spec.unpack(raw.spec) }
+  for i = 1, #fields do
+    local name, number = fields[i][1], fields[i][2]
+    local value = raw[name]
+    if value and number then
+      value = tonumber(value)
+      if value == nil then error("CORRUPT " .. key .. " " .. name) end
+    end
+    rec[name] = value
+  end
+  local place, score = home.of(tx, rec)
+  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  return rec
+end
+
+-- When the execution next needs attention without anyone asking, or nil.
+function execution.wake_at(rec)
+  if rec.phase == "terminal" then return rec.ended + rec.spec.retention_ms end
+  local at = rec.deadline
+  local function sooner(t)
+    if t and (at == nil or t < at) then at = t end
+  end
+  if rec.phase == "active" then
+    sooner(rec.lease_until)
+    sooner(rec.timeout_at)
+    sooner(rec.cancel_by)
+  elseif rec.phase == "runnable" then
+    if not rec.first_started then sooner(rec.start_by) end
+    if rec.reason == nil then
+      sooner(rec.delay)
+      sooner(rec.grant_until)
+    end
+  end
+  return at
+end
+
+-- Plans the record's changes together with its place in the indexes, its lease entry and its timer.
+-- `told` says that the caller announces the timer itself.
+function execution.save(tx, rec, told)
+  local key = keys.core(tx, rec.id)
+  rec.updated = tx.now
+  timers.keep(tx, rec, execution.wake_at(rec), told)
+  home.move(tx, rec)
+  leases.keep(tx, rec)
+  local changed = {}
+  if rec.raw.spec == nil then changed = { "spec", spec.pack(rec.spec) } end
+  for i = 1, #fields do
+    local name = fields[i][1]
+    local value, stored = rec[name], rec.raw[name]
+    if value == nil then
+      if stored ~= nil then tx:hdel(key, name) end
+    else
+      if fields[i][2] then value = string.format("%.0f", value) end
+      if value ~= stored then
+        changed[#changed + 1] = name
+        changed[#changed + 1] = value
+      end
+    end
+  end
+  tx:hset(key, changed)
+end
+
+-- Derived in one place: what a user calls the state.
+function execution.public_state(rec)
+  if rec.phase == "active" or rec.phase == "suspended" then return rec.phase end
+  if rec.phase == "terminal" then
+    return rec.outcome == "success" and "completed" or rec.outcome
+  end
+  local reason = rec.reason
+  if reason == "waiting_for_quota" or reason == "waiting_for_budget" then return "rate_limited" end
+  if reason == "waiting_for_dependencies" or reason == "waiting_for_children" then return "waiting_children" end
+  if reason == nil and rec.delay then return "delayed" end
+  if reason == nil and rec.resume then return "resumable" end
+  return "waiting"
+end
+
+function execution.block(rec, reason, detail, now)
+  rec.reason, rec.since = reason, now
+  rec.detail = detail and cmsgpack.pack(detail) or nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+end
+
+-- Remembers what an operator did; the last hundred are kept.
+function execution.note_action(tx, rec, action, actor, reason)
+  local limits = require "lib.limits"
+  local list = rec.actions and cmsgpack.unpack(rec.actions) or {}
+  list[#list + 1] = { action, actor, tx.now, reason or false }
+  if #list > limits.operator_actions_max then table.remove(list, 1) end
+  rec.actions = cmsgpack.pack(list)
+end
+
+return execution

@@ -1,0 +1,85 @@
+-- A lane as one partition sees it: a copy of its definition and what the partition remembers about its queues.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local spec = require "record.spec"
+
+local lane = {}
+
+lane.defaults = { state = "active", priority_weight = limits.strict_priority_weight, fairness = "fifo", weight = 1 }
+
+local order = { "state", "priority_weight", "fairness", "max_depth", "weight", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+
+-- A definition as a packed list; maps are flattened in the order of their names.
+function lane.pack(definition)
+  local list = {}
+  for i, name in ipairs(order) do list[i] = definition[name] or false end
+  list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
+  local r = definition.retry
+  list[#order + 2] = false
+  if r then
+    local b = r.backoff or {}
+    list[#order + 2] = {
+      r.max_attempts or false, b.type or false, b.delay_ms or false, b.initial_ms or false, b.factor or false, b.max_ms or false,
+      r.jitter or false, r.retry_on or false, r.never_on or false,
+    }
+  end
+  return cmsgpack.pack(list)
+end
+
+function lane.unpack(packed)
+  local list = cmsgpack.unpack(packed)
+  local definition = {}
+  for i, name in ipairs(order) do definition[name] = list[i] or nil end
+  local weights = list[#order + 1]
+  if weights then
+    definition.fairness_weights = {}
+    for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
+  end
+  local r = list[#order + 2]
+  if r then
+    definition.retry = { max_attempts = r[1] or nil, jitter = r[7] or nil, retry_on = r[8] or nil, never_on = r[9] or nil }
+    if r[2] then
+      definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
+    end
+  end
+  return definition
+end
+
+-- The partition's copy, read once per call; nil when the partition has not seen the lane.
+function lane.load(tx, path)
+  local key = keys.lane(tx, path)
+  local known = tx.memo[key]
+  if known then return known end
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
+  known = lane.unpack(raw.definition)
+  known.path, known.raw, known.version = path, raw, tonumber(raw.version)
+  tx.memo[key] = known
+  return known
+end
+
+-- Plans a change of what the partition remembers; nil forgets.
+function lane.remember(tx, copy, name, value)
+  if value == nil then
+    if copy.raw[name] ~= nil then tx:hdel(keys.lane(tx, copy.path), name) end
+  elseif copy.raw[name] ~= value then
+    tx:hset(keys.lane(tx, copy.path), { name, value })
+  end
+  copy.raw[name] = value
+end
+
+function lane.split(path)
+  local namespace, name = string.match(path, "^([^/]+)/(.+)$")
+  return namespace, name
+end
+
+function lane.starts(copy)
+  return copy.state == "active" or copy.state == "draining"
+end
+
+function lane.accepts(copy)
+  return copy.state == "active" or copy.state == "paused"
+end
+
+return lane

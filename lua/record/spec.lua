@@ -1,0 +1,114 @@
+-- What a submitter said, as one packed value: it never changes after submission.
+local spec = {}
+
+-- Stored as a list in this order; absent values are false, so that the list has no holes.
+local order = {
+  "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
+  "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
+  "retry", "body_digest", "queue",
+}
+
+local function or_false(v)
+  if v == nil then return false end
+  return v
+end
+
+local function pack_retry(r)
+  local b = r.backoff
+  return {
+    r.max_attempts, b.type, or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms), r.jitter,
+    or_false(r.retry_on), or_false(r.never_on),
+  }
+end
+
+local function unpack_retry(l)
+  return {
+    max_attempts = l[1],
+    backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil },
+    jitter = l[7], retry_on = l[8] or nil, never_on = l[9] or nil,
+  }
+end
+
+local function sorted_names(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+local function pack_budgets(list)
+  local out = {}
+  for i, ref in ipairs(list) do
+    local flat = false
+    if ref.estimate then
+      flat = {}
+      for _, name in ipairs(sorted_names(ref.estimate)) do
+        flat[#flat + 1] = name
+        flat[#flat + 1] = ref.estimate[name]
+      end
+    end
+    out[i] = { ref.budget_id, flat }
+  end
+  return out
+end
+
+local function unpack_budgets(list)
+  local out = {}
+  for i, ref in ipairs(list) do
+    local estimate
+    if ref[2] then
+      estimate = {}
+      for j = 1, #ref[2], 2 do estimate[ref[2][j]] = ref[2][j + 1] end
+    end
+    out[i] = { budget_id = ref[1], estimate = estimate }
+  end
+  return out
+end
+
+local function pack_quotas(list)
+  local out = {}
+  for i, ref in ipairs(list) do out[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
+  return out
+end
+
+local function unpack_quotas(list)
+  local out = {}
+  for i, ref in ipairs(list) do out[i] = { quota_id = ref[1], key = ref[2], weight = ref[3] } end
+  return out
+end
+
+function spec.pack(s)
+  local list = {}
+  for i, name in ipairs(order) do list[i] = or_false(s[name]) end
+  list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
+  return cmsgpack.pack(list)
+end
+
+function spec.unpack(packed)
+  local list = cmsgpack.unpack(packed)
+  local s = {}
+  for i = 1, #order do s[order[i]] = list[i] or nil end
+  s.budgets, s.quotas, s.retry = unpack_budgets(s.budgets), unpack_quotas(s.quotas), unpack_retry(s.retry)
+  return s
+end
+
+-- A map of texts as a flat list with sorted names.
+function spec.flatten(map)
+  local flat = {}
+  for _, name in ipairs(sorted_names(map)) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = map[name]
+  end
+  return flat
+end
+
+function spec.unflatten(packed)
+  local map = {}
+  if packed then
+    local flat = cmsgpack.unpack(packed)
+    for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
+  end
+  return map
+end
+
+return spec

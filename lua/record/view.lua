@@ -1,0 +1,69 @@
+-- The typed forms of an execution that replies carry.
+local keys = require "lib.keys"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+local view = {}
+
+function view.result(tx, rec)
+  if rec.result_far then return tx:get(keys.result(tx, rec.id)) end
+  return rec.result
+end
+
+function view.failure(rec)
+  if rec.failure == nil then return nil end
+  local f = cmsgpack.unpack(rec.failure)
+  return { reason = f[1], category = f[2] }
+end
+
+local function progress(rec)
+  if rec.progress == nil then return nil end
+  local p = cmsgpack.unpack(rec.progress)
+  return { pct = p[1], message = p[2] or nil }
+end
+
+local function actions(rec)
+  local out = {}
+  for i, a in ipairs(rec.actions and cmsgpack.unpack(rec.actions) or {}) do
+    out[i] = { action = a[1], actor = a[2], at = a[3], reason = a[4] or nil }
+  end
+  return out
+end
+
+local function lease(rec)
+  if rec.phase ~= "active" then return nil end
+  return {
+    worker_id = rec.worker_id, worker_instance = rec.worker, lease_id = rec.lease_id, lease_epoch = rec.epoch, expires_at = rec.lease_until,
+    cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
+  }
+end
+
+function view.summary(rec)
+  return {
+    execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
+    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
+    attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
+  }
+end
+
+function view.whole(tx, rec)
+  local s = rec.spec
+  local v = view.summary(rec)
+  v.worker_instance, v.attempt_index = nil, nil
+  v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
+  v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
+  v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
+  v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
+  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
+  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
+  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
+  v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays
+  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
+  v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  return v
+end
+
+return view

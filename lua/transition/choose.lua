@@ -1,0 +1,87 @@
+-- The best candidates of a lane in this partition, among the requirement sets a worker covers.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local home = require "index.home"
+local queues = require "index.queues"
+local execution = require "record.execution"
+
+local choose = {}
+
+function choose.set_of(tokens)
+  local set = {}
+  for _, token in ipairs(tokens) do set[token] = true end
+  return set
+end
+
+local function covered_queues(tx, path, capabilities, admission)
+  local names = { "any" }
+  if next(capabilities) == nil and not admission then return names end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    if #names >= limits.queues_per_claim_max then break end
+    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then names[#names + 1] = entry.queue end
+  end
+  return names
+end
+
+-- Candidates in order, at most `want` more than needed to know the next head. `admission` includes work that needs a grant.
+-- Answers { entries = { {id, score, queue} }, queues = names }.
+function choose.candidates(tx, copy, capabilities, want, admission)
+  local names = covered_queues(tx, copy.path, capabilities, admission)
+  local count = want + 1
+  if copy.raw.prefers then count = math.max(count, limits.prefer_window) end
+  local entries = {}
+  for _, name in ipairs(names) do
+    for _, item in ipairs(tx:zlowest(keys.queue(tx, copy.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), count)) do
+      entries[#entries + 1] = { id = item.member, score = item.score, queue = name }
+    end
+  end
+  if #names > 1 then
+    table.sort(entries, function(a, b)
+      if a.score ~= b.score then return a.score < b.score end
+      return a.id < b.id
+    end)
+  end
+  return { entries = entries, queues = names }
+end
+
+local function liking(rec, capabilities)
+  local n = 0
+  for _, token in ipairs(rec.spec.prefers or {}) do
+    if capabilities[token] then n = n + 1 end
+  end
+  return n
+end
+
+-- Takes the next candidate off the list: the first, or in a lane with preferences the best liked among the first sixteen
+-- of the same priority.
+function choose.take(tx, found, copy, capabilities)
+  local entries = found.entries
+  if #entries == 0 then return nil end
+  local best = 1
+  if copy.raw.prefers and next(capabilities) then
+    local most, priority = -1, nil
+    for i = 1, math.min(#entries, limits.prefer_window) do
+      local rec = execution.load(tx, entries[i].id)
+      if rec then
+        priority = priority or rec.prio
+        if rec.prio ~= priority then break end
+        local likes = liking(rec, capabilities)
+        if likes > most then best, most = i, likes end
+      end
+    end
+  end
+  return table.remove(entries, best)
+end
+
+-- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
+function choose.remember_rest(tx, copy, found, lane)
+  local rest, head = {}, nil
+  for _, entry in ipairs(found.entries) do
+    rest[entry.queue] = true
+    if head == nil or entry.score < head then head = entry.score end
+  end
+  for _, name in ipairs(found.queues) do lane.remember(tx, copy, "quiet:" .. name, rest[name] and "1" or nil) end
+  return head
+end
+
+return choose

@@ -1,0 +1,44 @@
+-- The one way into terminal: attempt ended, lease and timers gone, the index moved, waiters told, one event.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+
+local finish = {}
+
+local events = { success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled", expired = "execution.expired", skipped = "execution.skipped" }
+
+local function store_result(tx, rec, result, encoding)
+  if result == nil then return end
+  rec.result_encoding = encoding or "json"
+  if #result > limits.inline_bytes_max then
+    rec.result_far = 1
+    tx:set(keys.result(tx, rec.id), result)
+  else
+    rec.result = result
+  end
+end
+
+-- `how`: by (what ended a live lease), attempt_state, failure { reason, category }, result, result_encoding, data.
+function finish.execution(tx, rec, outcome, how)
+  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, tx.now end
+  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure) end
+  rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
+  rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
+  store_result(tx, rec, how.result, how.result_encoding)
+  if rec.waited then
+    rec.waited = nil
+    tx:announce("done", rec.id)
+  end
+  execution.save(tx, rec)
+  local data = how.data or {}
+  if how.failure then
+    data[#data + 1], data[#data + 2] = "category", how.failure[2]
+  end
+  event.of_execution(tx, rec, events[outcome], data)
+end
+
+return finish

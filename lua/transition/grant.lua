@@ -1,0 +1,23 @@
+-- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
+local execution = require "record.execution"
+
+local grant = {}
+
+function grant.give(tx, rec, id, instance, ttl_ms)
+  rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
+  execution.save(tx, rec)
+end
+
+function grant.typed(rec)
+  return {
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
+    budgets = rec.spec.budgets, quotas = rec.spec.quotas,
+  }
+end
+
+-- True while this grant is open.
+function grant.open(rec, id, now)
+  return rec.phase == "runnable" and rec.grant == id and now < rec.grant_until
+end
+
+return grant

@@ -1,0 +1,44 @@
+-- A lease that ends without an answer: expired, revoked, yielded or delayed. The attempt ends interrupted.
+local limits = require "lib.limits"
+local event = require "lib.event"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local runnable = require "transition.runnable"
+
+local interrupt = {}
+
+-- The worker gave the execution back on its own: counted nowhere.
+function interrupt.handed_back(tx, rec, by, delay_until, kind)
+  rec.ended_by, rec.ended_value = by, delay_until or tx.now
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next, rec.delay = "reclaim", delay_until
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, kind, delay_until and { "delay_until", string.format("%.0f", delay_until) } or {})
+end
+
+-- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
+function interrupt.lost(tx, rec, by, actor)
+  local in_a_row = rec.reclaims or 0
+  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
+  if in_a_row >= rec.spec.max_reclaims then
+    finish.execution(tx, rec, "failed", {
+      by = by, attempt_state = "interrupted",
+      failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
+    })
+    return
+  end
+  rec.reclaims = in_a_row + 1
+  rec.ended_by, rec.ended_value = by, by == "expired" and rec.lease_until or tx.now
+  local worker = rec.worker
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next = "reclaim"
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  local data = { "cause", by, "worker_instance", worker }
+  if actor then data[5], data[6] = "actor", actor end
+  event.of_execution(tx, rec, "execution.reclaimed", data)
+end
+
+return interrupt

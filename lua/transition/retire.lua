@@ -1,0 +1,21 @@
+-- Removes a terminal execution and everything that belongs to it.
+local keys = require "lib.keys"
+local event = require "lib.event"
+local home = require "index.home"
+local lists = require "index.lists"
+local timers = require "index.timers"
+
+local retire = {}
+
+function retire.execution(tx, rec)
+  home.leave(tx, rec)
+  lists.remove(tx, rec)
+  timers.clear(tx, rec.id)
+  tx:del(keys.core(tx, rec.id))
+  if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
+  if rec.result_far then tx:del(keys.result(tx, rec.id)) end
+  if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
+  event.of_execution(tx, rec, "execution.retired", {})
+end
+
+return retire

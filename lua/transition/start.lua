@@ -1,0 +1,61 @@
+-- Gives a worker the lease: a new attempt, or the same one when it was only waiting.
+local keys = require "lib.keys"
+local execution = require "record.execution"
+local event = require "lib.event"
+local spec = require "record.spec"
+
+local start = {}
+
+-- True when the execution may start now; nothing starts past its deadline or its queue time.
+function start.possible(rec, now)
+  if rec.deadline and rec.deadline <= now then return false end
+  if not rec.first_started and rec.start_by and rec.start_by <= now then return false end
+  return true
+end
+
+-- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `ids`: { attempt_id, lease_id }.
+function start.lease(tx, rec, holder, ids)
+  local now = tx.now
+  local continues = rec.resume ~= nil
+  if not continues then
+    rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
+    rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
+    rec.started, rec.progress = now, nil
+    rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+  end
+  rec.attempt_state = "started"
+  rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
+  rec.reason, rec.detail, rec.since = nil, nil, nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.first_started = rec.first_started or now
+  rec.lease_id, rec.worker, rec.worker_id, rec.request = ids.lease_id, holder.instance, holder.worker_id, holder.request_id
+  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)
+  rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
+  rec.ended_by, rec.ended_value = nil, nil
+  execution.save(tx, rec, true)
+  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
+end
+
+-- What the worker gets to see.
+function start.task(tx, rec)
+  local tier = rec.tier
+  return {
+    execution_id = rec.id, attempt_index = rec.attempt, attempt_id = rec.attempt_id, attempt_type = rec.attempt_type,
+    lease_id = rec.lease_id, lease_epoch = rec.epoch, lease_expires_at = rec.lease_until,
+    namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind,
+    input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or "", input_encoding = rec.spec.input_encoding,
+    tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
+    fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
+    trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
+  }
+end
+
+-- Whoever sleeps until the partition's next timer must hear of a lease that ends before the last one announced.
+function start.announce_expiry(tx, copy, lane, until_ms)
+  local told = tonumber(copy.raw.told or nil)
+  if told and told > tx.now and told <= until_ms then return end
+  lane.remember(tx, copy, "told", string.format("%.0f", until_ms))
+  tx:announce("timer", until_ms)
+end
+
+return start
