@@ -50,7 +50,7 @@ define.fn {
   doc = "Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.",
   flags = { "allow-oom" },
   args = { limit = "batch_size", draw = "permille" },
-  reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?" } },
+  reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?", now = "time_ms" } },
   errs = { "try_again" },
   call = function(tx, a)
     local entries = tx:zlowest(keys.timers(tx), "-inf", string.format("%.0f", tx.now), a.limit)
@@ -71,6 +71,6 @@ define.fn {
       end
     end
     local head = tx:zhead(keys.timers(tx))
-    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score })
+    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
   end,
 }
