@@ -1,1 +1,22 @@
-//! Under construction.
+//! Ids, partitions, states, policies and errors: the words every other crate speaks.
+//!
+//! Nothing here does I/O or knows a store. A value that exists is valid: text that is not a state, an id or a
+//! known error code has no Rust value.
+
+mod text_enum;
+
+pub mod types;
+
+pub mod partition;
+
+pub mod state;
+
+pub mod policy;
+
+pub mod error;
+#[rustfmt::skip]
+pub mod error_code;
+
+pub use error::{Class, EngineError};
+pub use error_code::ErrorCode;
+pub use partition::PartitionConfig;

@@ -1,6 +1,31 @@
 //! The library that holds every state transition, its typed calls, and the [`Host`] that runs them.
+//!
+//! A function's contract in `lua/` is the one declaration: the bundle, the types of [`generated`] and the error codes
+//! are written from it by `cargo xtask codegen`. [`Client`] makes typed calls through any host.
 
 pub mod dump;
 pub mod host;
+pub mod library;
 
-pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
+pub mod call;
+pub mod envelope;
+pub mod wire;
+#[rustfmt::skip]
+pub mod generated;
+#[cfg(any(test, feature = "samples"))]
+pub mod sample;
+
+pub mod client;
+mod error;
+mod refusal;
+pub mod wake;
+
+pub use call::Call;
+pub use client::{Client, Counted};
+pub use error::Error;
+pub use host::{
+    Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch,
+};
+pub use library::Library;
+pub use wake::Wake;
+pub use wire::{Bytes, DecodeError};

@@ -1,0 +1,130 @@
+//! The code of every refusal; written by `cargo xtask codegen` from lua/lib/errors.lua, do not edit.
+
+use crate::error::Class;
+use crate::text_enum::text_enum;
+
+text_enum! {
+    /// The stable code of a refusal.
+    ErrorCode as "error code" {
+        /// An argument is missing, unknown, mistyped or out of bounds; detail names the field.
+        InvalidArgument = "invalid_argument",
+        /// A capability token is empty or holds a comma, white space or a control character.
+        CapabilityInvalid = "capability_invalid",
+        /// No execution has this id, or it was retired.
+        ExecutionNotFound = "execution_not_found",
+        /// The execution has no attempt with this index.
+        AttemptNotFound = "attempt_not_found",
+        /// The worker instance is unknown or its registration ran out.
+        WorkerNotRegistered = "worker_not_registered",
+        /// The lane has never been used or configured.
+        LaneNotFound = "lane_not_found",
+        /// The grant is unknown, was consumed or ran out.
+        GrantNotFound = "grant_not_found",
+        /// The execution is not running, or another outcome won; detail says which.
+        ExecutionNotActive = "execution_not_active",
+        /// The operation needs an execution that has not started or has stopped waiting to start.
+        ExecutionNotRunnable = "execution_not_runnable",
+        /// The operation needs an execution that has ended.
+        ExecutionNotTerminal = "execution_not_terminal",
+        /// The execution has ended; replay it instead.
+        ExecutionTerminal = "execution_terminal",
+        /// The fence is not the current one: a newer lease exists.
+        StaleLease = "stale_lease",
+        /// The lease ran out before this call arrived.
+        LeaseExpired = "lease_expired",
+        /// An operator took the lease away.
+        LeaseRevoked = "lease_revoked",
+        /// The same key or id was submitted with a different body.
+        IdempotencyConflict = "idempotency_conflict",
+        /// The execution was replayed as often as it allows.
+        MaxReplays = "max_replays",
+        /// The lane is disabled or draining and accepts no work.
+        LaneDisabled = "lane_disabled",
+        /// The lane holds as much as max_depth allows; the depth is at most one second old.
+        LaneFull = "lane_full",
+        /// The lane's definition changed in between.
+        LaneVersionConflict = "lane_version_conflict",
+        /// Another live process holds this worker instance id.
+        InstanceInUse = "instance_in_use",
+        /// The worker lacks required capabilities; detail lists them.
+        NotCapable = "not_capable",
+        /// The store was set up with other partition counts.
+        PartitionMismatch = "partition_mismatch",
+        /// The partition has no copy of the lane yet; the client installs it and asks again.
+        LaneUnseen = "lane_unseen",
+        /// The lane has a max_depth; the client adds the lane's depth and asks again.
+        LaneDepthNeeded = "lane_depth_needed",
+        /// The partition is moving; nothing was written.
+        TryAgain = "try_again",
+        /// A stored record cannot be read; detail names key and field.
+        CorruptRecord = "corrupt_record",
+    }
+}
+
+impl ErrorCode {
+    /// What a caller can do about it.
+    #[must_use]
+    pub const fn class(self) -> Class {
+        match self {
+            ErrorCode::InvalidArgument => Class::Invalid,
+            ErrorCode::CapabilityInvalid => Class::Invalid,
+            ErrorCode::ExecutionNotFound => Class::NotFound,
+            ErrorCode::AttemptNotFound => Class::NotFound,
+            ErrorCode::WorkerNotRegistered => Class::NotFound,
+            ErrorCode::LaneNotFound => Class::NotFound,
+            ErrorCode::GrantNotFound => Class::NotFound,
+            ErrorCode::ExecutionNotActive => Class::Conflict,
+            ErrorCode::ExecutionNotRunnable => Class::Conflict,
+            ErrorCode::ExecutionNotTerminal => Class::Conflict,
+            ErrorCode::ExecutionTerminal => Class::Conflict,
+            ErrorCode::StaleLease => Class::Conflict,
+            ErrorCode::LeaseExpired => Class::Conflict,
+            ErrorCode::LeaseRevoked => Class::Conflict,
+            ErrorCode::IdempotencyConflict => Class::Conflict,
+            ErrorCode::MaxReplays => Class::Conflict,
+            ErrorCode::LaneDisabled => Class::Conflict,
+            ErrorCode::LaneFull => Class::Retryable,
+            ErrorCode::LaneVersionConflict => Class::Conflict,
+            ErrorCode::InstanceInUse => Class::Conflict,
+            ErrorCode::NotCapable => Class::Conflict,
+            ErrorCode::PartitionMismatch => Class::Terminal,
+            ErrorCode::LaneUnseen => Class::Retryable,
+            ErrorCode::LaneDepthNeeded => Class::Retryable,
+            ErrorCode::TryAgain => Class::Retryable,
+            ErrorCode::CorruptRecord => Class::Corrupt,
+        }
+    }
+
+    /// What it means, in one sentence.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            ErrorCode::InvalidArgument => "An argument is missing, unknown, mistyped or out of bounds; detail names the field.",
+            ErrorCode::CapabilityInvalid => "A capability token is empty or holds a comma, white space or a control character.",
+            ErrorCode::ExecutionNotFound => "No execution has this id, or it was retired.",
+            ErrorCode::AttemptNotFound => "The execution has no attempt with this index.",
+            ErrorCode::WorkerNotRegistered => "The worker instance is unknown or its registration ran out.",
+            ErrorCode::LaneNotFound => "The lane has never been used or configured.",
+            ErrorCode::GrantNotFound => "The grant is unknown, was consumed or ran out.",
+            ErrorCode::ExecutionNotActive => "The execution is not running, or another outcome won; detail says which.",
+            ErrorCode::ExecutionNotRunnable => "The operation needs an execution that has not started or has stopped waiting to start.",
+            ErrorCode::ExecutionNotTerminal => "The operation needs an execution that has ended.",
+            ErrorCode::ExecutionTerminal => "The execution has ended; replay it instead.",
+            ErrorCode::StaleLease => "The fence is not the current one: a newer lease exists.",
+            ErrorCode::LeaseExpired => "The lease ran out before this call arrived.",
+            ErrorCode::LeaseRevoked => "An operator took the lease away.",
+            ErrorCode::IdempotencyConflict => "The same key or id was submitted with a different body.",
+            ErrorCode::MaxReplays => "The execution was replayed as often as it allows.",
+            ErrorCode::LaneDisabled => "The lane is disabled or draining and accepts no work.",
+            ErrorCode::LaneFull => "The lane holds as much as max_depth allows; the depth is at most one second old.",
+            ErrorCode::LaneVersionConflict => "The lane's definition changed in between.",
+            ErrorCode::InstanceInUse => "Another live process holds this worker instance id.",
+            ErrorCode::NotCapable => "The worker lacks required capabilities; detail lists them.",
+            ErrorCode::PartitionMismatch => "The store was set up with other partition counts.",
+            ErrorCode::LaneUnseen => "The partition has no copy of the lane yet; the client installs it and asks again.",
+            ErrorCode::LaneDepthNeeded => "The lane has a max_depth; the client adds the lane's depth and asks again.",
+            ErrorCode::TryAgain => "The partition is moving; nothing was written.",
+            ErrorCode::CorruptRecord => "A stored record cannot be read; detail names key and field.",
+        }
+    }
+}

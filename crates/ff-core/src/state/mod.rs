@@ -1,0 +1,126 @@
+//! The state of an execution as one sum type, read from the stored words in one place.
+//!
+//! The store keeps a few words (`lifecycle_phase`, `blocking_reason`, `terminal_outcome`, `attempt_state`) and times.
+//! Most of their combinations mean nothing; [`State::read`] accepts those that mean something and names the rest.
+
+mod stored;
+mod words;
+
+pub use stored::{Impossible, StoredState};
+pub use words::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
+
+use crate::types::TimestampMs;
+
+/// Where an execution stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not running, and nothing but its turn, a time or a condition stands before a claim.
+    Runnable(Runnable),
+    /// A worker holds a lease on it.
+    Active {
+        /// When the lease runs out unless it is renewed.
+        lease_expires_at: TimestampMs,
+    },
+    /// Its attempt waits for signals; no worker is held.
+    Suspended {
+        /// When the suspension times out, if it does.
+        until: Option<TimestampMs>,
+    },
+    /// It has ended; only a replay moves it again.
+    Terminal(Outcome),
+}
+
+/// How an execution that is not running may come to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runnable {
+    /// The next fitting claim takes it.
+    Eligible {
+        /// The claim continues the current attempt instead of starting one.
+        continues: bool,
+    },
+    /// The scheduler keeps it for one claim.
+    Granted {
+        /// When it becomes eligible again unless claimed.
+        until: TimestampMs,
+        /// The claim continues the current attempt instead of starting one.
+        continues: bool,
+    },
+    /// It becomes eligible at a time.
+    Delayed {
+        /// That time.
+        until: TimestampMs,
+    },
+    /// It becomes eligible when a condition clears.
+    Blocked {
+        /// What it waits for.
+        reason: BlockingReason,
+    },
+}
+
+impl State {
+    /// The phase that stands for this state in the store.
+    #[must_use]
+    pub const fn phase(&self) -> LifecyclePhase {
+        match self {
+            State::Runnable(_) => LifecyclePhase::Runnable,
+            State::Active { .. } => LifecyclePhase::Active,
+            State::Suspended { .. } => LifecyclePhase::Suspended,
+            State::Terminal(_) => LifecyclePhase::Terminal,
+        }
+    }
+
+    /// The one word people see.
+    #[must_use]
+    pub const fn public(&self) -> PublicState {
+        match self {
+            State::Runnable(
+                Runnable::Eligible { continues: true }
+                | Runnable::Granted {
+                    continues: true, ..
+                },
+            ) => PublicState::Resumable,
+            State::Runnable(Runnable::Eligible { .. } | Runnable::Granted { .. }) => {
+                PublicState::Waiting
+            }
+            State::Runnable(Runnable::Delayed { .. }) => PublicState::Delayed,
+            State::Runnable(Runnable::Blocked { reason }) => match reason {
+                BlockingReason::WaitingForQuota | BlockingReason::WaitingForBudget => {
+                    PublicState::RateLimited
+                }
+                BlockingReason::WaitingForDependencies | BlockingReason::WaitingForChildren => {
+                    PublicState::WaitingChildren
+                }
+                BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator => {
+                    PublicState::Waiting
+                }
+            },
+            State::Active { .. } => PublicState::Active,
+            State::Suspended { .. } => PublicState::Suspended,
+            State::Terminal(outcome) => match outcome {
+                Outcome::Success => PublicState::Completed,
+                Outcome::Failed => PublicState::Failed,
+                Outcome::Cancelled => PublicState::Cancelled,
+                Outcome::Expired => PublicState::Expired,
+                Outcome::Skipped => PublicState::Skipped,
+            },
+        }
+    }
+
+    /// True when a worker holds a lease.
+    #[must_use]
+    pub const fn is_owned(&self) -> bool {
+        matches!(self, State::Active { .. })
+    }
+
+    /// True when the next fitting claim takes it.
+    #[must_use]
+    pub const fn is_eligible(&self) -> bool {
+        matches!(self, State::Runnable(Runnable::Eligible { .. }))
+    }
+
+    /// True when it has ended.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self, State::Terminal(_))
+    }
+}

@@ -1,0 +1,64 @@
+//! Enums that are one fixed word each on the wire, in the store and in JSON.
+
+/// The text is none of the words of the enum.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what}: {value:?}")]
+pub struct UnknownWord {
+    /// The enum that was asked for, e.g. `blocking reason`.
+    pub what: &'static str,
+    /// The text that came.
+    pub value: String,
+}
+
+/// Declares an enum whose variants are words: `as_str`, `ALL`, `Display`, `FromStr` and serde by that word.
+macro_rules! text_enum {
+    (
+        $(#[$meta:meta])*
+        $name:ident as $what:literal { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $( $(#[$variant_meta])* $variant, )+ }
+
+        impl $name {
+            /// Every value, in declaration order.
+            pub const ALL: &'static [$name] = &[$( $name::$variant, )+];
+
+            /// The word that stands for this value everywhere.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( $name::$variant => $word, )+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::types::UnknownWord;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $( $word => Ok($name::$variant), )+
+                    _ => Err($crate::types::UnknownWord { what: $what, value: text.to_owned() }),
+                }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use text_enum;

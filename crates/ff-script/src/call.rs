@@ -1,0 +1,21 @@
+//! What a typed call is: a function's name, its arguments and its reply.
+
+use rmpv::ValueRef;
+
+use crate::wire::DecodeError;
+
+/// The arguments of one library function. Written by codegen for every contract.
+pub trait Call: Send + Sync {
+    /// The function's name, e.g. `ff_complete_execution`.
+    const FUNCTION: &'static str;
+    /// The contract carries `no-writes`.
+    const READ_ONLY: bool;
+    /// What the function answers.
+    type Reply: Send;
+
+    /// The arguments as one msgpack map.
+    fn encode(&self) -> Vec<u8>;
+
+    /// The reply, from the value under `ok`.
+    fn decode_reply(ok: &ValueRef<'_>) -> Result<Self::Reply, DecodeError>;
+}

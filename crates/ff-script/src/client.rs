@@ -1,0 +1,236 @@
+//! Typed calls through any host.
+
+use std::sync::Arc;
+
+use ff_core::PartitionConfig;
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId};
+
+use crate::call::Call;
+use crate::error::Error;
+use crate::host::{Host, Invocation, Route};
+use crate::refusal;
+use crate::wire::{DecodeError, Fields, parse};
+
+/// Makes typed calls to one store.
+#[derive(Clone)]
+pub struct Client {
+    host: Arc<dyn Host>,
+    partitions: PartitionConfig,
+    now_ms: Option<i64>,
+}
+
+/// A reply and what it cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted<T> {
+    /// The reply.
+    pub reply: T,
+    /// The store calls the function made.
+    pub calls: u32,
+}
+
+impl Client {
+    /// A client of this host, whose store has these partitions.
+    #[must_use]
+    pub fn new(host: Arc<dyn Host>, partitions: PartitionConfig) -> Self {
+        Self {
+            host,
+            partitions,
+            now_ms: None,
+        }
+    }
+
+    /// The same client at a time of its own; only the test bundle listens to it.
+    #[must_use]
+    pub fn at(&self, now_ms: i64) -> Self {
+        Self {
+            now_ms: Some(now_ms),
+            ..self.clone()
+        }
+    }
+
+    /// The host behind this client.
+    #[must_use]
+    pub fn host(&self) -> &Arc<dyn Host> {
+        &self.host
+    }
+
+    /// The partition counts of the store.
+    #[must_use]
+    pub const fn partitions(&self) -> PartitionConfig {
+        self.partitions
+    }
+
+    /// Where an execution lives.
+    #[must_use]
+    pub const fn route_of(&self, id: &ExecutionId) -> Route {
+        Route::Execution(self.partitions.of_execution(id))
+    }
+
+    /// Where a flow and its members live.
+    #[must_use]
+    pub const fn route_of_flow(&self, id: &FlowId) -> Route {
+        Route::Execution(self.partitions.of_flow(id))
+    }
+
+    /// Where a budget lives.
+    #[must_use]
+    pub const fn route_of_budget(&self, id: &BudgetId) -> Route {
+        Route::Budget(self.partitions.of_budget(id))
+    }
+
+    /// Where a quota lives.
+    #[must_use]
+    pub const fn route_of_quota(&self, id: &QuotaPolicyId) -> Route {
+        Route::Quota(self.partitions.of_quota(id))
+    }
+
+    /// Every partition that holds executions.
+    pub fn execution_routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.executions).map(Route::Execution)
+    }
+
+    /// Runs one function.
+    pub async fn call<C: Call>(&self, route: Route, call: &C) -> Result<C::Reply, Error> {
+        let bytes = self.host.call(self.invocation(route, call, false)).await?;
+        Ok(read_reply::<C>(&bytes)?.0)
+    }
+
+    /// Runs one function and says how many store calls it made.
+    pub async fn call_counted<C: Call>(
+        &self,
+        route: Route,
+        call: &C,
+    ) -> Result<Counted<C::Reply>, Error> {
+        let bytes = self.host.call(self.invocation(route, call, true)).await?;
+        let (reply, calls) = read_reply::<C>(&bytes)?;
+        let calls = calls.ok_or_else(|| Error::Decode {
+            function: C::FUNCTION,
+            detail: "calls: is missing".to_owned(),
+        })?;
+        Ok(Counted { reply, calls })
+    }
+
+    fn invocation<C: Call>(&self, route: Route, call: &C, count_calls: bool) -> Invocation {
+        Invocation {
+            route,
+            function: C::FUNCTION,
+            read_only: C::READ_ONLY,
+            args: call.encode(),
+            now_ms: self.now_ms,
+            count_calls,
+        }
+    }
+}
+
+fn read_reply<C: Call>(bytes: &[u8]) -> Result<(C::Reply, Option<u32>), Error> {
+    let unreadable = |error: DecodeError| Error::Decode {
+        function: C::FUNCTION,
+        detail: error.to_string(),
+    };
+    let value = parse(bytes).map_err(unreadable)?;
+    let fields = Fields::of(&value).map_err(unreadable)?;
+    if let Some(ok) = fields.get("ok") {
+        let reply = C::decode_reply(ok).map_err(unreadable)?;
+        let calls: Option<i64> = fields.read("calls").map_err(unreadable)?;
+        let calls = calls
+            .map(u32::try_from)
+            .transpose()
+            .map_err(|_| unreadable(DecodeError::new("calls: negative")))?;
+        return Ok((reply, calls));
+    }
+    Err(Error::Engine(refusal::read(&fields).map_err(unreadable)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use ff_core::EngineError;
+    use ff_core::error::StateKind;
+    use rmpv::{Value, ValueRef};
+
+    use super::*;
+    use crate::wire::Wire;
+
+    struct Ping;
+    impl Call for Ping {
+        const FUNCTION: &'static str = "ff_ping";
+        const READ_ONLY: bool = true;
+        type Reply = i64;
+        fn encode(&self) -> Vec<u8> {
+            vec![0x80]
+        }
+        fn decode_reply(ok: &ValueRef<'_>) -> Result<i64, DecodeError> {
+            Fields::of(ok)?.read("pong")
+        }
+    }
+
+    fn packed(value: &Value) -> Vec<u8> {
+        let mut out = Vec::new();
+        rmpv::encode::write_value(&mut out, value).unwrap();
+        out
+    }
+
+    fn map(entries: Vec<(&str, Value)>) -> Value {
+        Value::Map(
+            entries
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn a_reply_is_ok_with_its_count_or_an_error() {
+        let ok = packed(&map(vec![
+            ("ok", map(vec![("pong", 7.into())])),
+            ("calls", 3.into()),
+        ]));
+        assert_eq!(read_reply::<Ping>(&ok), Ok((7, Some(3))));
+
+        let stale = packed(&map(vec![
+            ("err", "stale_lease".into()),
+            ("detail", Value::Array(vec![])),
+        ]));
+        assert_eq!(
+            read_reply::<Ping>(&stale),
+            Err(Error::Engine(EngineError::State(StateKind::StaleLease)))
+        );
+
+        let detail = map(vec![
+            ("field", "pong".into()),
+            ("problem", "is missing".into()),
+        ]);
+        let invalid = packed(&map(vec![
+            ("err", "invalid_argument".into()),
+            ("detail", detail),
+        ]));
+        let error = read_reply::<Ping>(&invalid).unwrap_err();
+        assert_eq!(error.to_string(), "invalid argument pong: is missing");
+    }
+
+    #[test]
+    fn an_unreadable_reply_names_function_and_place() {
+        for (bytes, text) in [
+            (
+                vec![0xc1],
+                "cannot read the reply of ff_ping: expected a map, got nil",
+            ),
+            (
+                packed(&map(vec![("ok", map(vec![]))])),
+                "cannot read the reply of ff_ping: pong: is missing",
+            ),
+            (
+                packed(&map(vec![])),
+                "cannot read the reply of ff_ping: err: is missing",
+            ),
+            (
+                packed(&map(vec![("err", "moon_phase".into())])),
+                "cannot read the reply of ff_ping: unknown error code: \"moon_phase\"",
+            ),
+        ] {
+            assert_eq!(read_reply::<Ping>(&bytes).unwrap_err().to_string(), text);
+        }
+        let mut seven = Vec::new();
+        7_i64.write(&mut seven);
+        assert!(read_reply::<Ping>(&seven).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! Why a typed call gave no reply.
+
+use ff_core::EngineError;
+use ff_core::error::TransportKind;
+
+use crate::host::HostError;
+
+/// Why a call of the library gave no reply.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The host could not run it.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The library refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The reply does not have the shape of its contract: library and binary do not fit.
+    #[error("cannot read the reply of {function}: {detail}")]
+    Decode {
+        /// The function that replied.
+        function: &'static str,
+        /// Where and why.
+        detail: String,
+    },
+}
+
+impl Error {
+    /// True when the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Host(HostError::Unavailable { .. } | HostError::Full { .. }) => true,
+            Error::Host(_) | Error::Decode { .. } => false,
+            Error::Engine(error) => error.is_retryable(),
+        }
+    }
+}
+
+impl From<Error> for EngineError {
+    /// The engine's word for it: what a host or a codec could not do is a transport failure.
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Engine(_)
+            | Error::Host(HostError::Corrupt { .. } | HostError::Raised { .. }) => {
+                TransportKind::Defect
+            }
+            Error::Host(HostError::Unavailable { .. }) => TransportKind::Unavailable,
+            Error::Host(HostError::Full { .. }) => TransportKind::Full,
+            Error::Host(HostError::Refused { .. }) => TransportKind::Refused,
+            Error::Host(HostError::Closed) => TransportKind::Closed,
+            Error::Decode { .. } => TransportKind::Defect,
+        };
+        match error {
+            Error::Engine(error) => error,
+            Error::Host(
+                HostError::Unavailable { detail }
+                | HostError::Full { detail }
+                | HostError::Refused { detail },
+            ) => EngineError::Transport { kind, detail },
+            other => EngineError::Transport {
+                kind,
+                detail: other.to_string(),
+            },
+        }
+    }
+}

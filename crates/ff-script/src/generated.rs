@@ -1,0 +1,2857 @@
+//! Arguments and replies of every library function; written by `cargo xtask codegen` from lua/, do not edit.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use uuid::Uuid;
+
+use crate::wire::Bytes;
+use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, wire_words};
+
+pub use ff_core::policy::Jitter;
+pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
+
+wire_words! {
+    /// The contract type `backoff_type`.
+    BackoffType {
+        Fixed = "fixed",
+        Exponential = "exponential",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `jitter`.
+    Jitter {
+        Full = "full",
+        None = "none",
+    }
+}
+
+wire_words! {
+    /// The contract type `lane_state`.
+    LaneState {
+        Active = "active",
+        Paused = "paused",
+        Draining = "draining",
+        Disabled = "disabled",
+    }
+}
+
+wire_words! {
+    /// The contract type `fairness`.
+    Fairness {
+        Fifo = "fifo",
+        Fair = "fair",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `phase`.
+    LifecyclePhase {
+        Runnable = "runnable",
+        Active = "active",
+        Suspended = "suspended",
+        Terminal = "terminal",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `outcome`.
+    Outcome {
+        Success = "success",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Expired = "expired",
+        Skipped = "skipped",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `public_state`.
+    PublicState {
+        Waiting = "waiting",
+        Delayed = "delayed",
+        RateLimited = "rate_limited",
+        WaitingChildren = "waiting_children",
+        Active = "active",
+        Suspended = "suspended",
+        Resumable = "resumable",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Expired = "expired",
+        Skipped = "skipped",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `blocking_reason`.
+    BlockingReason {
+        WaitingForCapableWorker = "waiting_for_capable_worker",
+        WaitingForQuota = "waiting_for_quota",
+        WaitingForBudget = "waiting_for_budget",
+        WaitingForDependencies = "waiting_for_dependencies",
+        WaitingForChildren = "waiting_for_children",
+        HeldByOperator = "held_by_operator",
+    }
+}
+
+wire_words! {
+    /// The contract type `admission_reason`.
+    AdmissionReason {
+        WaitingForQuota = "waiting_for_quota",
+        WaitingForBudget = "waiting_for_budget",
+    }
+}
+
+wire_words! {
+    /// The contract type `attempt_type`.
+    AttemptType {
+        Initial = "initial",
+        Retry = "retry",
+        Reclaim = "reclaim",
+        Replay = "replay",
+    }
+}
+
+wire_core_words! {
+    /// The contract type `attempt_state`.
+    AttemptState {
+        Started = "started",
+        Suspended = "suspended",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Interrupted = "interrupted",
+        TimedOut = "timed_out",
+    }
+}
+
+wire_words! {
+    /// The contract type `worker_state`.
+    WorkerState {
+        Live = "live",
+        Draining = "draining",
+    }
+}
+
+wire_struct! {
+    /// Proof of the current lease.
+    Fence {
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `epoch`: 0 to 9007199254740991
+        lease_epoch ("lease_epoch"): i64,
+    }
+}
+
+wire_struct! {
+    /// Ids for one lease, minted by the caller.
+    LeaseIds {
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+    }
+}
+
+wire_struct! {
+    /// Why one item of a batch was refused.
+    Refusal {
+        /// `text`: 0 to 65536 bytes
+        code ("code"): String,
+        /// `detail`: map from `text` to `text`, at most 64
+        detail ("detail"): BTreeMap<String, String>,
+    }
+}
+
+wire_struct! {
+    /// The contract type `backoff`.
+    Backoff {
+        /// `backoff_type`: `fixed`, `exponential`
+        r#type ("type"): BackoffType,
+        /// `duration_ms?`: 0 to 315360000000
+        delay_ms ("delay_ms"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        initial_ms ("initial_ms"): Option<i64>,
+        /// `backoff_factor?`: 1 to 100
+        factor ("factor"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        max_ms ("max_ms"): Option<i64>,
+    }
+}
+impl Backoff {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(r#type: BackoffType) -> Self {
+        Self { r#type, delay_ms: None, initial_ms: None, factor: None, max_ms: None }
+    }
+}
+
+wire_struct! {
+    /// When and how often a failed attempt is tried again.
+    Retry {
+        /// `attempts_limit?`: 1 to 10000
+        max_attempts ("max_attempts"): Option<i64>,
+        /// `backoff?`
+        backoff ("backoff"): Option<Backoff>,
+        /// `jitter?`: `full`, `none`
+        jitter ("jitter"): Option<Jitter>,
+        /// `categories?`: list of `category`, at most 64
+        retry_on ("retry_on"): Option<Vec<String>>,
+        /// `categories?`: list of `category`, at most 64
+        never_on ("never_on"): Option<Vec<String>>,
+    }
+}
+impl Default for Retry {
+    /// Nothing said.
+    fn default() -> Self {
+        Self { max_attempts: None, backoff: None, jitter: None, retry_on: None, never_on: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `budget_ref`.
+    BudgetRef {
+        /// `uuid`: a UUID in lower case
+        budget_id ("budget_id"): Uuid,
+        /// `estimate?`: map from `dimension` to `amount`, at most 32
+        estimate ("estimate"): Option<BTreeMap<String, i64>>,
+    }
+}
+impl BudgetRef {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: Uuid) -> Self {
+        Self { budget_id, estimate: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `quota_ref`.
+    QuotaRef {
+        /// `uuid`: a UUID in lower case
+        quota_id ("quota_id"): Uuid,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `amount?`: 1 to 9007199254740991
+        weight ("weight"): Option<i64>,
+    }
+}
+impl QuotaRef {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(quota_id: Uuid, key: String) -> Self {
+        Self { quota_id, key, weight: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `stream_options`.
+    StreamOptions {
+        /// `frames_limit?`: 1 to 1000000
+        max_frames ("max_frames"): Option<i64>,
+    }
+}
+impl Default for StreamOptions {
+    /// Nothing said.
+    fn default() -> Self {
+        Self { max_frames: None }
+    }
+}
+
+wire_struct! {
+    /// Everything a submitter may say about one execution.
+    Submission {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `input?`: at most 1048576 bytes
+        input ("input"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        input_encoding ("input_encoding"): Option<String>,
+        /// `tags?`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): Option<BTreeMap<String, String>>,
+        /// `priority?`: 0 to 9000
+        priority ("priority"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        delay_until ("delay_until"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        delay_ms ("delay_ms"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        deadline_ms ("deadline_ms"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        start_within_ms ("start_within_ms"): Option<i64>,
+        /// `idempotency_key?`: 1 to 256 bytes
+        idempotency_key ("idempotency_key"): Option<String>,
+        /// `duration_ms?`: 0 to 315360000000
+        idempotency_ttl_ms ("idempotency_ttl_ms"): Option<i64>,
+        /// `retry?`
+        retry ("retry"): Option<Retry>,
+        /// `duration_ms?`: 0 to 315360000000
+        attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        /// `times_limit?`: 0 to 10000
+        max_reclaims ("max_reclaims"): Option<i64>,
+        /// `times_limit?`: 0 to 10000
+        max_replays ("max_replays"): Option<i64>,
+        /// `capabilities?`: list of `capability`, at most 64
+        requires ("requires"): Option<Vec<String>>,
+        /// `capabilities?`: list of `capability`, at most 64
+        prefers ("prefers"): Option<Vec<String>>,
+        /// `fairness_key?`: 1 to 256 bytes
+        fairness_key ("fairness_key"): Option<String>,
+        /// `budget_refs?`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `quota_refs?`: list of `quota_ref`, at most 16
+        quotas ("quotas"): Option<Vec<QuotaRef>>,
+        /// `fallbacks?`: list of `fallback`, at most 16
+        fallbacks ("fallbacks"): Option<Vec<Bytes>>,
+        /// `duration_ms?`: 0 to 315360000000
+        retention_ms ("retention_ms"): Option<i64>,
+        /// `stream_options?`
+        stream ("stream"): Option<StreamOptions>,
+        /// `trace_parent?`: 1 to 256 bytes
+        trace_parent ("trace_parent"): Option<String>,
+        /// `url?`: 1 to 2048 bytes
+        completion_webhook ("completion_webhook"): Option<String>,
+        /// `digest`: 32 to 64 bytes of `^%x+$`
+        body_digest ("body_digest"): String,
+        /// `count?`: 0 to 9007199254740991
+        lane_depth ("lane_depth"): Option<i64>,
+    }
+}
+impl Submission {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, namespace: String, lane: String, kind: String, body_digest: String) -> Self {
+        Self { execution_id, namespace, lane, kind, body_digest, input: None, input_encoding: None, tags: None, priority: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, retention_ms: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None }
+    }
+}
+
+wire_struct! {
+    /// What became of one submission of a batch.
+    Submitted {
+        /// `execution_id?`: a UUID in lower case
+        execution_id ("execution_id"): Option<ExecutionId>,
+        /// `public_state?`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): Option<PublicState>,
+        /// `bool?`: true or false
+        duplicate ("duplicate"): Option<bool>,
+        /// `refusal?`
+        refusal ("refusal"): Option<Refusal>,
+    }
+}
+impl Default for Submitted {
+    /// Nothing said.
+    fn default() -> Self {
+        Self { execution_id: None, state: None, duplicate: None, refusal: None }
+    }
+}
+
+wire_struct! {
+    /// A claimed execution, as its worker sees it.
+    Task {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `attempt_type`: `initial`, `retry`, `reclaim`, `replay`
+        attempt_type ("attempt_type"): AttemptType,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `epoch`: 0 to 9007199254740991
+        lease_epoch ("lease_epoch"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        lease_expires_at ("lease_expires_at"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `input`: at most 1048576 bytes
+        input ("input"): Bytes,
+        /// `encoding`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        input_encoding ("input_encoding"): String,
+        /// `tags`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): BTreeMap<String, String>,
+        /// `priority`: 0 to 9000
+        priority ("priority"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `count?`: 0 to 9007199254740991
+        fallback_index ("fallback_index"): Option<i64>,
+        /// `fallback?`: at most 4096 bytes
+        fallback ("fallback"): Option<Bytes>,
+        /// `trace_parent?`: 1 to 256 bytes
+        trace_parent ("trace_parent"): Option<String>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        attempt_deadline_at ("attempt_deadline_at"): Option<i64>,
+    }
+}
+
+wire_struct! {
+    /// The contract type `renewal`.
+    Renewal {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `lease_ttl_ms?`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+    }
+}
+impl Renewal {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, lease_ttl_ms: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `renewed`.
+    Renewed {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        lease_expires_at ("lease_expires_at"): Option<i64>,
+        /// `bool?`: true or false
+        cancel_requested ("cancel_requested"): Option<bool>,
+        /// `bool?`: true or false
+        yield_requested ("yield_requested"): Option<bool>,
+        /// `refusal?`
+        refusal ("refusal"): Option<Refusal>,
+    }
+}
+impl Renewed {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId) -> Self {
+        Self { execution_id, lease_expires_at: None, cancel_requested: None, yield_requested: None, refusal: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `completion`.
+    Completion {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `result?`: at most 1048576 bytes
+        result ("result"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        result_encoding ("result_encoding"): Option<String>,
+    }
+}
+impl Completion {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, result: None, result_encoding: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `completed_item`.
+    CompletedItem {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `bool?`: true or false
+        replayed ("replayed"): Option<bool>,
+        /// `refusal?`
+        refusal ("refusal"): Option<Refusal>,
+    }
+}
+impl CompletedItem {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId) -> Self {
+        Self { execution_id, replayed: None, refusal: None }
+    }
+}
+
+wire_struct! {
+    /// A reserved execution, waiting for its worker.
+    Grant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+        /// `budget_refs?`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `quota_refs?`: list of `quota_ref`, at most 16
+        quotas ("quotas"): Option<Vec<QuotaRef>>,
+    }
+}
+impl Grant {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64) -> Self {
+        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `failure`.
+    Failure {
+        /// `reason`: 0 to 4096 bytes
+        reason ("reason"): String,
+        /// `category`: 1 to 128 bytes
+        category ("category"): String,
+    }
+}
+
+wire_struct! {
+    /// The contract type `attempt`.
+    Attempt {
+        /// `attempt_index`: 0 to 9007199254740991
+        index ("index"): i64,
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `attempt_type`: `initial`, `retry`, `reclaim`, `replay`
+        r#type ("type"): AttemptType,
+        /// `attempt_state`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`
+        state ("state"): AttemptState,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_instance ("worker_instance"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        started_at ("started_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `epoch`: 0 to 9007199254740991
+        lease_epoch ("lease_epoch"): i64,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+    }
+}
+impl Attempt {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(index: i64, attempt_id: AttemptId, r#type: AttemptType, state: AttemptState, worker_instance: String, started_at: i64, lease_epoch: i64) -> Self {
+        Self { index, attempt_id, r#type, state, worker_instance, started_at, lease_epoch, ended_at: None, failure: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `lease`.
+    Lease {
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_instance ("worker_instance"): String,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `epoch`: 0 to 9007199254740991
+        lease_epoch ("lease_epoch"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+        /// `bool`: true or false
+        cancel_requested ("cancel_requested"): bool,
+        /// `bool`: true or false
+        yield_requested ("yield_requested"): bool,
+    }
+}
+
+wire_struct! {
+    /// The contract type `progress`.
+    Progress {
+        /// `pct`: 0 to 100
+        pct ("pct"): i64,
+        /// `progress_message?`: 0 to 1024 bytes
+        message ("message"): Option<String>,
+    }
+}
+impl Progress {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(pct: i64) -> Self {
+        Self { pct, message: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `operator_action`.
+    OperatorAction {
+        /// `text`: 0 to 65536 bytes
+        action ("action"): String,
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+impl OperatorAction {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(action: String, actor: String, at: i64) -> Self {
+        Self { action, actor, at, reason: None }
+    }
+}
+
+wire_struct! {
+    /// An execution in a list.
+    Summary {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `public_state`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): PublicState,
+        /// `phase`: `runnable`, `active`, `suspended`, `terminal`
+        phase ("phase"): LifecyclePhase,
+        /// `blocking_reason?`: `waiting_for_capable_worker`, `waiting_for_quota`, `waiting_for_budget`, `waiting_for_dependencies`, `waiting_for_children`, `held_by_operator`
+        blocking_reason ("blocking_reason"): Option<BlockingReason>,
+        /// `outcome?`: `success`, `failed`, `cancelled`, `expired`, `skipped`
+        outcome ("outcome"): Option<Outcome>,
+        /// `priority`: 0 to 9000
+        priority ("priority"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        updated_at ("updated_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `attempt_index?`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): Option<i64>,
+        /// `instance?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_instance ("worker_instance"): Option<String>,
+    }
+}
+
+wire_struct! {
+    /// Everything the store knows about one execution.
+    Execution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `public_state`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): PublicState,
+        /// `phase`: `runnable`, `active`, `suspended`, `terminal`
+        phase ("phase"): LifecyclePhase,
+        /// `blocking_reason?`: `waiting_for_capable_worker`, `waiting_for_quota`, `waiting_for_budget`, `waiting_for_dependencies`, `waiting_for_children`, `held_by_operator`
+        blocking_reason ("blocking_reason"): Option<BlockingReason>,
+        /// `detail?`: map from `text` to `text`, at most 64
+        blocking_detail ("blocking_detail"): Option<BTreeMap<String, String>>,
+        /// `outcome?`: `success`, `failed`, `cancelled`, `expired`, `skipped`
+        outcome ("outcome"): Option<Outcome>,
+        /// `attempt_state?`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`
+        attempt_state ("attempt_state"): Option<AttemptState>,
+        /// `bool`: true or false
+        continues ("continues"): bool,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        granted_until ("granted_until"): Option<i64>,
+        /// `priority`: 0 to 9000
+        priority ("priority"): i64,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        updated_at ("updated_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        retire_at ("retire_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        delay_until ("delay_until"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        start_by ("start_by"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        attempt_deadline_at ("attempt_deadline_at"): Option<i64>,
+        /// `tags`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): BTreeMap<String, String>,
+        /// `capabilities`: list of `capability`, at most 64
+        requires ("requires"): Vec<String>,
+        /// `capabilities`: list of `capability`, at most 64
+        prefers ("prefers"): Vec<String>,
+        /// `fairness_key?`: 1 to 256 bytes
+        fairness_key ("fairness_key"): Option<String>,
+        /// `input`: at most 1048576 bytes
+        input ("input"): Bytes,
+        /// `encoding`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        input_encoding ("input_encoding"): String,
+        /// `result?`: at most 1048576 bytes
+        result ("result"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        result_encoding ("result_encoding"): Option<String>,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+        /// `[attempt]`
+        attempts ("attempts"): Vec<Attempt>,
+        /// `count`: 0 to 9007199254740991
+        attempts_spilled ("attempts_spilled"): i64,
+        /// `lease?`
+        lease ("lease"): Option<Lease>,
+        /// `progress?`
+        progress ("progress"): Option<Progress>,
+        /// `retry`
+        retry ("retry"): Retry,
+        /// `duration_ms?`: 0 to 315360000000
+        attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        /// `times_limit`: 0 to 10000
+        max_reclaims ("max_reclaims"): i64,
+        /// `times_limit`: 0 to 10000
+        max_replays ("max_replays"): i64,
+        /// `count`: 0 to 9007199254740991
+        reclaim_count ("reclaim_count"): i64,
+        /// `count`: 0 to 9007199254740991
+        replay_count ("replay_count"): i64,
+        /// `count?`: 0 to 9007199254740991
+        fallback_index ("fallback_index"): Option<i64>,
+        /// `fallbacks`: list of `fallback`, at most 16
+        fallbacks ("fallbacks"): Vec<Bytes>,
+        /// `budget_refs`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Vec<BudgetRef>,
+        /// `quota_refs`: list of `quota_ref`, at most 16
+        quotas ("quotas"): Vec<QuotaRef>,
+        /// `duration_ms`: 0 to 315360000000
+        retention_ms ("retention_ms"): i64,
+        /// `count`: 0 to 9007199254740991
+        max_frames ("max_frames"): i64,
+        /// `trace_parent?`: 1 to 256 bytes
+        trace_parent ("trace_parent"): Option<String>,
+        /// `url?`: 1 to 2048 bytes
+        completion_webhook ("completion_webhook"): Option<String>,
+        /// `[operator_action]`
+        operator_actions ("operator_actions"): Vec<OperatorAction>,
+    }
+}
+
+wire_struct! {
+    /// Where a list goes on.
+    Position {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+
+wire_struct! {
+    /// How a lane behaves.
+    LaneDefinition {
+        /// `lane_state`: `active`, `paused`, `draining`, `disabled`
+        state ("state"): LaneState,
+        /// `priority_weight`: 0 to 1000000000000. Milliseconds of age one point of priority is worth.
+        priority_weight ("priority_weight"): i64,
+        /// `fairness`: `fifo`, `fair`
+        fairness ("fairness"): Fairness,
+        /// `fairness_weights?`: map from `fairness_key` to `weight`, at most 256
+        fairness_weights ("fairness_weights"): Option<BTreeMap<String, i64>>,
+        /// `count?`: 0 to 9007199254740991
+        max_depth ("max_depth"): Option<i64>,
+        /// `weight`: 1 to 1000000
+        weight ("weight"): i64,
+        /// `retry?`
+        retry ("retry"): Option<Retry>,
+        /// `duration_ms?`: 0 to 315360000000
+        attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        retention_ms ("retention_ms"): Option<i64>,
+        /// `lease_ttl_ms?`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+    }
+}
+impl LaneDefinition {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(state: LaneState, priority_weight: i64, fairness: Fairness, weight: i64) -> Self {
+        Self { state, priority_weight, fairness, weight, fairness_weights: None, max_depth: None, retry: None, attempt_timeout_ms: None, retention_ms: None, lease_ttl_ms: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `lane_entry`.
+    LaneEntry {
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+        /// `lane_definition`
+        definition ("definition"): LaneDefinition,
+    }
+}
+
+wire_struct! {
+    /// The contract type `worker`.
+    Worker {
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane_names`: list of `lane`, at most 64
+        lanes ("lanes"): Vec<String>,
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `slots`: 1 to 4096
+        slots ("slots"): i64,
+        /// `worker_state`: `live`, `draining`
+        state ("state"): WorkerState,
+        /// `uuid?`: a UUID in lower case
+        incarnation ("incarnation"): Option<Uuid>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        registered_at ("registered_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// The contract type `heartbeat_result`.
+    HeartbeatResult {
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `bool`: true or false
+        known ("known"): bool,
+        /// `bool`: true or false
+        draining ("draining"): bool,
+    }
+}
+
+wire_struct! {
+    /// The contract type `server`.
+    Server {
+        /// `uuid`: a UUID in lower case
+        server_id ("server_id"): Uuid,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+        /// `bool`: true or false
+        listening ("listening"): bool,
+    }
+}
+
+wire_struct! {
+    /// The contract type `queue_facts`.
+    QueueFacts {
+        /// `queue`: 1 to 64 bytes
+        queue ("queue"): String,
+        /// `capabilities`: list of `capability`, at most 64
+        requires ("requires"): Vec<String>,
+        /// `bool`: true or false
+        admission ("admission"): bool,
+        /// `count`: 0 to 9007199254740991
+        eligible ("eligible"): i64,
+        /// `bool`: true or false
+        uncovered ("uncovered"): bool,
+    }
+}
+
+wire_struct! {
+    /// The contract type `lane_counts`.
+    LaneCounts {
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `lane_state`: `active`, `paused`, `draining`, `disabled`
+        state ("state"): LaneState,
+        /// `count`: 0 to 9007199254740991
+        eligible ("eligible"): i64,
+        /// `count`: 0 to 9007199254740991
+        granted ("granted"): i64,
+        /// `count`: 0 to 9007199254740991
+        active ("active"): i64,
+        /// `count`: 0 to 9007199254740991
+        delayed ("delayed"): i64,
+        /// `count`: 0 to 9007199254740991
+        suspended ("suspended"): i64,
+        /// `count`: 0 to 9007199254740991
+        terminal ("terminal"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_route ("blocked_route"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_quota ("blocked_quota"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_budget ("blocked_budget"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_dependencies ("blocked_dependencies"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_children ("blocked_children"): i64,
+        /// `count`: 0 to 9007199254740991
+        blocked_operator ("blocked_operator"): i64,
+        /// `int?`: -9007199254740991 to 9007199254740991
+        head_score ("head_score"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        oldest_eligible_at ("oldest_eligible_at"): Option<i64>,
+        /// `[queue_facts]`
+        queues ("queues"): Vec<QueueFacts>,
+    }
+}
+
+wire_struct! {
+    /// One transition.
+    Event {
+        /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
+        id ("id"): String,
+        /// `text`: 0 to 65536 bytes
+        r#type ("type"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `text?`: 0 to 65536 bytes
+        namespace ("namespace"): Option<String>,
+        /// `text?`: 0 to 65536 bytes
+        lane ("lane"): Option<String>,
+        /// `text?`: 0 to 65536 bytes
+        kind ("kind"): Option<String>,
+        /// `execution_id?`: a UUID in lower case
+        execution_id ("execution_id"): Option<ExecutionId>,
+        /// `uuid?`: a UUID in lower case
+        flow_id ("flow_id"): Option<Uuid>,
+        /// `attempt_index?`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): Option<i64>,
+        /// `text?`: 0 to 65536 bytes
+        worker_instance ("worker_instance"): Option<String>,
+        /// `tags`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): BTreeMap<String, String>,
+        /// `detail`: map from `text` to `text`, at most 64
+        data ("data"): BTreeMap<String, String>,
+    }
+}
+impl Event {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(id: String, r#type: String, at: i64, tags: BTreeMap<String, String>, data: BTreeMap<String, String>) -> Self {
+        Self { id, r#type, at, tags, data, namespace: None, lane: None, kind: None, execution_id: None, flow_id: None, attempt_index: None, worker_instance: None }
+    }
+}
+
+wire_struct! {
+    /// Something owed to other partitions.
+    Effect {
+        /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
+        id ("id"): String,
+        /// `text`: 0 to 65536 bytes
+        r#type ("type"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `detail`: map from `text` to `text`, at most 64
+        data ("data"): BTreeMap<String, String>,
+    }
+}
+
+wire_struct! {
+    /// The contract type `partition_defaults`.
+    PartitionDefaults {
+        /// `partition_count`: 1 to 4096
+        executions ("executions"): i64,
+        /// `partition_count`: 1 to 4096
+        budgets ("budgets"): i64,
+        /// `partition_count`: 1 to 4096
+        quotas ("quotas"): i64,
+        /// `partition_count`: 1 to 4096
+        schedules ("schedules"): i64,
+    }
+}
+
+wire_struct! {
+    /// A broken invariant.
+    Finding {
+        /// `count`: 0 to 9007199254740991
+        invariant ("invariant"): i64,
+        /// `bytes`: at most 1048576 bytes
+        key ("key"): Bytes,
+        /// `text`: 0 to 65536 bytes
+        problem ("problem"): String,
+        /// `bool`: true or false
+        repaired ("repaired"): bool,
+    }
+}
+
+wire_struct! {
+    /// Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers the first one.
+    ///
+    /// Calls `ff_submit_execution`.
+    /// Refused with `idempotency_conflict`.
+    /// Refused with `lane_disabled`.
+    /// Refused with `lane_full`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_depth_needed`.
+    /// Refused with `capability_invalid`.
+    SubmitExecution {
+        /// `submission`
+        submission ("submission"): Submission,
+    }
+}
+wire_reply! {
+    /// What [`SubmitExecution`] answers.
+    SubmitExecutionReply {
+        Created ("created") {
+            execution_id ("execution_id"): ExecutionId,
+            state ("state"): PublicState,
+        },
+        Duplicate ("duplicate") {
+            execution_id ("execution_id"): ExecutionId,
+            state ("state"): Option<PublicState>,
+        },
+    }
+}
+wire_call!(SubmitExecution -> SubmitExecutionReply, "ff_submit_execution", read_only: false);
+
+wire_struct! {
+    /// Accepts up to 64 executions of one partition; each is answered, accepted or refused on its own.
+    ///
+    /// Calls `ff_submit_executions`.
+    SubmitExecutions {
+        /// `submissions`: list of `submission`, at most 64
+        submissions ("submissions"): Vec<Submission>,
+    }
+}
+wire_reply! {
+    /// What [`SubmitExecutions`] answers.
+    SubmitExecutionsReply {
+        Submitted ("submitted") {
+            items ("items"): Vec<Submitted>,
+        },
+    }
+}
+wire_call!(SubmitExecutions -> SubmitExecutionsReply, "ff_submit_executions", read_only: false);
+
+wire_struct! {
+    /// Ends the running attempt with a result.
+    ///
+    /// Calls `ff_complete_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    CompleteExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `result?`: at most 1048576 bytes
+        result ("result"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        result_encoding ("result_encoding"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`CompleteExecution`] answers.
+    CompleteExecutionReply {
+        Completed ("completed"),
+        Replayed ("replayed"),
+    }
+}
+wire_call!(CompleteExecution -> CompleteExecutionReply, "ff_complete_execution", read_only: false);
+impl CompleteExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, result: None, result_encoding: None }
+    }
+}
+
+wire_struct! {
+    /// Completes up to 64 executions of one partition; each is answered on its own.
+    ///
+    /// Calls `ff_complete_executions`.
+    CompleteExecutions {
+        /// `completions`: list of `completion`, at most 64
+        completions ("completions"): Vec<Completion>,
+    }
+}
+wire_reply! {
+    /// What [`CompleteExecutions`] answers.
+    CompleteExecutionsReply {
+        Completed ("completed") {
+            items ("items"): Vec<CompletedItem>,
+        },
+    }
+}
+wire_call!(CompleteExecutions -> CompleteExecutionsReply, "ff_complete_executions", read_only: false);
+
+wire_struct! {
+    /// Ends the running attempt with a failure; the retry policy decides whether another one follows.
+    ///
+    /// Calls `ff_fail_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    FailExecution {
+        /// `category`: 1 to 128 bytes
+        category ("category"): String,
+        /// `permille`: 0 to 1000. A random draw, supplied by the caller.
+        draw ("draw"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `reason`: 0 to 4096 bytes
+        reason ("reason"): String,
+        /// `duration_ms?`: 0 to 315360000000
+        retry_after_ms ("retry_after_ms"): Option<i64>,
+        /// `bool?`: true or false
+        retryable ("retryable"): Option<bool>,
+    }
+}
+wire_reply! {
+    /// What [`FailExecution`] answers.
+    FailExecutionReply {
+        Failed ("failed") {
+            replayed ("replayed"): bool,
+        },
+        RetryScheduled ("retry_scheduled") {
+            delay_until ("delay_until"): i64,
+            replayed ("replayed"): bool,
+        },
+    }
+}
+wire_call!(FailExecution -> FailExecutionReply, "ff_fail_execution", read_only: false);
+impl FailExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(category: String, draw: i64, execution_id: ExecutionId, fence: Fence, reason: String) -> Self {
+        Self { category, draw, execution_id, fence, reason, retry_after_ms: None, retryable: None }
+    }
+}
+
+wire_struct! {
+    /// An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker was asked.
+    ///
+    /// Calls `ff_cancel_execution`.
+    /// Refused with `execution_not_found`.
+    CancelExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `duration_ms?`: 0 to 315360000000
+        grace_ms ("grace_ms"): Option<i64>,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`CancelExecution`] answers.
+    CancelExecutionReply {
+        Already ("already") {
+            outcome ("outcome"): Outcome,
+        },
+        Cancelled ("cancelled"),
+        Requested ("requested") {
+            cancel_by ("cancel_by"): i64,
+        },
+    }
+}
+wire_call!(CancelExecution -> CancelExecutionReply, "ff_cancel_execution", read_only: false);
+impl CancelExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, grace_ms: None, reason: None }
+    }
+}
+
+wire_struct! {
+    /// The worker that holds the lease cancels its execution.
+    ///
+    /// Calls `ff_cancel_attempt`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    CancelAttempt {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`CancelAttempt`] answers.
+    CancelAttemptReply {
+        Cancelled ("cancelled"),
+        Replayed ("replayed"),
+    }
+}
+wire_call!(CancelAttempt -> CancelAttemptReply, "ff_cancel_attempt", read_only: false);
+impl CancelAttempt {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, reason: None }
+    }
+}
+
+wire_struct! {
+    /// The worker hands its execution back until a time; counted against neither attempts nor reclaims. A time already past means now.
+    ///
+    /// Calls `ff_delay_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    DelayExecution {
+        /// `duration_ms?`: 0 to 315360000000
+        delay_ms ("delay_ms"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        delay_until ("delay_until"): Option<i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`DelayExecution`] answers.
+    DelayExecutionReply {
+        Delayed ("delayed") {
+            delay_until ("delay_until"): i64,
+            replayed ("replayed"): bool,
+        },
+    }
+}
+wire_call!(DelayExecution -> DelayExecutionReply, "ff_delay_execution", read_only: false);
+impl DelayExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, delay_ms: None, delay_until: None }
+    }
+}
+
+wire_struct! {
+    /// The worker hands its execution back: eligible at once, counted nowhere.
+    ///
+    /// Calls `ff_yield_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    YieldExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`YieldExecution`] answers.
+    YieldExecutionReply {
+        Replayed ("replayed"),
+        Yielded ("yielded"),
+    }
+}
+wire_call!(YieldExecution -> YieldExecutionReply, "ff_yield_execution", read_only: false);
+
+wire_struct! {
+    /// Notes how far the running attempt is. No event.
+    ///
+    /// Calls `ff_update_progress`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    UpdateProgress {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `progress_message?`: 0 to 1024 bytes
+        message ("message"): Option<String>,
+        /// `pct`: 0 to 100
+        pct ("pct"): i64,
+    }
+}
+wire_reply! {
+    /// What [`UpdateProgress`] answers.
+    UpdateProgressReply {
+        Noted ("noted"),
+    }
+}
+wire_call!(UpdateProgress -> UpdateProgressReply, "ff_update_progress", read_only: false);
+impl UpdateProgress {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence, pct: i64) -> Self {
+        Self { execution_id, fence, pct, message: None }
+    }
+}
+
+wire_struct! {
+    /// An operator keeps a runnable execution from starting until it is released.
+    ///
+    /// Calls `ff_hold_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_runnable`.
+    HoldExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`HoldExecution`] answers.
+    HoldExecutionReply {
+        Already ("already"),
+        Held ("held"),
+    }
+}
+wire_call!(HoldExecution -> HoldExecutionReply, "ff_hold_execution", read_only: false);
+impl HoldExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Ends an operator's hold; the execution takes the place its original score gives it.
+    ///
+    /// Calls `ff_release_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_runnable`.
+    ReleaseExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ReleaseExecution`] answers.
+    ReleaseExecutionReply {
+        Already ("already") {
+            state ("state"): PublicState,
+        },
+        Released ("released") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(ReleaseExecution -> ReleaseExecutionReply, "ff_release_execution", read_only: false);
+impl ReleaseExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.
+    ///
+    /// Calls `ff_change_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_runnable`.
+    /// Refused with `execution_terminal`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_disabled`.
+    ChangeExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        delay_until ("delay_until"): Option<i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): Option<String>,
+        /// `priority?`: 0 to 9000
+        priority ("priority"): Option<i64>,
+        /// `tags?`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): Option<BTreeMap<String, String>>,
+    }
+}
+wire_reply! {
+    /// What [`ChangeExecution`] answers.
+    ChangeExecutionReply {
+        Changed ("changed") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(ChangeExecution -> ChangeExecutionReply, "ff_change_execution", read_only: false);
+impl ChangeExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, deadline_at: None, delay_until: None, lane: None, priority: None, tags: None }
+    }
+}
+
+wire_struct! {
+    /// Runs an ended execution again with a new attempt; a deadline already past no longer applies.
+    ///
+    /// Calls `ff_replay_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_terminal`.
+    /// Refused with `max_replays`.
+    ReplayExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ReplayExecution`] answers.
+    ReplayExecutionReply {
+        Replayed ("replayed") {
+            replay_count ("replay_count"): i64,
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(ReplayExecution -> ReplayExecutionReply, "ff_replay_execution", read_only: false);
+impl ReplayExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Removes an ended execution before its retention is over.
+    ///
+    /// Calls `ff_delete_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_terminal`.
+    DeleteExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`DeleteExecution`] answers.
+    DeleteExecutionReply {
+        Deleted ("deleted"),
+    }
+}
+wire_call!(DeleteExecution -> DeleteExecutionReply, "ff_delete_execution", read_only: false);
+
+wire_struct! {
+    /// Answers the outcome of an ended execution, or marks it so that its end is announced.
+    ///
+    /// Calls `ff_await_result`.
+    /// Refused with `execution_not_found`.
+    AwaitResult {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`AwaitResult`] answers.
+    AwaitResultReply {
+        Ended ("ended") {
+            failure ("failure"): Option<Failure>,
+            outcome ("outcome"): Outcome,
+            result ("result"): Option<Bytes>,
+            result_encoding ("result_encoding"): Option<String>,
+        },
+        Waiting ("waiting") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
+
+wire_struct! {
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.
+    ///
+    /// Calls `ff_claim_executions`.
+    /// Refused with `try_again`.
+    /// Refused with `capability_invalid`.
+    ClaimExecutions {
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `id_pairs`: list of `lease_ids`, at most 64
+        ids ("ids"): Vec<LeaseIds>,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `lease_ttl_ms`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): i64,
+        /// `batch_size`: 1 to 64
+        max ("max"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `request_id`: a UUID in lower case
+        request_id ("request_id"): Uuid,
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+    }
+}
+wire_reply! {
+    /// What [`ClaimExecutions`] answers.
+    ClaimExecutionsReply {
+        Claimed ("claimed") {
+            next_score ("next_score"): Option<i64>,
+            tasks ("tasks"): Vec<Task>,
+        },
+        Paused ("paused") {
+            state ("state"): LaneState,
+        },
+        Replayed ("replayed") {
+            tasks ("tasks"): Vec<Task>,
+        },
+    }
+}
+wire_call!(ClaimExecutions -> ClaimExecutionsReply, "ff_claim_executions", read_only: false);
+
+wire_struct! {
+    /// Moves the end of a lease; says whether the worker is asked to cancel or to yield.
+    ///
+    /// Calls `ff_renew_lease`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    RenewLease {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `lease_ttl_ms?`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`RenewLease`] answers.
+    RenewLeaseReply {
+        Renewed ("renewed") {
+            cancel_requested ("cancel_requested"): bool,
+            lease_expires_at ("lease_expires_at"): i64,
+            yield_requested ("yield_requested"): bool,
+        },
+    }
+}
+wire_call!(RenewLease -> RenewLeaseReply, "ff_renew_lease", read_only: false);
+impl RenewLease {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { execution_id, fence, lease_ttl_ms: None }
+    }
+}
+
+wire_struct! {
+    /// Renews up to 64 leases of one partition; each is answered on its own.
+    ///
+    /// Calls `ff_renew_leases`.
+    RenewLeases {
+        /// `renewals`: list of `renewal`, at most 64
+        renewals ("renewals"): Vec<Renewal>,
+    }
+}
+wire_reply! {
+    /// What [`RenewLeases`] answers.
+    RenewLeasesReply {
+        Renewed ("renewed") {
+            items ("items"): Vec<Renewed>,
+        },
+    }
+}
+wire_call!(RenewLeases -> RenewLeasesReply, "ff_renew_leases", read_only: false);
+
+wire_struct! {
+    /// An operator takes the lease away: at once, or by asking the worker to yield when `grace` is set.
+    ///
+    /// Calls `ff_revoke_lease`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    RevokeLease {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `bool?`: true or false
+        grace ("grace"): Option<bool>,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`RevokeLease`] answers.
+    RevokeLeaseReply {
+        Requested ("requested"),
+        Revoked ("revoked") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(RevokeLease -> RevokeLeaseReply, "ff_revoke_lease", read_only: false);
+impl RevokeLease {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, grace: None, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Asks a worker to yield every lease it holds in this partition, or takes them away; a bounded batch per call.
+    ///
+    /// Calls `ff_drain_leases`.
+    DrainLeases {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `bool`: true or false
+        revoke ("revoke"): bool,
+    }
+}
+wire_reply! {
+    /// What [`DrainLeases`] answers.
+    DrainLeasesReply {
+        Drained ("drained") {
+            changed ("changed"): i64,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(DrainLeases -> DrainLeasesReply, "ff_drain_leases", read_only: false);
+
+wire_struct! {
+    /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.
+    ///
+    /// Calls `ff_issue_grants`.
+    /// Refused with `try_again`.
+    /// Refused with `capability_invalid`.
+    IssueGrants {
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `[grant_id]`: a UUID in lower case
+        grant_ids ("grant_ids"): Vec<Uuid>,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        max ("max"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `grant_ttl_ms`: 100 to 60000
+        ttl_ms ("ttl_ms"): i64,
+    }
+}
+wire_reply! {
+    /// What [`IssueGrants`] answers.
+    IssueGrantsReply {
+        Granted ("granted") {
+            grants ("grants"): Vec<Grant>,
+            next_score ("next_score"): Option<i64>,
+        },
+        Paused ("paused") {
+            state ("state"): LaneState,
+        },
+    }
+}
+wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false);
+
+wire_struct! {
+    /// Turns a grant into a lease for the worker it was given to.
+    ///
+    /// Calls `ff_consume_grant`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `grant_not_found`.
+    /// Refused with `not_capable`.
+    /// Refused with `capability_invalid`.
+    ConsumeGrant {
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `lease_ttl_ms`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): i64,
+        /// `request_id`: a UUID in lower case
+        request_id ("request_id"): Uuid,
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+    }
+}
+wire_reply! {
+    /// What [`ConsumeGrant`] answers.
+    ConsumeGrantReply {
+        Claimed ("claimed") {
+            task ("task"): Task,
+        },
+        Replayed ("replayed") {
+            task ("task"): Task,
+        },
+    }
+}
+wire_call!(ConsumeGrant -> ConsumeGrantReply, "ff_consume_grant", read_only: false);
+
+wire_struct! {
+    /// Gives a grant back unused; the execution is eligible again at its old place.
+    ///
+    /// Calls `ff_release_grant`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `grant_not_found`.
+    ReleaseGrant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`ReleaseGrant`] answers.
+    ReleaseGrantReply {
+        Released ("released"),
+    }
+}
+wire_call!(ReleaseGrant -> ReleaseGrantReply, "ff_release_grant", read_only: false);
+
+wire_struct! {
+    /// Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.
+    ///
+    /// Calls `ff_block_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `grant_not_found`.
+    BlockExecution {
+        /// `detail`: map from `text` to `text`, at most 64
+        detail ("detail"): BTreeMap<String, String>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
+        reason ("reason"): AdmissionReason,
+    }
+}
+wire_reply! {
+    /// What [`BlockExecution`] answers.
+    BlockExecutionReply {
+        Already ("already"),
+        Blocked ("blocked"),
+    }
+}
+wire_call!(BlockExecution -> BlockExecutionReply, "ff_block_execution", read_only: false);
+
+wire_struct! {
+    /// What the execution waited for has cleared: it is eligible again at the place of its original score.
+    ///
+    /// Calls `ff_unblock_execution`.
+    /// Refused with `execution_not_found`.
+    UnblockExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
+        reason ("reason"): AdmissionReason,
+    }
+}
+wire_reply! {
+    /// What [`UnblockExecution`] answers.
+    UnblockExecutionReply {
+        Already ("already") {
+            state ("state"): PublicState,
+        },
+        Unblocked ("unblocked") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(UnblockExecution -> UnblockExecutionReply, "ff_unblock_execution", read_only: false);
+
+wire_struct! {
+    /// An operator hands an interrupted execution to a chosen worker.
+    ///
+    /// Calls `ff_grant_reclaim`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_runnable`.
+    GrantReclaim {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `grant_ttl_ms`: 100 to 60000
+        ttl_ms ("ttl_ms"): i64,
+    }
+}
+wire_reply! {
+    /// What [`GrantReclaim`] answers.
+    GrantReclaimReply {
+        Granted ("granted") {
+            grant ("grant"): Grant,
+        },
+    }
+}
+wire_call!(GrantReclaim -> GrantReclaimReply, "ff_grant_reclaim", read_only: false);
+
+wire_struct! {
+    /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
+    ///
+    /// Calls `ff_define_lane`.
+    DefineLane {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `duration_ms?`: 0 to 315360000000
+        attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        /// `bool?`: true or false
+        clear_max_depth ("clear_max_depth"): Option<bool>,
+        /// `fairness?`: `fifo`, `fair`
+        fairness ("fairness"): Option<Fairness>,
+        /// `fairness_weights?`: map from `fairness_key` to `weight`, at most 256
+        fairness_weights ("fairness_weights"): Option<BTreeMap<String, i64>>,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `lease_ttl_ms?`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        max_depth ("max_depth"): Option<i64>,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `priority_weight?`: 0 to 1000000000000. Milliseconds of age one point of priority is worth.
+        priority_weight ("priority_weight"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        retention_ms ("retention_ms"): Option<i64>,
+        /// `retry?`
+        retry ("retry"): Option<Retry>,
+        /// `lane_state?`: `active`, `paused`, `draining`, `disabled`
+        state ("state"): Option<LaneState>,
+        /// `weight?`: 1 to 1000000
+        weight ("weight"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`DefineLane`] answers.
+    DefineLaneReply {
+        Defined ("defined") {
+            changed ("changed"): bool,
+            entry ("entry"): LaneEntry,
+        },
+    }
+}
+wire_call!(DefineLane -> DefineLaneReply, "ff_define_lane", read_only: false);
+impl DefineLane {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, lane: String, namespace: String) -> Self {
+        Self { actor, lane, namespace, attempt_timeout_ms: None, clear_max_depth: None, fairness: None, fairness_weights: None, lease_ttl_ms: None, max_depth: None, priority_weight: None, retention_ms: None, retry: None, state: None, weight: None }
+    }
+}
+
+wire_struct! {
+    /// A lane's definition as the fleet or a partition has it.
+    ///
+    /// Calls `ff_get_lane`.
+    /// Refused with `lane_not_found`.
+    GetLane {
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`GetLane`] answers.
+    GetLaneReply {
+        Lane ("lane") {
+            entry ("entry"): LaneEntry,
+        },
+    }
+}
+wire_call!(GetLane -> GetLaneReply, "ff_get_lane", read_only: true);
+
+wire_struct! {
+    /// The fleet's lanes, oldest first.
+    ///
+    /// Calls `ff_list_lanes`.
+    ListLanes {
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        offset ("offset"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ListLanes`] answers.
+    ListLanesReply {
+        Lanes ("lanes") {
+            entries ("entries"): Vec<LaneEntry>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListLanes -> ListLanesReply, "ff_list_lanes", read_only: true);
+
+wire_struct! {
+    /// Gives a partition its copy of a lane's definition; an older version never replaces a newer one.
+    ///
+    /// Calls `ff_install_lane`.
+    InstallLane {
+        /// `lane_entry`
+        entry ("entry"): LaneEntry,
+    }
+}
+wire_reply! {
+    /// What [`InstallLane`] answers.
+    InstallLaneReply {
+        Installed ("installed"),
+        Newer ("newer") {
+            version ("version"): i64,
+        },
+    }
+}
+wire_call!(InstallLane -> InstallLaneReply, "ff_install_lane", read_only: false);
+
+wire_struct! {
+    /// Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.
+    ///
+    /// Calls `ff_register_worker`.
+    /// Refused with `instance_in_use`.
+    /// Refused with `capability_invalid`.
+    RegisterWorker {
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `uuid?`: a UUID in lower case
+        incarnation ("incarnation"): Option<Uuid>,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `lane_names`: list of `lane`, at most 64
+        lanes ("lanes"): Vec<String>,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `slots`: 1 to 4096
+        slots ("slots"): i64,
+        /// `bool?`: true or false
+        take_over ("take_over"): Option<bool>,
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+    }
+}
+wire_reply! {
+    /// What [`RegisterWorker`] answers.
+    RegisterWorkerReply {
+        Registered ("registered") {
+            expires_at ("expires_at"): i64,
+            heartbeat_ms ("heartbeat_ms"): i64,
+        },
+    }
+}
+wire_call!(RegisterWorker -> RegisterWorkerReply, "ff_register_worker", read_only: false);
+impl RegisterWorker {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(capabilities: Vec<String>, instance: String, lanes: Vec<String>, namespace: String, slots: i64, worker_id: String) -> Self {
+        Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, take_over: None }
+    }
+}
+
+wire_struct! {
+    /// Keeps registered worker instances alive, many in one call.
+    ///
+    /// Calls `ff_heartbeat_workers`.
+    HeartbeatWorkers {
+        /// `instances`: list of `instance`, at most 1024
+        instances ("instances"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`HeartbeatWorkers`] answers.
+    HeartbeatWorkersReply {
+        Beaten ("beaten") {
+            items ("items"): Vec<HeartbeatResult>,
+        },
+    }
+}
+wire_call!(HeartbeatWorkers -> HeartbeatWorkersReply, "ff_heartbeat_workers", read_only: false);
+
+wire_struct! {
+    /// Ends a registration; given an incarnation, only that one's.
+    ///
+    /// Calls `ff_deregister_worker`.
+    /// Refused with `instance_in_use`.
+    DeregisterWorker {
+        /// `uuid?`: a UUID in lower case
+        incarnation ("incarnation"): Option<Uuid>,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+    }
+}
+wire_reply! {
+    /// What [`DeregisterWorker`] answers.
+    DeregisterWorkerReply {
+        Deregistered ("deregistered"),
+        Unknown ("unknown"),
+    }
+}
+wire_call!(DeregisterWorker -> DeregisterWorkerReply, "ff_deregister_worker", read_only: false);
+impl DeregisterWorker {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(instance: String) -> Self {
+        Self { instance, incarnation: None }
+    }
+}
+
+wire_struct! {
+    /// An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.
+    ///
+    /// Calls `ff_drain_worker`.
+    /// Refused with `worker_not_registered`.
+    DrainWorker {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+    }
+}
+wire_reply! {
+    /// What [`DrainWorker`] answers.
+    DrainWorkerReply {
+        Already ("already"),
+        Draining ("draining"),
+    }
+}
+wire_call!(DrainWorker -> DrainWorkerReply, "ff_drain_worker", read_only: false);
+
+wire_struct! {
+    /// An operator declares a worker dead: its registration ends and its leases are taken away, owed to every partition.
+    ///
+    /// Calls `ff_mark_worker_dead`.
+    /// Refused with `worker_not_registered`.
+    MarkWorkerDead {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+    }
+}
+wire_reply! {
+    /// What [`MarkWorkerDead`] answers.
+    MarkWorkerDeadReply {
+        Marked ("marked"),
+    }
+}
+wire_call!(MarkWorkerDead -> MarkWorkerDeadReply, "ff_mark_worker_dead", read_only: false);
+
+wire_struct! {
+    /// Registered workers that are alive, oldest registration first.
+    ///
+    /// Calls `ff_list_workers`.
+    ListWorkers {
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        offset ("offset"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ListWorkers`] answers.
+    ListWorkersReply {
+        Workers ("workers") {
+            items ("items"): Vec<Worker>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListWorkers -> ListWorkersReply, "ff_list_workers", read_only: true);
+
+wire_struct! {
+    /// One registered worker.
+    ///
+    /// Calls `ff_get_worker`.
+    /// Refused with `worker_not_registered`.
+    GetWorker {
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+    }
+}
+wire_reply! {
+    /// What [`GetWorker`] answers.
+    GetWorkerReply {
+        Worker ("worker") {
+            item ("item"): Worker,
+        },
+    }
+}
+wire_call!(GetWorker -> GetWorkerReply, "ff_get_worker", read_only: true);
+
+wire_struct! {
+    /// Keeps a server's record alive and answers every live one: partitions are shared among them.
+    ///
+    /// Calls `ff_heartbeat_server`.
+    HeartbeatServer {
+        /// `bool?`: true or false
+        leave ("leave"): Option<bool>,
+        /// `bool`: true or false
+        listening ("listening"): bool,
+        /// `uuid`: a UUID in lower case
+        server_id ("server_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`HeartbeatServer`] answers.
+    HeartbeatServerReply {
+        Servers ("servers") {
+            items ("items"): Vec<Server>,
+        },
+    }
+}
+wire_call!(HeartbeatServer -> HeartbeatServerReply, "ff_heartbeat_server", read_only: false);
+impl HeartbeatServer {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(listening: bool, server_id: Uuid) -> Self {
+        Self { listening, server_id, leave: None }
+    }
+}
+
+wire_struct! {
+    /// Everything the store knows about one execution.
+    ///
+    /// Calls `ff_describe_execution`.
+    /// Refused with `execution_not_found`.
+    DescribeExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`DescribeExecution`] answers.
+    DescribeExecutionReply {
+        Found ("found") {
+            execution ("execution"): Execution,
+        },
+    }
+}
+wire_call!(DescribeExecution -> DescribeExecutionReply, "ff_describe_execution", read_only: true);
+
+wire_struct! {
+    /// One attempt of an execution, however old.
+    ///
+    /// Calls `ff_get_attempt`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `attempt_not_found`.
+    GetAttempt {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `attempt_index`: 0 to 9007199254740991
+        index ("index"): i64,
+    }
+}
+wire_reply! {
+    /// What [`GetAttempt`] answers.
+    GetAttemptReply {
+        Found ("found") {
+            attempt ("attempt"): Attempt,
+        },
+    }
+}
+wire_call!(GetAttempt -> GetAttemptReply, "ff_get_attempt", read_only: true);
+
+wire_struct! {
+    /// Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_executions`.
+    ListExecutions {
+        /// `position?`
+        after ("after"): Option<Position>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_after ("created_after"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_before ("created_before"): Option<i64>,
+        /// `kind?`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): Option<String>,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): Option<String>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+        /// `public_state?`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): Option<PublicState>,
+        /// `tag_key?`: 1 to 128 bytes
+        tag_key ("tag_key"): Option<String>,
+        /// `tag_value?`: 0 to 1024 bytes
+        tag_value ("tag_value"): Option<String>,
+        /// `instance?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker ("worker"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ListExecutions`] answers.
+    ListExecutionsReply {
+        Page ("page") {
+            items ("items"): Vec<Summary>,
+            last ("last"): Option<Position>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListExecutions -> ListExecutionsReply, "ff_list_executions", read_only: true);
+impl ListExecutions {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, created_after: None, created_before: None, kind: None, lane: None, namespace: None, state: None, tag_key: None, tag_value: None, worker: None }
+    }
+}
+
+wire_struct! {
+    /// Events of this partition after an id (exclusive), oldest first; `from_ms` starts at a time instead. Says the oldest and latest kept, whether the stream is trimmed by length, and the time up to which this is complete.
+    ///
+    /// Calls `ff_read_events`.
+    ReadEvents {
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        after ("after"): Option<String>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        from_ms ("from_ms"): Option<i64>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ReadEvents`] answers.
+    ReadEventsReply {
+        Events ("events") {
+            full ("full"): bool,
+            items ("items"): Vec<Event>,
+            latest ("latest"): Option<String>,
+            now ("now"): i64,
+            oldest ("oldest"): Option<String>,
+        },
+    }
+}
+wire_call!(ReadEvents -> ReadEventsReply, "ff_read_events", read_only: true);
+impl ReadEvents {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, from_ms: None }
+    }
+}
+
+wire_struct! {
+    /// Effects this partition owes, oldest first.
+    ///
+    /// Calls `ff_read_outbox`.
+    ReadOutbox {
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ReadOutbox`] answers.
+    ReadOutboxReply {
+        Effects ("effects") {
+            items ("items"): Vec<Effect>,
+        },
+    }
+}
+wire_call!(ReadOutbox -> ReadOutboxReply, "ff_read_outbox", read_only: true);
+
+wire_struct! {
+    /// The facts of this partition that say why an execution is not running.
+    ///
+    /// Calls `ff_explain_execution`.
+    /// Refused with `execution_not_found`.
+    ExplainExecution {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`ExplainExecution`] answers.
+    ExplainExecutionReply {
+        Facts ("facts") {
+            ahead ("ahead"): Option<i64>,
+            execution ("execution"): Execution,
+            lane_state ("lane_state"): Option<LaneState>,
+            queue ("queue"): String,
+            uncovered ("uncovered"): bool,
+        },
+    }
+}
+wire_call!(ExplainExecution -> ExplainExecutionReply, "ff_explain_execution", read_only: true);
+
+wire_struct! {
+    /// Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.
+    ///
+    /// Calls `ff_partition_stats`.
+    PartitionStats {
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): Option<String>,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`PartitionStats`] answers.
+    PartitionStatsReply {
+        Stats ("stats") {
+            events ("events"): i64,
+            executions ("executions"): i64,
+            lanes ("lanes"): Vec<LaneCounts>,
+            next_timer_at ("next_timer_at"): Option<i64>,
+            outbox ("outbox"): i64,
+            stuck ("stuck"): i64,
+            timers ("timers"): i64,
+        },
+    }
+}
+wire_call!(PartitionStats -> PartitionStatsReply, "ff_partition_stats", read_only: true);
+impl Default for PartitionStats {
+    /// Nothing said.
+    fn default() -> Self {
+        Self { lane: None, namespace: None }
+    }
+}
+
+wire_struct! {
+    /// How many executions of a lane wait in this partition: eligible, delayed or blocked.
+    ///
+    /// Calls `ff_lane_depth`.
+    LaneDepth {
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`LaneDepth`] answers.
+    LaneDepthReply {
+        Depth ("depth") {
+            depth ("depth"): i64,
+        },
+    }
+}
+wire_call!(LaneDepth -> LaneDepthReply, "ff_lane_depth", read_only: true);
+
+wire_struct! {
+    /// The number and hash of the library that answers.
+    ///
+    /// Calls `ff_library`.
+    Library {
+    }
+}
+wire_reply! {
+    /// What [`Library`] answers.
+    LibraryReply {
+        Library ("library") {
+            hash ("hash"): String,
+            number ("number"): i64,
+        },
+    }
+}
+wire_call!(Library -> LibraryReply, "ff_library", read_only: true);
+
+wire_struct! {
+    /// Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.
+    ///
+    /// Calls `ff_fire_due`.
+    /// Refused with `try_again`.
+    FireDue {
+        /// `permille`: 0 to 1000. A random draw, supplied by the caller.
+        draw ("draw"): i64,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`FireDue`] answers.
+    FireDueReply {
+        Fired ("fired") {
+            count ("count"): i64,
+            more ("more"): bool,
+            next_at ("next_at"): Option<i64>,
+            now ("now"): i64,
+            stuck ("stuck"): i64,
+        },
+    }
+}
+wire_call!(FireDue -> FireDueReply, "ff_fire_due", read_only: false);
+
+wire_struct! {
+    /// When this partition's next timer is, and whether it owes anything.
+    ///
+    /// Calls `ff_next_due`.
+    NextDue {
+    }
+}
+wire_reply! {
+    /// What [`NextDue`] answers.
+    NextDueReply {
+        Next ("next") {
+            next_at ("next_at"): Option<i64>,
+            now ("now"): i64,
+        },
+    }
+}
+wire_call!(NextDue -> NextDueReply, "ff_next_due", read_only: true);
+
+wire_struct! {
+    /// Strikes effects that have been applied.
+    ///
+    /// Calls `ff_ack_outbox`.
+    AckOutbox {
+        /// `stream_ids`: list of `stream_id`, at most 1024
+        ids ("ids"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`AckOutbox`] answers.
+    AckOutboxReply {
+        Struck ("struck"),
+    }
+}
+wire_call!(AckOutbox -> AckOutboxReply, "ff_ack_outbox", read_only: false);
+
+wire_struct! {
+    /// Drops events older than the age that is kept.
+    ///
+    /// Calls `ff_trim_events`.
+    TrimEvents {
+    }
+}
+wire_reply! {
+    /// What [`TrimEvents`] answers.
+    TrimEventsReply {
+        Trimmed ("trimmed"),
+    }
+}
+wire_call!(TrimEvents -> TrimEventsReply, "ff_trim_events", read_only: false);
+
+wire_struct! {
+    /// Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.
+    ///
+    /// Calls `ff_review_routes`.
+    ReviewRoutes {
+        /// `capability_sets`: list of `capabilities`, at most 4096
+        capability_sets ("capability_sets"): Vec<Vec<String>>,
+        /// `count?`: 0 to 9007199254740991
+        cursor ("cursor"): Option<i64>,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`ReviewRoutes`] answers.
+    ReviewRoutesReply {
+        Reviewed ("reviewed") {
+            again_at ("again_at"): Option<i64>,
+            blocked ("blocked"): i64,
+            more ("more"): bool,
+            next_cursor ("next_cursor"): Option<i64>,
+            unblocked ("unblocked"): i64,
+        },
+    }
+}
+wire_call!(ReviewRoutes -> ReviewRoutesReply, "ff_review_routes", read_only: false);
+impl ReviewRoutes {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(capability_sets: Vec<Vec<String>>, lane: String, limit: i64, namespace: String) -> Self {
+        Self { capability_sets, lane, limit, namespace, cursor: None }
+    }
+}
+
+wire_struct! {
+    /// Fixes the partition counts at first boot; later boots must ask for the same or for what is stored.
+    ///
+    /// Calls `ff_fix_partitions`.
+    /// Refused with `partition_mismatch`.
+    FixPartitions {
+        /// `partition_count?`: 1 to 4096
+        budgets ("budgets"): Option<i64>,
+        /// `partition_defaults`
+        defaults ("defaults"): PartitionDefaults,
+        /// `partition_count?`: 1 to 4096
+        executions ("executions"): Option<i64>,
+        /// `partition_count?`: 1 to 4096
+        quotas ("quotas"): Option<i64>,
+        /// `partition_count?`: 1 to 4096
+        schedules ("schedules"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`FixPartitions`] answers.
+    FixPartitionsReply {
+        Partitions ("partitions") {
+            budgets ("budgets"): i64,
+            executions ("executions"): i64,
+            quotas ("quotas"): i64,
+            schedules ("schedules"): i64,
+        },
+    }
+}
+wire_call!(FixPartitions -> FixPartitionsReply, "ff_fix_partitions", read_only: false);
+impl FixPartitions {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(defaults: PartitionDefaults) -> Self {
+        Self { defaults, budgets: None, executions: None, quotas: None, schedules: None }
+    }
+}
+
+wire_struct! {
+    /// Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so.
+    ///
+    /// Calls `ff_check_executions`.
+    CheckExecutions {
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        offset ("offset"): i64,
+        /// `bool`: true or false
+        repair ("repair"): bool,
+    }
+}
+wire_reply! {
+    /// What [`CheckExecutions`] answers.
+    CheckExecutionsReply {
+        Checked ("checked") {
+            findings ("findings"): Vec<Finding>,
+            looked ("looked"): i64,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(CheckExecutions -> CheckExecutionsReply, "ff_check_executions", read_only: false);
+
+wire_struct! {
+    /// Verifies keys found by a scan of the store: each must belong to a record, and each index entry to its place.
+    ///
+    /// Calls `ff_check_keys`.
+    CheckKeys {
+        /// `store_keys`: list of `bytes`, at most 1024
+        keys ("keys"): Vec<Bytes>,
+        /// `bool`: true or false
+        repair ("repair"): bool,
+    }
+}
+wire_reply! {
+    /// What [`CheckKeys`] answers.
+    CheckKeysReply {
+        Checked ("checked") {
+            findings ("findings"): Vec<Finding>,
+            foreign ("foreign"): i64,
+        },
+    }
+}
+wire_call!(CheckKeys -> CheckKeysReply, "ff_check_keys", read_only: false);
+
+/// The function names of the library, in its order.
+pub const FUNCTIONS: &[&str] = &[
+    "ff_submit_execution",
+    "ff_submit_executions",
+    "ff_complete_execution",
+    "ff_complete_executions",
+    "ff_fail_execution",
+    "ff_cancel_execution",
+    "ff_cancel_attempt",
+    "ff_delay_execution",
+    "ff_yield_execution",
+    "ff_update_progress",
+    "ff_hold_execution",
+    "ff_release_execution",
+    "ff_change_execution",
+    "ff_replay_execution",
+    "ff_delete_execution",
+    "ff_await_result",
+    "ff_claim_executions",
+    "ff_renew_lease",
+    "ff_renew_leases",
+    "ff_revoke_lease",
+    "ff_drain_leases",
+    "ff_issue_grants",
+    "ff_consume_grant",
+    "ff_release_grant",
+    "ff_block_execution",
+    "ff_unblock_execution",
+    "ff_grant_reclaim",
+    "ff_define_lane",
+    "ff_get_lane",
+    "ff_list_lanes",
+    "ff_install_lane",
+    "ff_register_worker",
+    "ff_heartbeat_workers",
+    "ff_deregister_worker",
+    "ff_drain_worker",
+    "ff_mark_worker_dead",
+    "ff_list_workers",
+    "ff_get_worker",
+    "ff_heartbeat_server",
+    "ff_describe_execution",
+    "ff_get_attempt",
+    "ff_list_executions",
+    "ff_read_events",
+    "ff_read_outbox",
+    "ff_explain_execution",
+    "ff_partition_stats",
+    "ff_lane_depth",
+    "ff_library",
+    "ff_fire_due",
+    "ff_next_due",
+    "ff_ack_outbox",
+    "ff_trim_events",
+    "ff_review_routes",
+    "ff_fix_partitions",
+    "ff_check_executions",
+    "ff_check_keys",
+];
+
+/// The store commands the library uses; what an ACL has to allow beside FCALL.
+pub const COMMANDS: &[&str] = &[
+    "DEL",
+    "EXISTS",
+    "GET",
+    "HDEL",
+    "HGET",
+    "HGETALL",
+    "HSET",
+    "SET",
+    "SPUBLISH",
+    "TIME",
+    "XADD",
+    "XDEL",
+    "XLEN",
+    "XRANGE",
+    "XREVRANGE",
+    "XTRIM",
+    "ZADD",
+    "ZCARD",
+    "ZCOUNT",
+    "ZRANGE",
+    "ZRANK",
+    "ZREM",
+    "ZSCORE",
+];
+
+/// Every type of this file, for round-trip tests.
+#[cfg(any(test, feature = "samples"))]
+pub const SPECIMENS: &[crate::sample::Specimen] = &[
+    crate::sample::Specimen::of::<BackoffType>("BackoffType"),
+    crate::sample::Specimen::of::<Jitter>("Jitter"),
+    crate::sample::Specimen::of::<LaneState>("LaneState"),
+    crate::sample::Specimen::of::<Fairness>("Fairness"),
+    crate::sample::Specimen::of::<LifecyclePhase>("LifecyclePhase"),
+    crate::sample::Specimen::of::<Outcome>("Outcome"),
+    crate::sample::Specimen::of::<PublicState>("PublicState"),
+    crate::sample::Specimen::of::<BlockingReason>("BlockingReason"),
+    crate::sample::Specimen::of::<AdmissionReason>("AdmissionReason"),
+    crate::sample::Specimen::of::<AttemptType>("AttemptType"),
+    crate::sample::Specimen::of::<AttemptState>("AttemptState"),
+    crate::sample::Specimen::of::<WorkerState>("WorkerState"),
+    crate::sample::Specimen::of::<Fence>("Fence"),
+    crate::sample::Specimen::of::<LeaseIds>("LeaseIds"),
+    crate::sample::Specimen::of::<Refusal>("Refusal"),
+    crate::sample::Specimen::of::<Backoff>("Backoff"),
+    crate::sample::Specimen::of::<Retry>("Retry"),
+    crate::sample::Specimen::of::<BudgetRef>("BudgetRef"),
+    crate::sample::Specimen::of::<QuotaRef>("QuotaRef"),
+    crate::sample::Specimen::of::<StreamOptions>("StreamOptions"),
+    crate::sample::Specimen::of::<Submission>("Submission"),
+    crate::sample::Specimen::of::<Submitted>("Submitted"),
+    crate::sample::Specimen::of::<Task>("Task"),
+    crate::sample::Specimen::of::<Renewal>("Renewal"),
+    crate::sample::Specimen::of::<Renewed>("Renewed"),
+    crate::sample::Specimen::of::<Completion>("Completion"),
+    crate::sample::Specimen::of::<CompletedItem>("CompletedItem"),
+    crate::sample::Specimen::of::<Grant>("Grant"),
+    crate::sample::Specimen::of::<Failure>("Failure"),
+    crate::sample::Specimen::of::<Attempt>("Attempt"),
+    crate::sample::Specimen::of::<Lease>("Lease"),
+    crate::sample::Specimen::of::<Progress>("Progress"),
+    crate::sample::Specimen::of::<OperatorAction>("OperatorAction"),
+    crate::sample::Specimen::of::<Summary>("Summary"),
+    crate::sample::Specimen::of::<Execution>("Execution"),
+    crate::sample::Specimen::of::<Position>("Position"),
+    crate::sample::Specimen::of::<LaneDefinition>("LaneDefinition"),
+    crate::sample::Specimen::of::<LaneEntry>("LaneEntry"),
+    crate::sample::Specimen::of::<Worker>("Worker"),
+    crate::sample::Specimen::of::<HeartbeatResult>("HeartbeatResult"),
+    crate::sample::Specimen::of::<Server>("Server"),
+    crate::sample::Specimen::of::<QueueFacts>("QueueFacts"),
+    crate::sample::Specimen::of::<LaneCounts>("LaneCounts"),
+    crate::sample::Specimen::of::<Event>("Event"),
+    crate::sample::Specimen::of::<Effect>("Effect"),
+    crate::sample::Specimen::of::<PartitionDefaults>("PartitionDefaults"),
+    crate::sample::Specimen::of::<Finding>("Finding"),
+    crate::sample::Specimen::of::<SubmitExecution>("SubmitExecution"),
+    crate::sample::Specimen::of::<SubmitExecutionReply>("SubmitExecutionReply"),
+    crate::sample::Specimen::of::<SubmitExecutions>("SubmitExecutions"),
+    crate::sample::Specimen::of::<SubmitExecutionsReply>("SubmitExecutionsReply"),
+    crate::sample::Specimen::of::<CompleteExecution>("CompleteExecution"),
+    crate::sample::Specimen::of::<CompleteExecutionReply>("CompleteExecutionReply"),
+    crate::sample::Specimen::of::<CompleteExecutions>("CompleteExecutions"),
+    crate::sample::Specimen::of::<CompleteExecutionsReply>("CompleteExecutionsReply"),
+    crate::sample::Specimen::of::<FailExecution>("FailExecution"),
+    crate::sample::Specimen::of::<FailExecutionReply>("FailExecutionReply"),
+    crate::sample::Specimen::of::<CancelExecution>("CancelExecution"),
+    crate::sample::Specimen::of::<CancelExecutionReply>("CancelExecutionReply"),
+    crate::sample::Specimen::of::<CancelAttempt>("CancelAttempt"),
+    crate::sample::Specimen::of::<CancelAttemptReply>("CancelAttemptReply"),
+    crate::sample::Specimen::of::<DelayExecution>("DelayExecution"),
+    crate::sample::Specimen::of::<DelayExecutionReply>("DelayExecutionReply"),
+    crate::sample::Specimen::of::<YieldExecution>("YieldExecution"),
+    crate::sample::Specimen::of::<YieldExecutionReply>("YieldExecutionReply"),
+    crate::sample::Specimen::of::<UpdateProgress>("UpdateProgress"),
+    crate::sample::Specimen::of::<UpdateProgressReply>("UpdateProgressReply"),
+    crate::sample::Specimen::of::<HoldExecution>("HoldExecution"),
+    crate::sample::Specimen::of::<HoldExecutionReply>("HoldExecutionReply"),
+    crate::sample::Specimen::of::<ReleaseExecution>("ReleaseExecution"),
+    crate::sample::Specimen::of::<ReleaseExecutionReply>("ReleaseExecutionReply"),
+    crate::sample::Specimen::of::<ChangeExecution>("ChangeExecution"),
+    crate::sample::Specimen::of::<ChangeExecutionReply>("ChangeExecutionReply"),
+    crate::sample::Specimen::of::<ReplayExecution>("ReplayExecution"),
+    crate::sample::Specimen::of::<ReplayExecutionReply>("ReplayExecutionReply"),
+    crate::sample::Specimen::of::<DeleteExecution>("DeleteExecution"),
+    crate::sample::Specimen::of::<DeleteExecutionReply>("DeleteExecutionReply"),
+    crate::sample::Specimen::of::<AwaitResult>("AwaitResult"),
+    crate::sample::Specimen::of::<AwaitResultReply>("AwaitResultReply"),
+    crate::sample::Specimen::of::<ClaimExecutions>("ClaimExecutions"),
+    crate::sample::Specimen::of::<ClaimExecutionsReply>("ClaimExecutionsReply"),
+    crate::sample::Specimen::of::<RenewLease>("RenewLease"),
+    crate::sample::Specimen::of::<RenewLeaseReply>("RenewLeaseReply"),
+    crate::sample::Specimen::of::<RenewLeases>("RenewLeases"),
+    crate::sample::Specimen::of::<RenewLeasesReply>("RenewLeasesReply"),
+    crate::sample::Specimen::of::<RevokeLease>("RevokeLease"),
+    crate::sample::Specimen::of::<RevokeLeaseReply>("RevokeLeaseReply"),
+    crate::sample::Specimen::of::<DrainLeases>("DrainLeases"),
+    crate::sample::Specimen::of::<DrainLeasesReply>("DrainLeasesReply"),
+    crate::sample::Specimen::of::<IssueGrants>("IssueGrants"),
+    crate::sample::Specimen::of::<IssueGrantsReply>("IssueGrantsReply"),
+    crate::sample::Specimen::of::<ConsumeGrant>("ConsumeGrant"),
+    crate::sample::Specimen::of::<ConsumeGrantReply>("ConsumeGrantReply"),
+    crate::sample::Specimen::of::<ReleaseGrant>("ReleaseGrant"),
+    crate::sample::Specimen::of::<ReleaseGrantReply>("ReleaseGrantReply"),
+    crate::sample::Specimen::of::<BlockExecution>("BlockExecution"),
+    crate::sample::Specimen::of::<BlockExecutionReply>("BlockExecutionReply"),
+    crate::sample::Specimen::of::<UnblockExecution>("UnblockExecution"),
+    crate::sample::Specimen::of::<UnblockExecutionReply>("UnblockExecutionReply"),
+    crate::sample::Specimen::of::<GrantReclaim>("GrantReclaim"),
+    crate::sample::Specimen::of::<GrantReclaimReply>("GrantReclaimReply"),
+    crate::sample::Specimen::of::<DefineLane>("DefineLane"),
+    crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
+    crate::sample::Specimen::of::<GetLane>("GetLane"),
+    crate::sample::Specimen::of::<GetLaneReply>("GetLaneReply"),
+    crate::sample::Specimen::of::<ListLanes>("ListLanes"),
+    crate::sample::Specimen::of::<ListLanesReply>("ListLanesReply"),
+    crate::sample::Specimen::of::<InstallLane>("InstallLane"),
+    crate::sample::Specimen::of::<InstallLaneReply>("InstallLaneReply"),
+    crate::sample::Specimen::of::<RegisterWorker>("RegisterWorker"),
+    crate::sample::Specimen::of::<RegisterWorkerReply>("RegisterWorkerReply"),
+    crate::sample::Specimen::of::<HeartbeatWorkers>("HeartbeatWorkers"),
+    crate::sample::Specimen::of::<HeartbeatWorkersReply>("HeartbeatWorkersReply"),
+    crate::sample::Specimen::of::<DeregisterWorker>("DeregisterWorker"),
+    crate::sample::Specimen::of::<DeregisterWorkerReply>("DeregisterWorkerReply"),
+    crate::sample::Specimen::of::<DrainWorker>("DrainWorker"),
+    crate::sample::Specimen::of::<DrainWorkerReply>("DrainWorkerReply"),
+    crate::sample::Specimen::of::<MarkWorkerDead>("MarkWorkerDead"),
+    crate::sample::Specimen::of::<MarkWorkerDeadReply>("MarkWorkerDeadReply"),
+    crate::sample::Specimen::of::<ListWorkers>("ListWorkers"),
+    crate::sample::Specimen::of::<ListWorkersReply>("ListWorkersReply"),
+    crate::sample::Specimen::of::<GetWorker>("GetWorker"),
+    crate::sample::Specimen::of::<GetWorkerReply>("GetWorkerReply"),
+    crate::sample::Specimen::of::<HeartbeatServer>("HeartbeatServer"),
+    crate::sample::Specimen::of::<HeartbeatServerReply>("HeartbeatServerReply"),
+    crate::sample::Specimen::of::<DescribeExecution>("DescribeExecution"),
+    crate::sample::Specimen::of::<DescribeExecutionReply>("DescribeExecutionReply"),
+    crate::sample::Specimen::of::<GetAttempt>("GetAttempt"),
+    crate::sample::Specimen::of::<GetAttemptReply>("GetAttemptReply"),
+    crate::sample::Specimen::of::<ListExecutions>("ListExecutions"),
+    crate::sample::Specimen::of::<ListExecutionsReply>("ListExecutionsReply"),
+    crate::sample::Specimen::of::<ReadEvents>("ReadEvents"),
+    crate::sample::Specimen::of::<ReadEventsReply>("ReadEventsReply"),
+    crate::sample::Specimen::of::<ReadOutbox>("ReadOutbox"),
+    crate::sample::Specimen::of::<ReadOutboxReply>("ReadOutboxReply"),
+    crate::sample::Specimen::of::<ExplainExecution>("ExplainExecution"),
+    crate::sample::Specimen::of::<ExplainExecutionReply>("ExplainExecutionReply"),
+    crate::sample::Specimen::of::<PartitionStats>("PartitionStats"),
+    crate::sample::Specimen::of::<PartitionStatsReply>("PartitionStatsReply"),
+    crate::sample::Specimen::of::<LaneDepth>("LaneDepth"),
+    crate::sample::Specimen::of::<LaneDepthReply>("LaneDepthReply"),
+    crate::sample::Specimen::of::<Library>("Library"),
+    crate::sample::Specimen::of::<LibraryReply>("LibraryReply"),
+    crate::sample::Specimen::of::<FireDue>("FireDue"),
+    crate::sample::Specimen::of::<FireDueReply>("FireDueReply"),
+    crate::sample::Specimen::of::<NextDue>("NextDue"),
+    crate::sample::Specimen::of::<NextDueReply>("NextDueReply"),
+    crate::sample::Specimen::of::<AckOutbox>("AckOutbox"),
+    crate::sample::Specimen::of::<AckOutboxReply>("AckOutboxReply"),
+    crate::sample::Specimen::of::<TrimEvents>("TrimEvents"),
+    crate::sample::Specimen::of::<TrimEventsReply>("TrimEventsReply"),
+    crate::sample::Specimen::of::<ReviewRoutes>("ReviewRoutes"),
+    crate::sample::Specimen::of::<ReviewRoutesReply>("ReviewRoutesReply"),
+    crate::sample::Specimen::of::<FixPartitions>("FixPartitions"),
+    crate::sample::Specimen::of::<FixPartitionsReply>("FixPartitionsReply"),
+    crate::sample::Specimen::of::<CheckExecutions>("CheckExecutions"),
+    crate::sample::Specimen::of::<CheckExecutionsReply>("CheckExecutionsReply"),
+    crate::sample::Specimen::of::<CheckKeys>("CheckKeys"),
+    crate::sample::Specimen::of::<CheckKeysReply>("CheckKeysReply"),
+];

@@ -1,0 +1,4813 @@
+#!lua name=flowfabric
+-- Written by `cargo xtask codegen` from lua/; do not edit.
+local LIBRARY = { number = 1, hash = "eb5345073da769631b6b41eacddcf68abb41d32ab59a5b109f9c9ec849989f73" }
+local source = {} -- module name -> function that returns the module
+
+source["manifest"] = function(require, LIBRARY)
+-- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
+return {
+  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
+  "record.spec", "record.lane", "record.execution", "record.attempt", "record.fence", "record.view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair",
+  "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
+  "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.due",
+  "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
+  "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
+  "execution.delete", "execution.await",
+  "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
+  "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+  "lane.define", "lane.get", "lane.list", "lane.install",
+  "worker.register", "worker.heartbeat", "worker.deregister", "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.heartbeat_server",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.stats", "query.depth", "query.library",
+  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
+}
+end
+
+source["lib.limits"] = function(require, LIBRARY)
+-- Every bound of the library, named once; contracts and loops refer to these.
+return {
+  input_bytes_max = 1048576,
+  result_bytes_max = 1048576,
+  inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash
+  reason_bytes_max = 4096,
+  progress_message_bytes_max = 1024,
+  kind_bytes_max = 128,
+  name_bytes_max = 64, -- lane, namespace, worker, instance
+  tags_max = 64,
+  tag_key_bytes_max = 128,
+  tag_value_bytes_max = 1024,
+  capabilities_max = 64,
+  capability_bytes_max = 4096,
+  idempotency_key_bytes_max = 256,
+  fairness_key_bytes_max = 256,
+  priority_max = 9000,
+  attempts_max = 10000,
+  fallbacks_max = 16,
+  fallback_bytes_max = 4096,
+  budgets_max = 16,
+  quotas_max = 16,
+  dimensions_max = 32,
+  weights_max = 256, -- fairness weights of one lane
+  lanes_per_worker_max = 64,
+  duration_ms_max = 315360000000, -- ten years
+  time_ms_max = 9007199254740991, -- 2^53 - 1
+  lease_ttl_ms_min = 1000,
+  lease_ttl_ms_max = 3600000,
+  grant_ttl_ms_min = 100,
+  grant_ttl_ms_max = 60000,
+  batch_max = 64, -- items of one call
+  prefer_window = 16, -- candidates compared by preferred capabilities
+  attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
+  operator_actions_max = 100,
+  list_looks_max = 1000, -- index entries one list call looks at
+  list_limit_max = 1000,
+  queues_per_claim_max = 256, -- requirement sets one claim looks at
+  renewals_reset_reclaims = 3,
+  uncovered_grace_ms = 1000,
+  events_max = 1000000,
+  events_age_ms_max = 604800000,
+  worker_ttl_ms = 30000,
+  server_ttl_ms = 2000,
+  strict_priority_weight = 1000000000000,
+}
+end
+
+source["lib.errors"] = function(require, LIBRARY)
+-- Every refusal the library can answer: its class says what a caller can do about it.
+return {
+  { code = "invalid_argument", class = "Invalid", doc = "An argument is missing, unknown, mistyped or out of bounds; detail names the field." },
+  { code = "capability_invalid", class = "Invalid", doc = "A capability token is empty or holds a comma, white space or a control character." },
+  { code = "execution_not_found", class = "NotFound", doc = "No execution has this id, or it was retired." },
+  { code = "attempt_not_found", class = "NotFound", doc = "The execution has no attempt with this index." },
+  { code = "worker_not_registered", class = "NotFound", doc = "The worker instance is unknown or its registration ran out." },
+  { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
+  { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
+  { code = "execution_not_active", class = "Conflict", doc = "The execution is not running, or another outcome won; detail says which." },
+  { code = "execution_not_runnable", class = "Conflict", doc = "The operation needs an execution that has not started or has stopped waiting to start." },
+  { code = "execution_not_terminal", class = "Conflict", doc = "The operation needs an execution that has ended." },
+  { code = "execution_terminal", class = "Conflict", doc = "The execution has ended; replay it instead." },
+  { code = "stale_lease", class = "Conflict", doc = "The fence is not the current one: a newer lease exists." },
+  { code = "lease_expired", class = "Conflict", doc = "The lease ran out before this call arrived." },
+  { code = "lease_revoked", class = "Conflict", doc = "An operator took the lease away." },
+  { code = "idempotency_conflict", class = "Conflict", doc = "The same key or id was submitted with a different body." },
+  { code = "max_replays", class = "Conflict", doc = "The execution was replayed as often as it allows." },
+  { code = "lane_disabled", class = "Conflict", doc = "The lane is disabled or draining and accepts no work." },
+  { code = "lane_full", class = "Retryable", doc = "The lane holds as much as max_depth allows; the depth is at most one second old." },
+  { code = "lane_version_conflict", class = "Conflict", doc = "The lane's definition changed in between." },
+  { code = "instance_in_use", class = "Conflict", doc = "Another live process holds this worker instance id." },
+  { code = "not_capable", class = "Conflict", doc = "The worker lacks required capabilities; detail lists them." },
+  { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
+  { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
+  { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
+  { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
+  { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
+}
+end
+
+source["lib.types"] = function(require, LIBRARY)
+-- The named types of contracts: scalars with their bounds, lists, maps and structs.
+local limits = require "lib.limits"
+
+local name_pattern = "^[%w%._%-]+$"
+
+local scalar = {
+  { name = "bool", base = "bool" },
+  { name = "int", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
+  { name = "count", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "text", base = "text", min = 0, max = 65536 },
+  { name = "bytes", base = "bytes", min = 0, max = limits.input_bytes_max },
+  { name = "uuid", base = "uuid" },
+  { name = "execution_id", base = "uuid", rust = "ExecutionId" },
+  { name = "attempt_id", base = "uuid", rust = "AttemptId" },
+  { name = "lease_id", base = "uuid", rust = "LeaseId" },
+  { name = "grant_id", base = "uuid" },
+  { name = "request_id", base = "uuid" },
+  { name = "time_ms", base = "int", min = 0, max = limits.time_ms_max, doc = "Milliseconds since the epoch." },
+  { name = "duration_ms", base = "int", min = 0, max = limits.duration_ms_max },
+  { name = "epoch", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "lease_ttl_ms", base = "int", min = limits.lease_ttl_ms_min, max = limits.lease_ttl_ms_max },
+  { name = "grant_ttl_ms", base = "int", min = limits.grant_ttl_ms_min, max = limits.grant_ttl_ms_max },
+  { name = "priority", base = "int", min = 0, max = limits.priority_max },
+  { name = "priority_weight", base = "int", min = 0, max = limits.strict_priority_weight, doc = "Milliseconds of age one point of priority is worth." },
+  { name = "permille", base = "int", min = 0, max = 1000, doc = "A random draw, supplied by the caller." },
+  { name = "pct", base = "int", min = 0, max = 100 },
+  { name = "attempt_index", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "attempts_limit", base = "int", min = 1, max = limits.attempts_max },
+  { name = "times_limit", base = "int", min = 0, max = limits.attempts_max },
+  { name = "backoff_factor", base = "int", min = 1, max = 100 },
+  { name = "batch_size", base = "int", min = 1, max = limits.batch_max },
+  { name = "list_limit", base = "int", min = 1, max = limits.list_limit_max },
+  { name = "frames_limit", base = "int", min = 1, max = 1000000 },
+  { name = "weight", base = "int", min = 1, max = 1000000 },
+  { name = "slots", base = "int", min = 1, max = 4096 },
+  { name = "partition_count", base = "int", min = 1, max = 4096 },
+  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "actor", base = "text", min = 1, max = 128 },
+  { name = "queue", base = "text", min = 1, max = 64 },
+  { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
+  { name = "encoding", base = "text", min = 1, max = 64, pattern = "^[%w%._%-/%+]+$" },
+  { name = "digest", base = "text", min = 32, max = 64, pattern = "^%x+$" },
+  { name = "input", base = "bytes", min = 0, max = limits.input_bytes_max },
+  { name = "result", base = "bytes", min = 0, max = limits.result_bytes_max },
+  { name = "reason", base = "text", min = 0, max = limits.reason_bytes_max },
+  { name = "category", base = "text", min = 1, max = 128 },
+  { name = "progress_message", base = "text", min = 0, max = limits.progress_message_bytes_max },
+  { name = "tag_key", base = "text", min = 1, max = limits.tag_key_bytes_max },
+  { name = "tag_value", base = "text", min = 0, max = limits.tag_value_bytes_max },
+  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = "[%s%c,]", code = "capability_invalid" },
+  { name = "idempotency_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
+  { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
+  { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
+  { name = "trace_parent", base = "text", min = 1, max = 256 },
+  { name = "url", base = "text", min = 1, max = 2048 },
+  { name = "dimension", base = "text", min = 1, max = 64 },
+  { name = "quota_key", base = "text", min = 1, max = 256 },
+  { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
+  { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$" },
+  { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
+  { name = "jitter", base = "enum", values = { "full", "none" } },
+  { name = "lane_state", base = "enum", values = { "active", "paused", "draining", "disabled" } },
+  { name = "fairness", base = "enum", values = { "fifo", "fair" } },
+  { name = "phase", base = "enum", values = { "runnable", "active", "suspended", "terminal" } },
+  { name = "outcome", base = "enum", values = { "success", "failed", "cancelled", "expired", "skipped" } },
+  { name = "public_state", base = "enum", values = { "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
+  { name = "blocking_reason", base = "enum", values = { "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies", "waiting_for_children", "held_by_operator" } },
+  { name = "admission_reason", base = "enum", values = { "waiting_for_quota", "waiting_for_budget" } },
+  { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
+  { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
+  { name = "worker_state", base = "enum", values = { "live", "draining" } },
+}
+
+local list = {
+  { name = "capabilities", of = "capability", max = limits.capabilities_max, bytes_max = limits.capability_bytes_max },
+  { name = "fallbacks", of = "fallback", max = limits.fallbacks_max },
+  { name = "categories", of = "category", max = 64 },
+  { name = "budget_refs", of = "budget_ref", max = limits.budgets_max },
+  { name = "quota_refs", of = "quota_ref", max = limits.quotas_max },
+  { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
+  { name = "capability_sets", of = "capabilities", max = 4096 },
+  { name = "id_pairs", of = "lease_ids", max = limits.batch_max },
+  { name = "renewals", of = "renewal", max = limits.batch_max },
+  { name = "completions", of = "completion", max = limits.batch_max },
+  { name = "submissions", of = "submission", max = limits.batch_max },
+  { name = "instances", of = "instance", max = 1024 },
+  { name = "stream_ids", of = "stream_id", max = 1024 },
+  { name = "store_keys", of = "bytes", max = 1024 },
+}
+
+local map = {
+  { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
+  { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
+  { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
+  { name = "detail", key = "text", value = "text", max = 64 },
+}
+
+local struct = {
+  { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
+  { name = "lease_ids", doc = "Ids for one lease, minted by the caller.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" } } },
+  { name = "refusal", doc = "Why one item of a batch was refused.", fields = { { "code", "text" }, { "detail", "detail" } } },
+  { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
+  { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
+  { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
+  { name = "quota_ref", fields = { { "quota_id", "uuid" }, { "key", "quota_key" }, { "weight", "amount?" } } },
+  { name = "stream_options", fields = { { "max_frames", "frames_limit?" } } },
+  { name = "submission", doc = "Everything a submitter may say about one execution.", fields = {
+    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
+    { "input", "input?" }, { "input_encoding", "encoding?" }, { "tags", "tags?" }, { "priority", "priority?" },
+    { "delay_until", "time_ms?" }, { "delay_ms", "duration_ms?" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
+    { "start_within_ms", "duration_ms?" }, { "idempotency_key", "idempotency_key?" }, { "idempotency_ttl_ms", "duration_ms?" },
+    { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "max_reclaims", "times_limit?" }, { "max_replays", "times_limit?" },
+    { "requires", "capabilities?" }, { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" }, { "retention_ms", "duration_ms?" },
+    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
+    { "body_digest", "digest" }, { "lane_depth", "count?" },
+  } },
+  { name = "submitted", doc = "What became of one submission of a batch.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "task", doc = "A claimed execution, as its worker sees it.", fields = {
+    { "execution_id", "execution_id" }, { "attempt_index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "attempt_type", "attempt_type" },
+    { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
+    { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
+    { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
+  } },
+  { name = "renewal", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
+  { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
+  { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" } } },
+  { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
+  { name = "attempt", fields = {
+    { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
+    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" } } },
+  { name = "lease", fields = { { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" }, { "yield_requested", "bool" } } },
+  { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
+  { name = "operator_action", fields = { { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" } } },
+  { name = "summary", doc = "An execution in a list.", fields = {
+    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
+    { "blocking_reason", "blocking_reason?" }, { "outcome", "outcome?" }, { "priority", "priority" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" },
+    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" } } },
+  { name = "execution", doc = "Everything the store knows about one execution.", fields = {
+    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
+    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
+    { "priority", "priority" }, { "score", "int" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" }, { "retire_at", "time_ms?" },
+    { "delay_until", "time_ms?" }, { "deadline_at", "time_ms?" }, { "start_by", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
+    { "tags", "tags" }, { "requires", "capabilities" }, { "prefers", "capabilities" }, { "fairness_key", "fairness_key?" },
+    { "input", "input" }, { "input_encoding", "encoding" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" },
+    { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
+    { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
+    { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
+    { "operator_actions", "[operator_action]" } } },
+  { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "lane_definition", doc = "How a lane behaves.", fields = {
+    { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },
+    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
+  { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
+  { name = "worker", fields = {
+    { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },
+    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+  { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
+  { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
+  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" } } },
+  { name = "lane_counts", fields = {
+    { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
+    { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
+    { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
+  { name = "event", doc = "One transition.", fields = {
+    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "uuid?" },
+    { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
+  { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
+  { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
+  { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
+}
+
+return { scalar = scalar, list = list, map = map, struct = struct }
+end
+
+source["lib.check"] = function(require, LIBRARY)
+-- Checks values against the types of contracts; a failure names the field and the bound.
+local types = require "lib.types"
+
+local check = {}
+local named = {} -- type name -> function(value) -> problem, path, code
+
+local function problem(text, code)
+  return text, "", code
+end
+
+local function integer(v)
+  return type(v) == "number" and v == math.floor(v) and v >= -9007199254740991 and v <= 9007199254740991
+end
+
+local scalars = {}
+
+function scalars.bool()
+  return function(v)
+    if type(v) ~= "boolean" then return problem("must be true or false") end
+  end
+end
+
+function scalars.int(t)
+  return function(v)
+    if not integer(v) then return problem("must be an integer") end
+    if v < t.min or v > t.max then
+      return problem(string.format("must be in %.0f..=%.0f, got %.0f", t.min, t.max, v))
+    end
+  end
+end
+
+function scalars.text(t)
+  return function(v)
+    if type(v) ~= "string" then return problem("must be text") end
+    if #v < t.min or #v > t.max then
+      return problem(string.format("must be %d to %d bytes long, got %d", t.min, t.max, #v), t.code)
+    end
+    if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
+    if t.refuse and string.find(v, t.refuse) then return problem("holds a character that is not allowed", t.code) end
+  end
+end
+
+function scalars.bytes(t)
+  return function(v)
+    if type(v) ~= "string" then return problem("must be bytes") end
+    if #v > t.max then return problem(string.format("must be at most %d bytes long, got %d", t.max, #v)) end
+  end
+end
+
+function scalars.uuid()
+  local pattern = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
+  return function(v)
+    if type(v) ~= "string" or #v ~= 36 or not string.find(v, pattern) or string.find(v, "%u") then
+      return problem("must be a UUID in lower case")
+    end
+  end
+end
+
+scalars["enum"] = function(t)
+  local known = {}
+  for _, value in ipairs(t.values) do known[value] = true end
+  return function(v)
+    if type(v) ~= "string" or not known[v] then return problem("must be one of " .. table.concat(t.values, ", ")) end
+  end
+end
+
+local compile
+
+local function list_of(of, max, bytes_max)
+  return function(v)
+    if type(v) ~= "table" then return problem("must be a list") end
+    local n = #v
+    for key in pairs(v) do
+      if not integer(key) or key < 1 or key > n then return problem("must be a list") end
+    end
+    if max and n > max then return problem(string.format("must hold at most %d items, got %d", max, n)) end
+    local bytes = 0
+    for i = 1, n do
+      local text, path, code = of(v[i])
+      if text then return text, string.format("[%d]", i - 1) .. path, code end
+      if bytes_max then bytes = bytes + #v[i] end
+    end
+    if bytes_max and bytes > bytes_max then
+      return problem(string.format("must hold at most %d bytes in all, got %d", bytes_max, bytes))
+    end
+  end
+end
+
+local function map_of(key_check, value_check, max)
+  return function(v)
+    if type(v) ~= "table" then return problem("must be a map") end
+    local n, worst, text, code = 0, nil, nil, nil
+    for key, value in pairs(v) do
+      n = n + 1
+      local t, p, c = key_check(key)
+      if not t then t, p, c = value_check(value) end
+      local name = type(key) == "string" and key or "?"
+      if t and (worst == nil or name .. p < worst) then worst, text, code = name .. p, t, c end
+    end
+    if max and n > max then return problem(string.format("must hold at most %d entries, got %d", max, n)) end
+    if worst then return text, "." .. worst, code end
+  end
+end
+
+-- `fields` is a list of { name, type }; the order decides which of two mistakes is reported.
+function check.struct(fields)
+  local checks, known = {}, {}
+  for i, field in ipairs(fields) do
+    local spec = field[2]
+    local optional = string.sub(spec, -1) == "?"
+    if optional then spec = string.sub(spec, 1, -2) end
+    checks[i] = { field[1], compile(spec), optional }
+    known[field[1]] = true
+  end
+  return function(v)
+    if type(v) ~= "table" then return problem("must be a map") end
+    local unknown
+    for key in pairs(v) do
+      if not known[key] then
+        local name = type(key) == "string" and key or "?"
+        if unknown == nil or name < unknown then unknown = name end
+      end
+    end
+    if unknown then return "is not a known field", "." .. unknown end
+    for i = 1, #checks do
+      local name, of, optional = checks[i][1], checks[i][2], checks[i][3]
+      local value = v[name]
+      if value == nil then
+        if not optional then return "is missing", "." .. name end
+      else
+        local text, path, code = of(value)
+        if text then return text, "." .. name .. path, code end
+      end
+    end
+  end
+end
+
+function compile(spec)
+  local first = string.sub(spec, 1, 1)
+  if first == "[" then return list_of(compile(string.sub(spec, 2, -2))) end
+  if first == "{" then
+    local key, value = string.match(spec, "^{([^:]+):(.+)}$")
+    return map_of(compile(key), compile(value))
+  end
+  local known = named[spec]
+  if known == nil then error("unknown type " .. spec) end
+  return known
+end
+
+for _, t in ipairs(types.scalar) do named[t.name] = scalars[t.base](t) end
+-- Lists, maps and structs may name each other in any order: each is compiled on first use.
+local function later(name, make)
+  named[name] = function(v)
+    local real = make()
+    named[name] = real
+    return real(v)
+  end
+end
+for _, t in ipairs(types.list) do
+  later(t.name, function() return list_of(compile(t.of), t.max, t.bytes_max) end)
+end
+for _, t in ipairs(types.map) do
+  later(t.name, function() return map_of(compile(t.key), compile(t.value), t.max) end)
+end
+for _, t in ipairs(types.struct) do
+  later(t.name, function() return check.struct(t.fields) end)
+end
+
+-- The refusal for a value of a named type, or nil.
+function check.value(type_name, v)
+  local text, path, code = named[type_name](v)
+  if text then return check.refusal(text, path, code) end
+end
+
+function check.refusal(text, path, code)
+  if string.sub(path, 1, 1) == "." then path = string.sub(path, 2) end
+  return { err = code or "invalid_argument", detail = { field = path, problem = text } }
+end
+
+return check
+end
+
+source["lib.define"] = function(require, LIBRARY)
+-- Binds contracts to functions: checks arguments, runs the function, commits its plan, packs the reply.
+local define = {}
+
+local functions = {} -- name -> contract
+local order = {}
+local booted = false
+
+-- Registers a function with its contract. `each` names an argument whose items are checked one by one
+-- by the function itself, so that one bad item of a batch does not refuse the others.
+function define.fn(contract)
+  functions[contract.name] = contract
+  order[#order + 1] = contract.name
+end
+
+function define.contracts()
+  local list = {}
+  for i, name in ipairs(order) do list[i] = functions[name] end
+  return list
+end
+
+local function argument_fields(contract)
+  local fields = {}
+  for name, spec in pairs(contract.args) do
+    if name ~= contract.each then fields[#fields + 1] = { name, spec } end
+  end
+  table.sort(fields, function(a, b) return a[1] < b[1] end)
+  return fields
+end
+
+-- The outer shape of a batch: a list that is neither empty nor too long.
+local function batch_problem(items, max)
+  if items == nil then return "is missing" end
+  if type(items) ~= "table" or (next(items) ~= nil and #items == 0) then return "must be a list" end
+  if #items == 0 or #items > max then return string.format("must hold 1 to %d items, got %d", max, #items) end
+end
+
+local function compile(contract)
+  local check = require "lib.check"
+  local limits = require "lib.limits"
+  local whole = check.struct(argument_fields(contract))
+  contract.check = function(args)
+    local items
+    if contract.each then
+      items = args[contract.each]
+      local text = batch_problem(items, limits.batch_max)
+      if text then return check.refusal(text, contract.each) end
+      args[contract.each] = nil
+    end
+    local problem, at, code = whole(args)
+    if problem then return check.refusal(problem, at, code) end
+    if contract.each then args[contract.each] = items end
+  end
+  for _, flag in ipairs(contract.flags or {}) do
+    if flag == "no-writes" then contract.read_only = true end
+  end
+end
+
+local function boot()
+  for _, module in ipairs(require "manifest") do require(module) end
+  for _, name in ipairs(order) do compile(functions[name]) end
+  booted = true
+end
+
+-- A record that cannot be read is an answer; any other raise is a defect and stays one.
+local function run(contract, tx, args)
+  local fine, answer = pcall(contract.call, tx, args, tx.now)
+  if fine then return answer end
+  if type(answer) == "table" then answer = answer.err or "unknown" end
+  local key, field = string.match(answer, "CORRUPT (%S+) (%S+)")
+  if key == nil then error(answer, 0) end
+  return { err = "corrupt_record", detail = { key = key, field = field } }
+end
+
+function define.invoke(name, keys, argv)
+  if not booted then boot() end
+  local contract = functions[name]
+  local args = cmsgpack.unpack(argv[1])
+  local envelope = { guard = args._guard, listen = args._listen, now = args._now }
+  local count = args._calls
+  args._guard, args._listen, args._now, args._calls = nil, nil, nil, nil
+
+  local answer = contract.check(args)
+  local tx
+  if answer == nil then
+    tx = require("lib.tx").new(keys[1], envelope, LIBRARY.test)
+    answer = run(contract, tx, args)
+    if answer.ok and not contract.read_only then
+      local busy = tx:commit()
+      if busy then answer = { err = "try_again", detail = { problem = busy } } end
+    end
+  end
+  if count then answer.calls = tx and tx.calls or 0 end
+  return cmsgpack.pack(answer)
+end
+
+return define
+end
+
+source["lib.reply"] = function(require, LIBRARY)
+-- The two shapes of an answer: a variant with its fields, or a refusal with its detail.
+local reply = {}
+
+function reply.ok(variant, fields)
+  fields = fields or {}
+  fields.is = variant
+  return { ok = fields }
+end
+
+-- Details are texts, so that every host and client reads them alike.
+function reply.err(code, detail)
+  local texts = {}
+  for name, value in pairs(detail or {}) do
+    if type(value) == "number" then value = string.format("%.0f", value) end
+    if type(value) == "boolean" then value = value and "true" or "false" end
+    texts[name] = value
+  end
+  return { err = code, detail = texts }
+end
+
+-- A refusal as a field of a batch item.
+function reply.refusal(answer)
+  return { code = answer.err, detail = answer.detail }
+end
+
+return reply
+end
+
+source["lib.tx"] = function(require, LIBRARY)
+-- One call's view of its partition: reads see the plan, writes are planned and happen together at commit.
+local Tx = {}
+Tx.__index = Tx
+
+local function text(v)
+  if type(v) == "number" then
+    if v ~= math.floor(v) then error("a stored number must be an integer, got " .. v) end
+    return string.format("%.0f", v)
+  end
+  if type(v) ~= "string" then error("a stored value must be text or an integer, got " .. type(v)) end
+  return v
+end
+
+function Tx.new(route, envelope, test)
+  local tx = setmetatable({
+    route = route,
+    tag = string.match(route, "{.-}"),
+    guard = envelope.guard,
+    listen = envelope.listen,
+    calls = 0,
+    memo = {}, -- records read once per call, by key; emptied by every commit and reset
+  }, Tx)
+  tx:reset()
+  local time = tx:read("TIME")
+  if test and envelope.now then
+    tx.now, tx.now_us = envelope.now, envelope.now * 1000
+  else
+    local sec, usec = tonumber(time[1]), tonumber(time[2])
+    tx.now, tx.now_us = sec * 1000 + math.floor(usec / 1000), sec * 1000000 + usec
+  end
+  return tx
+end
+
+function Tx:reset()
+  self.plan, self.order, self.messages, self.said, self.memo = {}, {}, {}, {}, {}
+end
+
+function Tx:read(...)
+  self.calls = self.calls + 1
+  return redis.call(...)
+end
+
+local function planned(self, key, kind)
+  local entry = self.plan[key]
+  if entry == nil then
+    entry = { key = key, kind = kind, set = {}, order = {}, gone = {}, gone_order = {} }
+    self.plan[key] = entry
+    self.order[#self.order + 1] = entry
+  elseif entry.kind ~= kind then
+    error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key)
+  end
+  return entry
+end
+
+local function put(self, key, kind, name, value)
+  local entry = planned(self, key, kind)
+  if entry.deleted then error("write after delete of " .. key) end
+  if entry.set[name] == nil then entry.order[#entry.order + 1] = name end
+  entry.set[name] = value
+  entry.gone[name] = nil
+end
+
+local function take(self, key, kind, name)
+  local entry = planned(self, key, kind)
+  if entry.deleted then return end
+  entry.set[name] = nil
+  if not entry.gone[name] then
+    entry.gone[name] = true
+    entry.gone_order[#entry.gone_order + 1] = name
+  end
+end
+
+local function refuse_planned(self, key)
+  if self.plan[key] then error("range read of a key with planned writes: " .. key) end
+end
+
+-- Hashes ---------------------------------------------------------------------------------------
+
+-- All fields of a hash as a table, or nil when there is none.
+function Tx:hgetall(key)
+  local entry = self.plan[key]
+  if entry and entry.deleted then return nil end
+  local flat = self:read("HGETALL", key)
+  local fields, any = {}, false
+  for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
+  if entry then
+    for name, value in pairs(entry.set) do fields[name] = value; any = true end
+    for name in pairs(entry.gone) do fields[name] = nil end
+  end
+  if any then return fields end
+end
+
+function Tx:hget(key, field)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted or entry.gone[field] then return nil end
+    if entry.set[field] ~= nil then return entry.set[field] end
+  end
+  return self:read("HGET", key, field) or nil
+end
+
+-- `pairs` is a flat list: field, value, field, value, …
+function Tx:hset(key, list)
+  for i = 1, #list, 2 do put(self, key, "hash", list[i], text(list[i + 1])) end
+end
+
+function Tx:hdel(key, field)
+  take(self, key, "hash", field)
+end
+
+-- Strings --------------------------------------------------------------------------------------
+
+function Tx:get(key)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted then return nil end
+    return entry.set.value
+  end
+  return self:read("GET", key) or nil
+end
+
+function Tx:set(key, value)
+  put(self, key, "string", "value", text(value))
+end
+
+-- Removes a whole key, whatever it holds.
+function Tx:del(key)
+  local entry = self.plan[key]
+  if entry == nil then entry = planned(self, key, "key") end
+  entry.deleted = true
+  entry.set, entry.order, entry.gone, entry.gone_order = {}, {}, {}, {}
+end
+
+-- Sorted sets ----------------------------------------------------------------------------------
+
+function Tx:zscore(key, member)
+  local entry = self.plan[key]
+  if entry then
+    if entry.deleted or entry.gone[member] then return nil end
+    if entry.set[member] then return tonumber(entry.set[member]) end
+  end
+  return tonumber(self:read("ZSCORE", key, member) or nil)
+end
+
+function Tx:zadd(key, score, member)
+  put(self, key, "zset", member, text(score))
+end
+
+function Tx:zrem(key, member)
+  take(self, key, "zset", member)
+end
+
+function Tx:zcard(key)
+  refuse_planned(self, key)
+  return self:read("ZCARD", key)
+end
+
+function Tx:zcount(key, min, max)
+  refuse_planned(self, key)
+  return self:read("ZCOUNT", key, min, max)
+end
+
+function Tx:zrank(key, member)
+  refuse_planned(self, key)
+  return self:read("ZRANK", key, member) or nil
+end
+
+local function pairs_of(flat)
+  local list = {}
+  for i = 1, #flat, 2 do list[#list + 1] = { member = flat[i], score = tonumber(flat[i + 1]) } end
+  return list
+end
+
+-- Lowest scores first: a list of { member, score }.
+function Tx:zlowest(key, min, max, count)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", "0", text(count), "WITHSCORES"))
+end
+
+-- Highest scores first, between max and min.
+function Tx:zhighest(key, max, min, count)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", "0", text(count), "WITHSCORES"))
+end
+
+-- By rank from the highest score down.
+function Tx:zranked_down(key, from, to)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, text(from), text(to), "REV", "WITHSCORES"))
+end
+
+function Tx:zhead(key)
+  refuse_planned(self, key)
+  return pairs_of(self:read("ZRANGE", key, "0", "0", "WITHSCORES"))[1]
+end
+
+-- Streams --------------------------------------------------------------------------------------
+
+-- Appends an entry; the stream is kept near `max` entries when given.
+function Tx:xadd(key, max, field, value)
+  local entry = planned(self, key, "stream")
+  entry.appended = entry.appended or {}
+  entry.appended[#entry.appended + 1] = { max and text(max), field, value }
+end
+
+function Tx:xdel(key, id)
+  take(self, key, "stream", id)
+end
+
+function Tx:xrange(key, from, to, count)
+  refuse_planned(self, key)
+  return self:read("XRANGE", key, from, to, "COUNT", text(count))
+end
+
+function Tx:xtrim(key, id)
+  planned(self, key, "stream").trim = id
+end
+
+function Tx:xlen(key)
+  refuse_planned(self, key)
+  return self:read("XLEN", key)
+end
+
+function Tx:xlast(key)
+  refuse_planned(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", "1")[1]
+end
+
+function Tx:exists(key)
+  local entry = self.plan[key]
+  if entry then return not entry.deleted and #entry.order > 0 end
+  return self:read("EXISTS", key) == 1
+end
+
+-- Announcements --------------------------------------------------------------------------------
+
+-- Says something on the partition's channel after the commit; the same thing once.
+function Tx:announce(...)
+  local entry = { ... }
+  local identity = cmsgpack.pack(entry)
+  if self.said[identity] then return end
+  self.said[identity] = true
+  self.messages[#self.messages + 1] = entry
+end
+
+-- Commit ---------------------------------------------------------------------------------------
+
+local add = { hash = "HSET", string = "SET" }
+local remove = { hash = "HDEL", zset = "ZREM", stream = "XDEL" }
+
+local function commands(self)
+  local list, removals = {}, {}
+  for _, entry in ipairs(self.order) do
+    if entry.deleted then
+      removals[#removals + 1] = { "DEL", entry.key }
+    else
+      if entry.kind == "stream" then
+        for _, item in ipairs(entry.appended or {}) do
+          if item[1] then
+            list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
+          else
+            list[#list + 1] = { "XADD", entry.key, "*", item[2], item[3] }
+          end
+        end
+        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", "~", entry.trim } end
+      else
+        local command
+        for _, name in ipairs(entry.order) do
+          local value = entry.set[name]
+          if value ~= nil then
+            if entry.kind == "string" then
+              command = { add.string, entry.key, value }
+            elseif entry.kind == "zset" then
+              command = command or { "ZADD", entry.key }
+              command[#command + 1], command[#command + 2] = value, name
+            else
+              command = command or { add.hash, entry.key }
+              command[#command + 1], command[#command + 2] = name, value
+            end
+          end
+        end
+        if command then list[#list + 1] = command end
+      end
+      local command
+      for _, name in ipairs(entry.gone_order) do
+        if entry.gone[name] then
+          command = command or { remove[entry.kind], entry.key }
+          command[#command + 1] = name
+        end
+      end
+      if command then removals[#removals + 1] = command end
+    end
+  end
+  for _, command in ipairs(removals) do list[#list + 1] = command end
+  return list
+end
+
+-- Touches every key about to be written: in a migrating slot this refuses before the first write.
+local function moving(self)
+  local keys = {}
+  for _, entry in ipairs(self.order) do keys[#keys + 1] = entry.key end
+  if #keys == 0 then return nil end
+  local answer = redis.pcall("EXISTS", unpack(keys))
+  if type(answer) == "table" and answer.err then return answer.err end
+end
+
+-- Executes the plan; returns the reason when the partition is moving and nothing was written.
+function Tx:commit()
+  if #self.order == 0 and #self.messages == 0 then return nil end
+  if self.guard then
+    local busy = moving(self)
+    if busy then
+      self:reset()
+      return busy
+    end
+  end
+  local list = commands(self)
+  self.calls = self.calls + #list
+  if #self.messages > 0 then
+    list[#list + 1] = { "SPUBLISH", "ff:wake:" .. self.tag, cmsgpack.pack(self.messages) }
+  end
+  if redis.commit then
+    redis.commit(list)
+  else
+    for _, command in ipairs(list) do redis.call(unpack(command)) end
+  end
+  self:reset()
+end
+
+local function raised(problem)
+  if type(problem) == "table" then problem = problem.err or "unknown" end
+  return problem
+end
+
+local function is_moving(problem)
+  return string.find(problem, "TRYAGAIN") or string.find(problem, "ASK ") or string.find(problem, "MOVED ") or string.find(problem, "CLUSTERDOWN")
+end
+
+-- Plans one item of a batch and commits it. Answers what `plan` answered; `try_again` when the partition is
+-- moving; nil and the message when it raised, with nothing written.
+function Tx:item(plan)
+  local fine, answer = pcall(plan)
+  if not fine then
+    self:reset()
+    local problem = raised(answer)
+    if is_moving(problem) then return { err = "try_again", detail = { problem = problem } } end
+    return nil, problem
+  end
+  if answer.err then
+    self:reset()
+    return answer
+  end
+  local busy = self:commit()
+  if busy then return { err = "try_again", detail = { problem = busy } } end
+  return answer
+end
+
+return Tx
+end
+
+source["lib.keys"] = function(require, LIBRARY)
+-- Every key of the store; all but the configuration record carry the partition's tag.
+local keys = {}
+
+function keys.digest(s)
+  return string.sub(redis.sha1hex(s), 1, 20)
+end
+
+function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
+function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
+function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
+
+function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
+
+function keys.lane(tx, lane) return "ff:lane:" .. tx.tag .. ":" .. lane end
+function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
+function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
+function keys.queue(tx, lane, queue) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queue:" .. queue end
+function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":fair" end
+-- `place`: delayed, suspended, terminal, blocked:route, …
+function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
+
+function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
+function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
+function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
+
+function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end
+function keys.kind(tx, kind) return "ff:idx:" .. tx.tag .. ":kind:" .. keys.digest(kind) end
+function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
+
+function keys.events(tx) return "ff:events:" .. tx.tag end
+function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+
+function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
+function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
+function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
+
+return keys
+end
+
+source["lib.backoff"] = function(require, LIBRARY)
+-- How long a failed attempt waits before the next one, in whole milliseconds.
+local backoff = {}
+
+-- `failures` counts the failed attempts so far (1 after the first); `draw` is 0..=1000 from the caller.
+function backoff.delay_ms(retry, failures, draw)
+  local delay
+  if retry.backoff.type == "fixed" then
+    delay = retry.backoff.delay_ms
+  else
+    delay = retry.backoff.initial_ms
+    for _ = 2, failures do
+      delay = delay * retry.backoff.factor
+      if delay >= retry.backoff.max_ms then break end
+    end
+    if delay > retry.backoff.max_ms then delay = retry.backoff.max_ms end
+  end
+  if retry.jitter == "full" then delay = math.floor(delay * draw / 1000) end
+  return delay
+end
+
+return backoff
+end
+
+source["lib.event"] = function(require, LIBRARY)
+-- One event per transition, appended to the partition's stream inside the same call.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local event = {}
+
+local function append(tx, list)
+  tx:xadd(keys.events(tx), limits.events_max, "e", cmsgpack.pack(list))
+  if tx.listen then tx:announce("events") end
+end
+
+-- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
+function event.of_execution(tx, rec, kind, data)
+  append(tx, {
+    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, false,
+    rec.attempt or false, rec.worker or false,
+    rec.tags and cmsgpack.unpack(rec.tags) or {}, data or {},
+  })
+end
+
+function event.of_fleet(tx, kind, namespace, lane, worker, data)
+  append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
+end
+
+local function map_of(flat)
+  local map = {}
+  for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
+  return map
+end
+
+-- The typed form of a stored entry.
+function event.parse(entry)
+  local e = cmsgpack.unpack(entry[2][2])
+  return {
+    id = entry[1], type = e[1], at = e[2], namespace = e[3] or nil, lane = e[4] or nil, kind = e[5] or nil,
+    execution_id = e[6] or nil, flow_id = e[7] or nil, attempt_index = e[8] or nil, worker_instance = e[9] or nil,
+    tags = map_of(e[10]), data = map_of(e[11]),
+  }
+end
+
+return event
+end
+
+source["lib.outbox"] = function(require, LIBRARY)
+-- Effects owed to other partitions; each is applied at least once and is safe to repeat.
+local keys = require "lib.keys"
+
+local outbox = {}
+
+-- `data` is a flat list of texts: name, value, …
+function outbox.owe(tx, kind, data)
+  tx:xadd(keys.outbox(tx), nil, "e", cmsgpack.pack({ kind, tx.now, data }))
+  tx:announce("fleet")
+end
+
+function outbox.parse(entry)
+  local e = cmsgpack.unpack(entry[2][2])
+  local data = {}
+  for i = 1, #e[3], 2 do data[e[3][i]] = e[3][i + 1] end
+  return { id = entry[1], type = e[1], at = e[2], data = data }
+end
+
+return outbox
+end
+
+source["record.spec"] = function(require, LIBRARY)
+-- What a submitter said, as one packed value: it never changes after submission.
+local spec = {}
+
+-- Stored as a list in this order; absent values are false, so that the list has no holes.
+local order = {
+  "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
+  "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
+  "retry", "body_digest", "queue",
+}
+
+local function or_false(v)
+  if v == nil then return false end
+  return v
+end
+
+local function pack_retry(r)
+  local b = r.backoff
+  return {
+    r.max_attempts, b.type, or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms), r.jitter,
+    or_false(r.retry_on), or_false(r.never_on),
+  }
+end
+
+local function unpack_retry(l)
+  return {
+    max_attempts = l[1],
+    backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil },
+    jitter = l[7], retry_on = l[8] or nil, never_on = l[9] or nil,
+  }
+end
+
+local function sorted_names(map)
+  local names = {}
+  for name in pairs(map) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+local function pack_budgets(list)
+  local out = {}
+  for i, ref in ipairs(list) do
+    local flat = false
+    if ref.estimate then
+      flat = {}
+      for _, name in ipairs(sorted_names(ref.estimate)) do
+        flat[#flat + 1] = name
+        flat[#flat + 1] = ref.estimate[name]
+      end
+    end
+    out[i] = { ref.budget_id, flat }
+  end
+  return out
+end
+
+local function unpack_budgets(list)
+  local out = {}
+  for i, ref in ipairs(list) do
+    local estimate
+    if ref[2] then
+      estimate = {}
+      for j = 1, #ref[2], 2 do estimate[ref[2][j]] = ref[2][j + 1] end
+    end
+    out[i] = { budget_id = ref[1], estimate = estimate }
+  end
+  return out
+end
+
+local function pack_quotas(list)
+  local out = {}
+  for i, ref in ipairs(list) do out[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
+  return out
+end
+
+local function unpack_quotas(list)
+  local out = {}
+  for i, ref in ipairs(list) do out[i] = { quota_id = ref[1], key = ref[2], weight = ref[3] } end
+  return out
+end
+
+function spec.pack(s)
+  local list = {}
+  for i, name in ipairs(order) do list[i] = or_false(s[name]) end
+  list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
+  return cmsgpack.pack(list)
+end
+
+function spec.unpack(packed)
+  local list = cmsgpack.unpack(packed)
+  local s = {}
+  for i = 1, #order do s[order[i]] = list[i] or nil end
+  s.budgets, s.quotas, s.retry = unpack_budgets(s.budgets), unpack_quotas(s.quotas), unpack_retry(s.retry)
+  return s
+end
+
+-- A map of texts as a flat list with sorted names.
+function spec.flatten(map)
+  local flat = {}
+  for _, name in ipairs(sorted_names(map)) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = map[name]
+  end
+  return flat
+end
+
+function spec.unflatten(packed)
+  local map = {}
+  if packed then
+    local flat = cmsgpack.unpack(packed)
+    for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
+  end
+  return map
+end
+
+return spec
+end
+
+source["record.lane"] = function(require, LIBRARY)
+-- A lane as one partition sees it: a copy of its definition and what the partition remembers about its queues.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local spec = require "record.spec"
+
+local lane = {}
+
+lane.defaults = { state = "active", priority_weight = limits.strict_priority_weight, fairness = "fifo", weight = 1 }
+
+local order = { "state", "priority_weight", "fairness", "max_depth", "weight", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+
+-- A definition as a packed list; maps are flattened in the order of their names.
+function lane.pack(definition)
+  local list = {}
+  for i, name in ipairs(order) do list[i] = definition[name] or false end
+  list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
+  local r = definition.retry
+  list[#order + 2] = false
+  if r then
+    local b = r.backoff or {}
+    list[#order + 2] = {
+      r.max_attempts or false, b.type or false, b.delay_ms or false, b.initial_ms or false, b.factor or false, b.max_ms or false,
+      r.jitter or false, r.retry_on or false, r.never_on or false,
+    }
+  end
+  return cmsgpack.pack(list)
+end
+
+function lane.unpack(packed)
+  local list = cmsgpack.unpack(packed)
+  local definition = {}
+  for i, name in ipairs(order) do definition[name] = list[i] or nil end
+  local weights = list[#order + 1]
+  if weights then
+    definition.fairness_weights = {}
+    for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
+  end
+  local r = list[#order + 2]
+  if r then
+    definition.retry = { max_attempts = r[1] or nil, jitter = r[7] or nil, retry_on = r[8] or nil, never_on = r[9] or nil }
+    if r[2] then
+      definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
+    end
+  end
+  return definition
+end
+
+-- The partition's copy, read once per call; nil when the partition has not seen the lane.
+function lane.load(tx, path)
+  local key = keys.lane(tx, path)
+  local known = tx.memo[key]
+  if known then return known end
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
+  known = lane.unpack(raw.definition)
+  known.path, known.raw, known.version = path, raw, tonumber(raw.version)
+  tx.memo[key] = known
+  return known
+end
+
+-- Plans a change of what the partition remembers; nil forgets.
+function lane.remember(tx, copy, name, value)
+  if value == nil then
+    if copy.raw[name] ~= nil then tx:hdel(keys.lane(tx, copy.path), name) end
+  elseif copy.raw[name] ~= value then
+    tx:hset(keys.lane(tx, copy.path), { name, value })
+  end
+  copy.raw[name] = value
+end
+
+function lane.split(path)
+  local namespace, name = string.match(path, "^([^/]+)/(.+)$")
+  return namespace, name
+end
+
+function lane.starts(copy)
+  return copy.state == "active" or copy.state == "draining"
+end
+
+function lane.accepts(copy)
+  return copy.state == "active" or copy.state == "paused"
+end
+
+return lane
+end
+
+source["record.execution"] = function(require, LIBRARY)
+-- The execution: one hash with core fields, current lease and current attempt. A transition edits the
+-- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
+local keys = require "lib.keys"
+local spec = require "record.spec"
+local home = require "index.home"
+local leases = require "index.leases"
+local timers = require "index.timers"
+
+local execution = {}
+
+-- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
+local fields = {
+  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "updated", true },
+  { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
+  { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
+  { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
+  { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
+  { "grant" }, { "grant_worker" }, { "grant_until", true },
+  { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
+  { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
+  { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
+  { "input" }, { "input_far", true },
+}
+
+function execution.lane_path(rec)
+  return rec.spec.namespace .. "/" .. rec.lane
+end
+
+-- A record that is not stored yet.
+function execution.new(id, s)
+  return { id = id, spec = s, raw = {}, before = {} }
+end
+
+function execution.load(tx, id)
+  local key = keys.core(tx, id)
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.spec == nil then error("CORRUPT " .. key .. " spec") end
+  local rec = { id = id, raw = raw, spec = spec.unpack(raw.spec) }
+  for i = 1, #fields do
+    local name, number = fields[i][1], fields[i][2]
+    local value = raw[name]
+    if value and number then
+      value = tonumber(value)
+      if value == nil then error("CORRUPT " .. key .. " " .. name) end
+    end
+    rec[name] = value
+  end
+  local place, score = home.of(tx, rec)
+  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  return rec
+end
+
+-- When the execution next needs attention without anyone asking, or nil.
+function execution.wake_at(rec)
+  if rec.phase == "terminal" then return rec.ended + rec.spec.retention_ms end
+  local at = rec.deadline
+  local function sooner(t)
+    if t and (at == nil or t < at) then at = t end
+  end
+  if rec.phase == "active" then
+    sooner(rec.lease_until)
+    sooner(rec.timeout_at)
+    sooner(rec.cancel_by)
+  elseif rec.phase == "runnable" then
+    if not rec.first_started then sooner(rec.start_by) end
+    if rec.reason == nil then
+      sooner(rec.delay)
+      sooner(rec.grant_until)
+    end
+  end
+  return at
+end
+
+-- Plans the record's changes together with its place in the indexes, its lease entry and its timer.
+-- `told` says that the caller announces the timer itself.
+function execution.save(tx, rec, told)
+  local key = keys.core(tx, rec.id)
+  rec.updated = tx.now
+  timers.keep(tx, rec, execution.wake_at(rec), told)
+  home.move(tx, rec)
+  leases.keep(tx, rec)
+  local changed = {}
+  if rec.raw.spec == nil then changed = { "spec", spec.pack(rec.spec) } end
+  for i = 1, #fields do
+    local name = fields[i][1]
+    local value, stored = rec[name], rec.raw[name]
+    if value == nil then
+      if stored ~= nil then tx:hdel(key, name) end
+    else
+      if fields[i][2] then value = string.format("%.0f", value) end
+      if value ~= stored then
+        changed[#changed + 1] = name
+        changed[#changed + 1] = value
+      end
+    end
+  end
+  tx:hset(key, changed)
+end
+
+-- Derived in one place: what a user calls the state.
+function execution.public_state(rec)
+  if rec.phase == "active" or rec.phase == "suspended" then return rec.phase end
+  if rec.phase == "terminal" then
+    return rec.outcome == "success" and "completed" or rec.outcome
+  end
+  local reason = rec.reason
+  if reason == "waiting_for_quota" or reason == "waiting_for_budget" then return "rate_limited" end
+  if reason == "waiting_for_dependencies" or reason == "waiting_for_children" then return "waiting_children" end
+  if reason == nil and rec.delay then return "delayed" end
+  if reason == nil and rec.resume then return "resumable" end
+  return "waiting"
+end
+
+function execution.block(rec, reason, detail, now)
+  rec.reason, rec.since = reason, now
+  rec.detail = detail and cmsgpack.pack(detail) or nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+end
+
+-- Remembers what an operator did; the last hundred are kept.
+function execution.note_action(tx, rec, action, actor, reason)
+  local limits = require "lib.limits"
+  local list = rec.actions and cmsgpack.unpack(rec.actions) or {}
+  list[#list + 1] = { action, actor, tx.now, reason or false }
+  if #list > limits.operator_actions_max then table.remove(list, 1) end
+  rec.actions = cmsgpack.pack(list)
+end
+
+return execution
+end
+
+source["record.attempt"] = function(require, LIBRARY)
+-- Finished attempts: the latest ones in the execution's hash, older ones in a hash of their own.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local attempt = {}
+
+-- Ends the current attempt and files it. `failure` is { reason, category } or nil.
+function attempt.finish(tx, rec, state, failure)
+  local list = rec.history and cmsgpack.unpack(rec.history) or {}
+  list[#list + 1] = {
+    rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
+    failure and failure[1] or false, failure and failure[2] or false,
+  }
+  if #list > limits.attempts_inline_max then
+    local oldest = table.remove(list, 1)
+    tx:hset(keys.attempts(tx, rec.id), { string.format("%.0f", oldest[1]), cmsgpack.pack(oldest) })
+    rec.spilled = (rec.spilled or 0) + 1
+  end
+  rec.history = cmsgpack.pack(list)
+  rec.attempt_state = state
+  rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
+end
+
+-- The typed form of a filed attempt.
+function attempt.typed(a)
+  return {
+    index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
+    failure = a[9] and { reason = a[9], category = a[10] } or nil,
+  }
+end
+
+-- The attempt that has not ended yet, typed, or nil.
+function attempt.current(rec)
+  if rec.attempt_state ~= "started" and rec.attempt_state ~= "suspended" then return nil end
+  return {
+    index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
+    started_at = rec.started, lease_epoch = rec.epoch,
+  }
+end
+
+-- Every attempt still in the execution's hash, oldest first.
+function attempt.inline(rec)
+  local out = {}
+  for i, a in ipairs(rec.history and cmsgpack.unpack(rec.history) or {}) do out[i] = attempt.typed(a) end
+  out[#out + 1] = attempt.current(rec)
+  return out
+end
+
+function attempt.stored(tx, rec, index)
+  for _, a in ipairs(attempt.inline(rec)) do
+    if a.index == index then return a end
+  end
+  local packed = tx:hget(keys.attempts(tx, rec.id), string.format("%.0f", index))
+  return packed and attempt.typed(cmsgpack.unpack(packed)) or nil
+end
+
+return attempt
+end
+
+source["record.fence"] = function(require, LIBRARY)
+-- The fence: a write is accepted from the current lease only, and a lost reply is answered again.
+local reply = require "lib.reply"
+
+local fence = {}
+
+local function not_active(rec)
+  return reply.err("execution_not_active", {
+    lifecycle_phase = rec.phase, terminal_outcome = rec.outcome, lease_epoch = rec.epoch, attempt_id = rec.attempt_id,
+  })
+end
+
+local function stale(rec, f)
+  return reply.err("stale_lease", {
+    presented_epoch = f.lease_epoch, current_epoch = rec.epoch or 0, worker_instance = rec.phase == "active" and rec.worker or nil,
+    lease_expires_at = rec.phase == "active" and rec.lease_until or nil,
+  })
+end
+
+-- Answers nil when the caller may write; "replay" when this very lease already ended by `operation` (or `other`, its
+-- second ending); otherwise the refusal. A wrong fence is reported before anything else.
+function fence.check(rec, f, now, operation, other)
+  if rec == nil then return reply.err("execution_not_found") end
+  if rec.epoch ~= f.lease_epoch or rec.lease_id ~= f.lease_id or rec.attempt_id ~= f.attempt_id then return stale(rec, f) end
+  if rec.phase == "active" then
+    if now >= rec.lease_until then return reply.err("lease_expired", { expired_at = rec.lease_until }) end
+    return nil
+  end
+  if operation and rec.ended_by and (rec.ended_by == operation or rec.ended_by == other) then return "replay" end
+  if rec.ended_by == "expired" then return reply.err("lease_expired", { expired_at = rec.ended_value }) end
+  if rec.ended_by == "revoked" then return reply.err("lease_revoked", {}) end
+  return not_active(rec)
+end
+
+fence.not_active = not_active
+
+return fence
+end
+
+source["record.view"] = function(require, LIBRARY)
+-- The typed forms of an execution that replies carry.
+local keys = require "lib.keys"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+local view = {}
+
+function view.result(tx, rec)
+  if rec.result_far then return tx:get(keys.result(tx, rec.id)) end
+  return rec.result
+end
+
+function view.failure(rec)
+  if rec.failure == nil then return nil end
+  local f = cmsgpack.unpack(rec.failure)
+  return { reason = f[1], category = f[2] }
+end
+
+local function progress(rec)
+  if rec.progress == nil then return nil end
+  local p = cmsgpack.unpack(rec.progress)
+  return { pct = p[1], message = p[2] or nil }
+end
+
+local function actions(rec)
+  local out = {}
+  for i, a in ipairs(rec.actions and cmsgpack.unpack(rec.actions) or {}) do
+    out[i] = { action = a[1], actor = a[2], at = a[3], reason = a[4] or nil }
+  end
+  return out
+end
+
+local function lease(rec)
+  if rec.phase ~= "active" then return nil end
+  return {
+    worker_id = rec.worker_id, worker_instance = rec.worker, lease_id = rec.lease_id, lease_epoch = rec.epoch, expires_at = rec.lease_until,
+    cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil,
+  }
+end
+
+function view.summary(rec)
+  return {
+    execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
+    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
+    attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
+  }
+end
+
+function view.whole(tx, rec)
+  local s = rec.spec
+  local v = view.summary(rec)
+  v.worker_instance, v.attempt_index = nil, nil
+  v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
+  v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
+  v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
+  v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
+  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
+  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
+  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
+  v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays
+  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
+  v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  return v
+end
+
+return view
+end
+
+source["record.worker"] = function(require, LIBRARY)
+-- A registered worker instance: what it serves, what it can do, until when it counts as alive.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local timers = require "index.timers"
+
+local worker = {}
+
+function worker.load(tx, instance)
+  local raw = tx:hgetall(keys.worker(tx, instance))
+  if raw == nil then return nil end
+  return {
+    instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
+    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation,
+    registered_at = tonumber(raw.registered_at), expires_at = tonumber(raw.expires_at),
+  }
+end
+
+-- Plans the record, its list entry and its expiry.
+function worker.save(tx, w)
+  local key = keys.worker(tx, w.instance)
+  tx:hset(key, {
+    "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes), "capabilities", cmsgpack.pack(w.capabilities),
+    "slots", w.slots, "state", w.state, "registered_at", w.registered_at, "expires_at", w.expires_at,
+  })
+  if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
+  tx:zadd(keys.workers(tx), w.registered_at, w.instance)
+  timers.set(tx, "worker:" .. w.instance, w.expires_at)
+end
+
+function worker.touch(tx, w)
+  w.expires_at = tx.now + limits.worker_ttl_ms
+  tx:hset(keys.worker(tx, w.instance), { "expires_at", w.expires_at })
+  tx:zadd(keys.timers(tx), w.expires_at, "worker:" .. w.instance)
+end
+
+function worker.remove(tx, w)
+  tx:del(keys.worker(tx, w.instance))
+  tx:zrem(keys.workers(tx), w.instance)
+  timers.clear(tx, "worker:" .. w.instance)
+  tx:announce("fleet")
+end
+
+return worker
+end
+
+source["index.queues"] = function(require, LIBRARY)
+-- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
+-- admit) is not registered, since every worker looks at it.
+local keys = require "lib.keys"
+
+local queues = {}
+
+-- The queue of a requirement set; work that needs admission has queues of its own.
+function queues.name(requires, admission)
+  local name = #requires == 0 and "any" or keys.digest(table.concat(requires, ","))
+  return admission and "admit." .. name or name
+end
+
+local function pack(entry)
+  return cmsgpack.pack({ entry.requires, entry.admission, entry.uncovered_since or false, entry.uncovered })
+end
+
+local function unpack_entry(name, packed)
+  local l = cmsgpack.unpack(packed)
+  return { queue = name, requires = l[1], admission = l[2], uncovered_since = l[3] or nil, uncovered = l[4] }
+end
+
+function queues.put(tx, path, entry)
+  tx:hset(keys.queues(tx, path), { entry.queue, pack(entry) })
+end
+
+function queues.get(tx, path, name)
+  local packed = tx:hget(keys.queues(tx, path), name)
+  return packed and unpack_entry(name, packed) or nil
+end
+
+function queues.drop(tx, path, name)
+  tx:hdel(keys.queues(tx, path), name)
+  tx:hdel(keys.lane(tx, path), "quiet:" .. name)
+end
+
+-- Every registered queue of a lane, in the order of their names.
+function queues.all(tx, path)
+  local names, found = {}, tx:hgetall(keys.queues(tx, path)) or {}
+  for name in pairs(found) do names[#names + 1] = name end
+  table.sort(names)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = unpack_entry(name, found[name]) end
+  return list
+end
+
+function queues.covered(requires, capabilities)
+  for _, token in ipairs(requires) do
+    if not capabilities[token] then return false end
+  end
+  return true
+end
+
+-- Registers the queue an execution enters; true when it is new to the lane.
+function queues.joined(tx, rec)
+  if rec.spec.queue == "any" then return false end
+  local path = rec.spec.namespace .. "/" .. rec.lane
+  if queues.get(tx, path, rec.spec.queue) then return false end
+  local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
+  queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
+  return true
+end
+
+-- Forgets the queue when its last entry leaves; one marked uncovered stays, so that later work goes to route at once.
+function queues.left(tx, rec, key)
+  local name = rec.spec.queue
+  if name == "any" then return end
+  -- The removal itself is planned but not visible: one entry means this one.
+  if tx:read("ZCARD", key) > 1 then return end
+  local path = string.match(key, ":lane:(.-):queue:")
+  local entry = queues.get(tx, path, name)
+  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+end
+
+return queues
+end
+
+source["index.home"] = function(require, LIBRARY)
+-- Where an execution's state puts it: exactly one entry in exactly one sorted set of its lane.
+--
+-- Work that could run, is granted, or runs shares one set per requirement set, in three bands of scores:
+-- eligible work by its queue score, then granted, then active work by creation time. Starting an
+-- execution is thus one write that moves it from band to band, and no execution can stand in two of them.
+local keys = require "lib.keys"
+local queues = require "index.queues"
+local lane = require "record.lane"
+
+local home = {}
+
+home.granted_from = 2000000000000000
+home.active_from = 4000000000000000
+
+local blocked = {
+  waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota", waiting_for_budget = "blocked:budget",
+  waiting_for_dependencies = "blocked:dependencies", waiting_for_children = "blocked:children", held_by_operator = "blocked:operator",
+}
+
+home.places = { "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies", "blocked:children", "blocked:operator" }
+
+-- True while the entry is in a queue: eligible, granted or active.
+function home.queued(rec)
+  return rec.phase == "active" or (rec.phase == "runnable" and rec.reason == nil and rec.delay == nil)
+end
+
+-- The key and score that the state implies.
+function home.of(tx, rec)
+  local path = rec.spec.namespace .. "/" .. rec.lane
+  local created = rec.spec.created_at
+  if rec.phase == "terminal" or rec.phase == "suspended" then return keys.place(tx, path, rec.phase), created end
+  if rec.phase == "active" then return keys.queue(tx, path, rec.spec.queue), home.active_from + created end
+  if rec.reason then return keys.place(tx, path, blocked[rec.reason]), rec.since end
+  if rec.delay then return keys.place(tx, path, "delayed"), created end
+  local queue = keys.queue(tx, path, rec.spec.queue)
+  if rec.grant then return queue, home.granted_from + created end
+  return queue, rec.score
+end
+
+-- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
+local function announce(tx, rec, fresh)
+  local path = rec.spec.namespace .. "/" .. rec.lane
+  local copy = lane.load(tx, path)
+  if fresh or rec.prio > 0 or copy == nil or copy.raw["quiet:" .. rec.spec.queue] == nil then
+    tx:announce("ready", path, rec.spec.queue, rec.score)
+  end
+end
+
+-- Plans the move from where the record was loaded to where its state puts it now.
+function home.move(tx, rec)
+  local key, score = home.of(tx, rec)
+  local before = rec.before
+  if before.key == key and before.score == score then return end
+  local queued, fresh = home.queued(rec), false
+  if before.key ~= key then
+    if before.key then
+      tx:zrem(before.key, rec.id)
+      if before.queued then queues.left(tx, rec, before.key) end
+    end
+    if queued then fresh = queues.joined(tx, rec) end
+  end
+  tx:zadd(key, score, rec.id)
+  if queued and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
+  rec.before = { key = key, score = score, queued = queued, worker = before.worker, phase = before.phase }
+end
+
+-- Plans the removal of the entry.
+function home.leave(tx, rec)
+  tx:zrem(rec.before.key, rec.id)
+  if rec.before.queued then queues.left(tx, rec, rec.before.key) end
+end
+
+return home
+end
+
+source["index.leases"] = function(require, LIBRARY)
+-- The leases a worker instance holds in this partition, each with the request that claimed it.
+local keys = require "lib.keys"
+
+local leases = {}
+
+-- Plans the entry that the record's state implies.
+function leases.keep(tx, rec)
+  local holder = rec.phase == "active" and rec.worker or nil
+  local before = rec.before.worker
+  if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
+  if holder and (before ~= holder or rec.raw.request ~= rec.request) then
+    tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
+  end
+  rec.before.worker = holder
+end
+
+-- Execution id → request id of every lease the instance holds here.
+function leases.of(tx, instance)
+  return tx:hgetall(keys.leases(tx, instance)) or {}
+end
+
+-- The ids in order.
+function leases.ids(tx, instance)
+  local ids = {}
+  for id in pairs(leases.of(tx, instance)) do ids[#ids + 1] = id end
+  table.sort(ids)
+  return ids
+end
+
+return leases
+end
+
+source["index.timers"] = function(require, LIBRARY)
+-- One entry per record that needs attention later: its next wake-up.
+local keys = require "lib.keys"
+
+local timers = {}
+
+-- Whoever sleeps until the head must hear of an earlier one.
+local function announce(tx, at)
+  local key = keys.timers(tx)
+  if tx.plan[key] == nil then
+    local head = tx:zhead(key)
+    if head and head.score <= at then return end
+  end
+  tx:announce("timer", at)
+end
+
+function timers.set(tx, member, at)
+  announce(tx, at)
+  tx:zadd(keys.timers(tx), at, member)
+end
+
+function timers.clear(tx, member)
+  tx:zrem(keys.timers(tx), member)
+end
+
+-- Keeps the record's entry at `at`, or none. Only an earlier wake-up than before is announced: the sleeper of a
+-- later one wakes at the old time and looks again. `told` says that the caller announces it.
+function timers.keep(tx, rec, at, told)
+  if at == rec.wake then return end
+  if at == nil then
+    timers.clear(tx, rec.id)
+  else
+    if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end
+    tx:zadd(keys.timers(tx), at, rec.id)
+  end
+  rec.wake = at
+end
+
+return timers
+end
+
+source["index.lists"] = function(require, LIBRARY)
+-- The list indexes: every execution by creation time, once under all, under its kind and under each tag.
+local keys = require "lib.keys"
+local spec = require "record.spec"
+
+local lists = {}
+
+local function tag_keys(tx, packed)
+  local out = {}
+  local flat = packed and cmsgpack.unpack(packed) or {}
+  for i = 1, #flat, 2 do out[#out + 1] = keys.tag(tx, flat[i], flat[i + 1]) end
+  return out
+end
+
+function lists.add(tx, rec)
+  local created = rec.spec.created_at
+  tx:zadd(keys.all(tx), created, rec.id)
+  tx:zadd(keys.kind(tx, rec.spec.kind), created, rec.id)
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, created, rec.id) end
+end
+
+function lists.remove(tx, rec)
+  tx:zrem(keys.all(tx), rec.id)
+  tx:zrem(keys.kind(tx, rec.spec.kind), rec.id)
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
+end
+
+-- Replaces the execution's tags.
+function lists.retag(tx, rec, tags)
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
+  rec.tags = next(tags) and cmsgpack.pack(spec.flatten(tags)) or nil
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, rec.spec.created_at, rec.id) end
+end
+
+return lists
+end
+
+source["index.fair"] = function(require, LIBRARY)
+-- Start-time fair queueing over fairness keys: each key's next start lies one share behind its last.
+local keys = require "lib.keys"
+local lane = require "record.lane"
+
+local fair = {}
+
+local share = 1000 -- virtual milliseconds one execution of weight 1 takes
+
+-- The virtual start of a new execution; remembers where its key's next one begins.
+function fair.start(tx, copy, fairness_key, now)
+  local virtual = tonumber(copy.raw.virtual or nil) or now
+  local digest = keys.digest(fairness_key or "")
+  local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
+  local start = math.max(virtual, finish)
+  local weight = copy.fairness_weights and fairness_key and copy.fairness_weights[fairness_key] or 1
+  tx:hset(keys.fair(tx, copy.path), { digest, start + math.max(1, math.floor(share / weight)) })
+  lane.remember(tx, copy, "virtual", string.format("%.0f", virtual))
+  return start
+end
+
+-- Virtual time follows the work that starts.
+function fair.started(tx, copy, rec)
+  local start = rec.score + rec.prio * copy.priority_weight
+  local virtual = tonumber(copy.raw.virtual or nil)
+  if virtual and start > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", start)) end
+end
+
+-- Nothing waits: every key starts afresh.
+function fair.idle(tx, copy)
+  if copy.raw.virtual == nil then return end
+  lane.remember(tx, copy, "virtual", nil)
+  tx:del(keys.fair(tx, copy.path))
+end
+
+return fair
+end
+
+source["transition.runnable"] = function(require, LIBRARY)
+-- Puts an execution that waits to run where it belongs: delayed, blocked by route, or eligible.
+local execution = require "record.execution"
+local queues = require "index.queues"
+
+local runnable = {}
+
+-- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
+-- but by whoever calls this.
+function runnable.settle(tx, rec)
+  rec.phase = "runnable"
+  rec.reason, rec.detail, rec.since = nil, nil, nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if rec.delay and rec.delay <= tx.now then rec.delay = nil end
+  if rec.delay == nil and rec.spec.queue ~= "any" then
+    local entry = queues.get(tx, execution.lane_path(rec), rec.spec.queue)
+    if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
+  end
+end
+
+function runnable.block_route(rec, now)
+  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.spec.requires or {}, ",") }, now)
+end
+
+return runnable
+end
+
+source["transition.score"] = function(require, LIBRARY)
+-- An execution's place in its queue: lower goes first.
+local fair = require "index.fair"
+
+local score = {}
+
+-- Age against priority: a point of priority is worth `priority_weight` milliseconds of age. In a fair lane the
+-- virtual start of the fairness key stands for the age.
+function score.of(tx, copy, rec)
+  local age = rec.spec.created_at
+  if copy.fairness == "fair" then age = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
+  return age - rec.prio * copy.priority_weight
+end
+
+return score
+end
+
+source["transition.submit"] = function(require, LIBRARY)
+-- Turns a submission into an execution, or finds the one it repeats.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local lists = require "index.lists"
+local queues = require "index.queues"
+local timers = require "index.timers"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local spec = require "record.spec"
+local runnable = require "transition.runnable"
+local score = require "transition.score"
+
+local submit = {}
+
+local day_ms = 86400000
+
+-- Fills the gaps of a retry policy: first from the lane, then from the engine's defaults.
+local function whole_retry(given, of_lane)
+  given, of_lane = given or {}, of_lane or {}
+  local b = given.backoff or of_lane.backoff or { type = "exponential" }
+  local backoff
+  if b.type == "fixed" then
+    backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
+  else
+    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
+  end
+  return {
+    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
+    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
+  }
+end
+
+local function sorted_set(tokens)
+  local list, seen = {}, {}
+  for _, token in ipairs(tokens or {}) do
+    if not seen[token] then
+      seen[token] = true
+      list[#list + 1] = token
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+local function spec_of(s, copy, now)
+  local requires = sorted_set(s.requires)
+  local budgets, quotas = s.budgets or {}, s.quotas or {}
+  return {
+    namespace = s.namespace, kind = s.kind, input_encoding = s.input_encoding or "json", created_at = now,
+    start_within_ms = s.start_within_ms, attempt_timeout_ms = s.attempt_timeout_ms or copy.attempt_timeout_ms,
+    max_reclaims = s.max_reclaims or 5, max_replays = s.max_replays or 10, requires = requires, prefers = sorted_set(s.prefers),
+    fairness_key = s.fairness_key, budgets = budgets, quotas = quotas, fallbacks = s.fallbacks or {},
+    retention_ms = s.retention_ms or copy.retention_ms or 7 * day_ms, max_frames = s.stream and s.stream.max_frames or 10000,
+    trace_parent = s.trace_parent, webhook = s.completion_webhook, retry = whole_retry(s.retry, copy.retry), body_digest = s.body_digest,
+    queue = queues.name(requires, #budgets > 0 or #quotas > 0),
+  }
+end
+
+local function earliest(a, b)
+  if a and b then return math.min(a, b) end
+  return a or b
+end
+
+local function duplicate(tx, id)
+  local rec = execution.load(tx, id)
+  return reply.ok("duplicate", { execution_id = id, state = rec and execution.public_state(rec) or nil })
+end
+
+-- The execution this submission repeats, as an answer, or nil.
+local function known(tx, s)
+  if s.idempotency_key then
+    local record = tx:hgetall(keys.idempotency(tx, keys.digest(s.namespace .. "/" .. s.idempotency_key)))
+    if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
+    if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
+    return duplicate(tx, record.execution_id)
+  end
+  local rec = execution.load(tx, s.execution_id)
+  if rec == nil then return nil end
+  if rec.spec.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = s.execution_id }) end
+  return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
+end
+
+local function remember_key(tx, s)
+  local digest = keys.digest(s.namespace .. "/" .. s.idempotency_key)
+  local until_ms = tx.now + (s.idempotency_ttl_ms or day_ms)
+  tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
+  timers.set(tx, "idem:" .. digest, until_ms)
+end
+
+local function refused(copy, s)
+  if not lane.accepts(copy) then return reply.err("lane_disabled", { lane = s.lane, state = copy.state }) end
+  if copy.max_depth then
+    if s.lane_depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
+    if s.lane_depth >= copy.max_depth then
+      return reply.err("lane_full", { lane = s.lane, depth = s.lane_depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
+    end
+  end
+end
+
+local function invalid(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- Two ways to say the same thing must not contradict each other.
+local function contradiction(s)
+  if s.delay_until and s.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
+  if s.deadline_at and s.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
+  if s.idempotency_ttl_ms and not s.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
+end
+
+function submit.one(tx, s)
+  local wrong = contradiction(s)
+  if wrong then return wrong end
+  local repeated = known(tx, s)
+  if repeated then return repeated end
+  local now = tx.now
+  local path = s.namespace .. "/" .. s.lane
+  local copy = lane.load(tx, path)
+  if copy == nil then return reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
+  local refusal = refused(copy, s)
+  if refusal then return refusal end
+  if s.idempotency_key and execution.load(tx, s.execution_id) then
+    return reply.err("idempotency_conflict", { execution_id = s.execution_id })
+  end
+
+  local rec = execution.new(s.execution_id, spec_of(s, copy, now))
+  rec.lane, rec.prio = s.lane, s.priority or 0
+  rec.deadline = earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms)
+  rec.delay = s.delay_until or (s.delay_ms and now + s.delay_ms)
+  rec.start_by = s.start_within_ms and now + s.start_within_ms
+  rec.tags = s.tags and next(s.tags) and cmsgpack.pack(spec.flatten(s.tags)) or nil
+  if s.input and #s.input > limits.inline_bytes_max then
+    rec.input_far = 1
+    tx:set(keys.payload(tx, rec.id), s.input)
+  elseif s.input and s.input ~= "" then
+    rec.input = s.input
+  end
+  rec.score = score.of(tx, copy, rec)
+  runnable.settle(tx, rec)
+  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
+  if s.idempotency_key then remember_key(tx, s) end
+  execution.save(tx, rec)
+  lists.add(tx, rec)
+  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+  return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
+end
+
+return submit
+end
+
+source["transition.choose"] = function(require, LIBRARY)
+-- The best candidates of a lane in this partition, among the requirement sets a worker covers.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local home = require "index.home"
+local queues = require "index.queues"
+local execution = require "record.execution"
+
+local choose = {}
+
+function choose.set_of(tokens)
+  local set = {}
+  for _, token in ipairs(tokens) do set[token] = true end
+  return set
+end
+
+local function covered_queues(tx, path, capabilities, admission)
+  local names = { "any" }
+  if next(capabilities) == nil and not admission then return names end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    if #names >= limits.queues_per_claim_max then break end
+    if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then names[#names + 1] = entry.queue end
+  end
+  return names
+end
+
+-- Candidates in order, at most `want` more than needed to know the next head. `admission` includes work that needs a grant.
+-- Answers { entries = { {id, score, queue} }, queues = names }.
+function choose.candidates(tx, copy, capabilities, want, admission)
+  local names = covered_queues(tx, copy.path, capabilities, admission)
+  local count = want + 1
+  if copy.raw.prefers then count = math.max(count, limits.prefer_window) end
+  local entries = {}
+  for _, name in ipairs(names) do
+    for _, item in ipairs(tx:zlowest(keys.queue(tx, copy.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), count)) do
+      entries[#entries + 1] = { id = item.member, score = item.score, queue = name }
+    end
+  end
+  if #names > 1 then
+    table.sort(entries, function(a, b)
+      if a.score ~= b.score then return a.score < b.score end
+      return a.id < b.id
+    end)
+  end
+  return { entries = entries, queues = names }
+end
+
+local function liking(rec, capabilities)
+  local n = 0
+  for _, token in ipairs(rec.spec.prefers or {}) do
+    if capabilities[token] then n = n + 1 end
+  end
+  return n
+end
+
+-- Takes the next candidate off the list: the first, or in a lane with preferences the best liked among the first sixteen
+-- of the same priority.
+function choose.take(tx, found, copy, capabilities)
+  local entries = found.entries
+  if #entries == 0 then return nil end
+  local best = 1
+  if copy.raw.prefers and next(capabilities) then
+    local most, priority = -1, nil
+    for i = 1, math.min(#entries, limits.prefer_window) do
+      local rec = execution.load(tx, entries[i].id)
+      if rec then
+        priority = priority or rec.prio
+        if rec.prio ~= priority then break end
+        local likes = liking(rec, capabilities)
+        if likes > most then best, most = i, likes end
+      end
+    end
+  end
+  return table.remove(entries, best)
+end
+
+-- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
+function choose.remember_rest(tx, copy, found, lane)
+  local rest, head = {}, nil
+  for _, entry in ipairs(found.entries) do
+    rest[entry.queue] = true
+    if head == nil or entry.score < head then head = entry.score end
+  end
+  for _, name in ipairs(found.queues) do lane.remember(tx, copy, "quiet:" .. name, rest[name] and "1" or nil) end
+  return head
+end
+
+return choose
+end
+
+source["transition.grant"] = function(require, LIBRARY)
+-- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
+local execution = require "record.execution"
+
+local grant = {}
+
+function grant.give(tx, rec, id, instance, ttl_ms)
+  rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
+  execution.save(tx, rec)
+end
+
+function grant.typed(rec)
+  return {
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
+    budgets = rec.spec.budgets, quotas = rec.spec.quotas,
+  }
+end
+
+-- True while this grant is open.
+function grant.open(rec, id, now)
+  return rec.phase == "runnable" and rec.grant == id and now < rec.grant_until
+end
+
+return grant
+end
+
+source["transition.start"] = function(require, LIBRARY)
+-- Gives a worker the lease: a new attempt, or the same one when it was only waiting.
+local keys = require "lib.keys"
+local execution = require "record.execution"
+local event = require "lib.event"
+local spec = require "record.spec"
+
+local start = {}
+
+-- True when the execution may start now; nothing starts past its deadline or its queue time.
+function start.possible(rec, now)
+  if rec.deadline and rec.deadline <= now then return false end
+  if not rec.first_started and rec.start_by and rec.start_by <= now then return false end
+  return true
+end
+
+-- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `ids`: { attempt_id, lease_id }.
+function start.lease(tx, rec, holder, ids)
+  local now = tx.now
+  local continues = rec.resume ~= nil
+  if not continues then
+    rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
+    rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
+    rec.started, rec.progress = now, nil
+    rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+  end
+  rec.attempt_state = "started"
+  rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
+  rec.reason, rec.detail, rec.since = nil, nil, nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.first_started = rec.first_started or now
+  rec.lease_id, rec.worker, rec.worker_id, rec.request = ids.lease_id, holder.instance, holder.worker_id, holder.request_id
+  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)
+  rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
+  rec.ended_by, rec.ended_value = nil, nil
+  execution.save(tx, rec, true)
+  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
+end
+
+-- What the worker gets to see.
+function start.task(tx, rec)
+  local tier = rec.tier
+  return {
+    execution_id = rec.id, attempt_index = rec.attempt, attempt_id = rec.attempt_id, attempt_type = rec.attempt_type,
+    lease_id = rec.lease_id, lease_epoch = rec.epoch, lease_expires_at = rec.lease_until,
+    namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind,
+    input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or "", input_encoding = rec.spec.input_encoding,
+    tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
+    fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
+    trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
+  }
+end
+
+-- Whoever sleeps until the partition's next timer must hear of a lease that ends before the last one announced.
+function start.announce_expiry(tx, copy, lane, until_ms)
+  local told = tonumber(copy.raw.told or nil)
+  if told and told > tx.now and told <= until_ms then return end
+  lane.remember(tx, copy, "told", string.format("%.0f", until_ms))
+  tx:announce("timer", until_ms)
+end
+
+return start
+end
+
+source["transition.renew"] = function(require, LIBRARY)
+-- Moves the end of a lease.
+local execution = require "record.execution"
+local fence = require "record.fence"
+
+local renew = {}
+
+function renew.one(tx, rec, a)
+  local refusal = fence.check(rec, a.fence, tx.now)
+  if refusal then return refusal end
+  rec.lease_ttl = a.lease_ttl_ms or rec.lease_ttl
+  rec.lease_until = tx.now + rec.lease_ttl
+  rec.renewals = rec.renewals + 1
+  execution.save(tx, rec)
+end
+
+return renew
+end
+
+source["transition.complete"] = function(require, LIBRARY)
+-- Ends the running attempt with a result.
+local execution = require "record.execution"
+local fence = require "record.fence"
+local finish = require "transition.finish"
+
+local complete = {}
+
+-- Answers "replay" when this lease already completed, a refusal, or nil when it is done.
+function complete.one(tx, c)
+  local rec = execution.load(tx, c.execution_id)
+  local refusal = fence.check(rec, c.fence, tx.now, "complete")
+  if refusal then return refusal end
+  finish.execution(tx, rec, "success", { by = "complete", attempt_state = "succeeded", result = c.result, result_encoding = c.result_encoding })
+end
+
+return complete
+end
+
+source["transition.finish"] = function(require, LIBRARY)
+-- The one way into terminal: attempt ended, lease and timers gone, the index moved, waiters told, one event.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+
+local finish = {}
+
+local events = { success = "execution.completed", failed = "execution.failed", cancelled = "execution.cancelled", expired = "execution.expired", skipped = "execution.skipped" }
+
+local function store_result(tx, rec, result, encoding)
+  if result == nil then return end
+  rec.result_encoding = encoding or "json"
+  if #result > limits.inline_bytes_max then
+    rec.result_far = 1
+    tx:set(keys.result(tx, rec.id), result)
+  else
+    rec.result = result
+  end
+end
+
+-- `how`: by (what ended a live lease), attempt_state, failure { reason, category }, result, result_encoding, data.
+function finish.execution(tx, rec, outcome, how)
+  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, tx.now end
+  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure) end
+  rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
+  rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
+  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
+  store_result(tx, rec, how.result, how.result_encoding)
+  if rec.waited then
+    rec.waited = nil
+    tx:announce("done", rec.id)
+  end
+  execution.save(tx, rec)
+  local data = how.data or {}
+  if how.failure then
+    data[#data + 1], data[#data + 2] = "category", how.failure[2]
+  end
+  event.of_execution(tx, rec, events[outcome], data)
+end
+
+return finish
+end
+
+source["transition.retry"] = function(require, LIBRARY)
+-- A failed or timed-out attempt: tried again by the policy, or the end.
+local backoff = require "lib.backoff"
+local event = require "lib.event"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local runnable = require "transition.runnable"
+
+local retry = {}
+
+local function holds(list, value)
+  for _, item in ipairs(list) do
+    if item == value then return true end
+  end
+  return false
+end
+
+local function allowed(policy, failures, category)
+  if failures >= policy.max_attempts then return false end
+  if policy.never_on and holds(policy.never_on, category) then return false end
+  if policy.retry_on and not holds(policy.retry_on, category) then return false end
+  return true
+end
+
+-- `f`: { by, attempt_state, reason, category, retryable, retry_after_ms, draw }. Answers the time of the next attempt, or nil
+-- when the execution failed for good.
+function retry.after_failure(tx, rec, f)
+  local failures = (rec.failures or 0) + 1
+  rec.failures = failures
+  local policy = rec.spec.retry
+  if f.retryable == false or not allowed(policy, failures, f.category) then
+    finish.execution(tx, rec, "failed", { by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category } })
+    return nil
+  end
+  local delay = f.retry_after_ms or backoff.delay_ms(policy, failures, f.draw)
+  local at = tx.now + delay
+  rec.ended_by, rec.ended_value = f.by == "fail" and "retry" or f.by, at
+  attempt.finish(tx, rec, f.attempt_state, { f.reason, f.category })
+  rec.next, rec.delay, rec.reclaims = "retry", at, nil
+  local tiers = #(rec.spec.fallbacks or {})
+  if tiers > 0 then rec.tier = math.min(rec.tier == nil and 0 or rec.tier + 1, tiers - 1) end
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.retried", { "category", f.category, "delay_until", string.format("%.0f", at) })
+  return at
+end
+
+return retry
+end
+
+source["transition.interrupt"] = function(require, LIBRARY)
+-- A lease that ends without an answer: expired, revoked, yielded or delayed. The attempt ends interrupted.
+local limits = require "lib.limits"
+local event = require "lib.event"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local runnable = require "transition.runnable"
+
+local interrupt = {}
+
+-- The worker gave the execution back on its own: counted nowhere.
+function interrupt.handed_back(tx, rec, by, delay_until, kind)
+  rec.ended_by, rec.ended_value = by, delay_until or tx.now
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next, rec.delay = "reclaim", delay_until
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, kind, delay_until and { "delay_until", string.format("%.0f", delay_until) } or {})
+end
+
+-- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
+function interrupt.lost(tx, rec, by, actor)
+  local in_a_row = rec.reclaims or 0
+  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
+  if in_a_row >= rec.spec.max_reclaims then
+    finish.execution(tx, rec, "failed", {
+      by = by, attempt_state = "interrupted",
+      failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
+    })
+    return
+  end
+  rec.reclaims = in_a_row + 1
+  rec.ended_by, rec.ended_value = by, by == "expired" and rec.lease_until or tx.now
+  local worker = rec.worker
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next = "reclaim"
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  local data = { "cause", by, "worker_instance", worker }
+  if actor then data[5], data[6] = "actor", actor end
+  event.of_execution(tx, rec, "execution.reclaimed", data)
+end
+
+return interrupt
+end
+
+source["transition.retire"] = function(require, LIBRARY)
+-- Removes a terminal execution and everything that belongs to it.
+local keys = require "lib.keys"
+local event = require "lib.event"
+local home = require "index.home"
+local lists = require "index.lists"
+local timers = require "index.timers"
+
+local retire = {}
+
+function retire.execution(tx, rec)
+  home.leave(tx, rec)
+  lists.remove(tx, rec)
+  timers.clear(tx, rec.id)
+  tx:del(keys.core(tx, rec.id))
+  if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
+  if rec.result_far then tx:del(keys.result(tx, rec.id)) end
+  if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
+  event.of_execution(tx, rec, "execution.retired", {})
+end
+
+return retire
+end
+
+source["transition.due"] = function(require, LIBRARY)
+-- What a timer means for an execution: whatever is due now, checked again inside the call, so nothing happens early.
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local interrupt = require "transition.interrupt"
+local retire = require "transition.retire"
+local retry = require "transition.retry"
+local runnable = require "transition.runnable"
+
+local due = {}
+
+local function expire(tx, rec, cause)
+  finish.execution(tx, rec, "expired", { by = "deadline", attempt_state = "interrupted", failure = { cause .. " passed", cause } })
+end
+
+local function active(tx, rec, draw)
+  local now = tx.now
+  if rec.cancel_by and rec.cancel_by <= now then
+    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+  end
+  local timed_out = rec.timeout_at and rec.timeout_at <= now
+  if timed_out and rec.timeout_at <= rec.lease_until then
+    return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
+  end
+  if rec.lease_until <= now then return interrupt.lost(tx, rec, "expired") end
+  -- The entry was early: the save puts the timer where the record says.
+  execution.save(tx, rec)
+end
+
+local function waiting(tx, rec)
+  local now = tx.now
+  if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
+  if ready then
+    local cause = rec.delay and "delay" or "grant_expired"
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+    return
+  end
+  execution.save(tx, rec)
+end
+
+function due.fire(tx, rec, draw)
+  local now = tx.now
+  if rec.phase == "terminal" then
+    if rec.ended + rec.spec.retention_ms <= now then return retire.execution(tx, rec) end
+    return execution.save(tx, rec)
+  end
+  if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
+  if rec.phase == "active" then return active(tx, rec, draw) end
+  if rec.phase == "runnable" then return waiting(tx, rec) end
+  execution.save(tx, rec)
+end
+
+return due
+end
+
+source["execution.submit"] = function(require, LIBRARY)
+local define = require "lib.define"
+local submit = require "transition.submit"
+
+define.fn {
+  name = "ff_submit_execution",
+  doc = "Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers the first one.",
+  flags = {},
+  args = { submission = "submission" },
+  reply = { created = { execution_id = "execution_id", state = "public_state" }, duplicate = { execution_id = "execution_id", state = "public_state?" } },
+  errs = { "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
+  call = function(tx, a)
+    return submit.one(tx, a.submission)
+  end,
+}
+end
+
+source["execution.submit_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local check = require "lib.check"
+local reply = require "lib.reply"
+local submit = require "transition.submit"
+
+define.fn {
+  name = "ff_submit_executions",
+  doc = "Accepts up to 64 executions of one partition; each is answered, accepted or refused on its own.",
+  flags = {},
+  each = "submissions",
+  args = { submissions = "submissions" },
+  reply = { submitted = { items = "[submitted]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, s in ipairs(a.submissions) do
+      local answer = check.value("submission", s)
+      if answer == nil then
+        local problem
+        answer, problem = tx:item(function() return submit.one(tx, s) end)
+        if answer == nil then error(problem, 0) end
+      end
+      if answer.ok then
+        items[i] = { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = answer.ok.is == "duplicate" }
+      else
+        items[i] = { refusal = reply.refusal(answer) }
+      end
+    end
+    return reply.ok("submitted", { items = items })
+  end,
+}
+end
+
+source["execution.complete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local complete = require "transition.complete"
+
+define.fn {
+  name = "ff_complete_execution",
+  doc = "Ends the running attempt with a result.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", result = "result?", result_encoding = "encoding?" },
+  reply = { completed = {}, replayed = {} },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local answer = complete.one(tx, a)
+    if answer == "replay" then return reply.ok("replayed") end
+    return answer or reply.ok("completed")
+  end,
+}
+end
+
+source["execution.complete_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local check = require "lib.check"
+local reply = require "lib.reply"
+local complete = require "transition.complete"
+
+define.fn {
+  name = "ff_complete_executions",
+  doc = "Completes up to 64 executions of one partition; each is answered on its own.",
+  flags = { "allow-oom" },
+  each = "completions",
+  args = { completions = "completions" },
+  reply = { completed = { items = "[completed_item]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, item in ipairs(a.completions) do
+      local answer, problem = check.value("completion", item), nil
+      if answer then return answer end
+      answer, problem = tx:item(function()
+        local refusal = complete.one(tx, item)
+        if refusal == "replay" then return { ok = "replay" } end
+        return refusal or { ok = "done" }
+      end)
+      if answer == nil then error(problem, 0) end
+      if answer.ok then
+        items[i] = { execution_id = item.execution_id, replayed = answer.ok == "replay" }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    return reply.ok("completed", { items = items })
+  end,
+}
+end
+
+source["execution.fail"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local retry = require "transition.retry"
+
+define.fn {
+  name = "ff_fail_execution",
+  doc = "Ends the running attempt with a failure; the retry policy decides whether another one follows.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", fence = "fence", reason = "reason", category = "category", retryable = "bool?", retry_after_ms = "duration_ms?",
+    draw = "permille",
+  },
+  reply = { retry_scheduled = { delay_until = "time_ms", replayed = "bool" }, failed = { replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "fail", "retry")
+    if refusal == "replay" then
+      if rec.ended_by == "fail" then return reply.ok("failed", { replayed = true }) end
+      return reply.ok("retry_scheduled", { delay_until = rec.ended_value, replayed = true })
+    end
+    if refusal then return refusal end
+    local at = retry.after_failure(tx, rec, {
+      by = "fail", attempt_state = "failed", reason = a.reason, category = a.category, retryable = a.retryable, retry_after_ms = a.retry_after_ms, draw = a.draw,
+    })
+    if at then return reply.ok("retry_scheduled", { delay_until = at, replayed = false }) end
+    return reply.ok("failed", { replayed = false })
+  end,
+}
+end
+
+source["execution.cancel"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+
+define.fn {
+  name = "ff_cancel_execution",
+  doc = "An operator's or submitter's cancel. A running attempt ends at once, or within `grace_ms` after its worker was asked.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?", grace_ms = "duration_ms?" },
+  reply = { cancelled = {}, requested = { cancel_by = "time_ms" }, already = { outcome = "outcome" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a, now)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "terminal" then return reply.ok("already", { outcome = rec.outcome }) end
+    execution.note_action(tx, rec, "cancel", a.actor, a.reason)
+    if rec.phase == "active" and a.grace_ms and a.grace_ms > 0 then
+      rec.cancel_by, rec.cancel_reason = math.min(rec.cancel_by or now + a.grace_ms, now + a.grace_ms), a.reason
+      execution.save(tx, rec)
+      event.of_execution(tx, rec, "execution.cancel_requested", { "actor", a.actor, "reason", a.reason or "" })
+      return reply.ok("requested", { cancel_by = rec.cancel_by })
+    end
+    finish.execution(tx, rec, "cancelled", {
+      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, data = { "actor", a.actor, "reason", a.reason or "" },
+    })
+    return reply.ok("cancelled")
+  end,
+}
+end
+
+source["execution.cancel_attempt"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local finish = require "transition.finish"
+
+define.fn {
+  name = "ff_cancel_attempt",
+  doc = "The worker that holds the lease cancels its execution.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", reason = "reason?" },
+  reply = { cancelled = {}, replayed = {} },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "cancel")
+    if refusal == "replay" then return reply.ok("replayed") end
+    if refusal then return refusal end
+    finish.execution(tx, rec, "cancelled", { by = "cancel", attempt_state = "cancelled", failure = { a.reason or rec.cancel_reason or "", "cancelled" } })
+    return reply.ok("cancelled")
+  end,
+}
+end
+
+source["execution.delay"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local interrupt = require "transition.interrupt"
+
+define.fn {
+  name = "ff_delay_execution",
+  doc = "The worker hands its execution back until a time; counted against neither attempts nor reclaims. A time already past means now.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", delay_until = "time_ms?", delay_ms = "duration_ms?" },
+  reply = { delayed = { delay_until = "time_ms", replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    if (a.delay_until == nil) == (a.delay_ms == nil) then
+      return reply.err("invalid_argument", { field = "delay_until", problem = "give delay_until or delay_ms, one of them" })
+    end
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "delay")
+    if refusal == "replay" then return reply.ok("delayed", { delay_until = rec.ended_value, replayed = true }) end
+    if refusal then return refusal end
+    local at = a.delay_until or tx.now + a.delay_ms
+    interrupt.handed_back(tx, rec, "delay", at, "execution.delayed")
+    return reply.ok("delayed", { delay_until = at, replayed = false })
+  end,
+}
+end
+
+source["execution.yield"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local interrupt = require "transition.interrupt"
+
+define.fn {
+  name = "ff_yield_execution",
+  doc = "The worker hands its execution back: eligible at once, counted nowhere.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence" },
+  reply = { yielded = {}, replayed = {} },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "yield")
+    if refusal == "replay" then return reply.ok("replayed") end
+    if refusal then return refusal end
+    interrupt.handed_back(tx, rec, "yield", nil, "execution.yielded")
+    return reply.ok("yielded")
+  end,
+}
+end
+
+source["execution.progress"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+
+define.fn {
+  name = "ff_update_progress",
+  doc = "Notes how far the running attempt is. No event.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", pct = "pct", message = "progress_message?" },
+  reply = { noted = {} },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    rec.progress = cmsgpack.pack({ a.pct, a.message or false })
+    execution.save(tx, rec)
+    return reply.ok("noted")
+  end,
+}
+end
+
+source["execution.hold"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+
+define.fn {
+  name = "ff_hold_execution",
+  doc = "An operator keeps a runnable execution from starting until it is released.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  reply = { held = {}, already = {} },
+  errs = { "execution_not_found", "execution_not_runnable" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if rec.reason == "held_by_operator" then return reply.ok("already") end
+    execution.note_action(tx, rec, "hold", a.actor, a.reason)
+    execution.block(rec, "held_by_operator", { "actor", a.actor, "reason", a.reason or "" }, tx.now)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.held", { "actor", a.actor, "reason", a.reason or "" })
+    return reply.ok("held")
+  end,
+}
+end
+
+source["execution.release"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_release_execution",
+  doc = "Ends an operator's hold; the execution takes the place its original score gives it.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  reply = { released = { state = "public_state" }, already = { state = "public_state" } },
+  errs = { "execution_not_found", "execution_not_runnable" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if rec.reason ~= "held_by_operator" then return reply.ok("already", { state = execution.public_state(rec) }) end
+    execution.note_action(tx, rec, "release", a.actor, a.reason)
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.released", { "actor", a.actor })
+    return reply.ok("released", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["execution.change"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local lists = require "index.lists"
+local runnable = require "transition.runnable"
+local score = require "transition.score"
+
+-- Moving or re-prioritising gives a new score; it needs the lane's copy.
+local function requeue(tx, rec, a)
+  local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
+  if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
+  if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+  rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
+  rec.score = score.of(tx, copy, rec)
+end
+
+define.fn {
+  name = "ff_change_execution",
+  doc = "Changes priority, lane or delay of a runnable execution, tags or deadline of any that has not ended.",
+  flags = { "allow-oom" },
+  args = {
+    execution_id = "execution_id", actor = "actor", priority = "priority?", lane = "lane?", tags = "tags?", deadline_at = "time_ms?", delay_until = "time_ms?",
+  },
+  reply = { changed = { state = "public_state" } },
+  errs = { "execution_not_found", "execution_not_runnable", "execution_terminal", "lane_unseen", "lane_disabled" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "terminal" then return reply.err("execution_terminal", { outcome = rec.outcome }) end
+    local moves = a.priority or a.lane
+    if (moves or a.delay_until) and rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
+    if moves then
+      local refusal = requeue(tx, rec, a)
+      if refusal then return refusal end
+    end
+    if a.delay_until then rec.delay = a.delay_until end
+    if a.deadline_at then rec.deadline = a.deadline_at end
+    if a.tags then lists.retag(tx, rec, a.tags) end
+    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker"
+    if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
+    execution.note_action(tx, rec, "change", a.actor)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.changed", { "actor", a.actor })
+    return reply.ok("changed", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["execution.replay"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_replay_execution",
+  doc = "Runs an ended execution again with a new attempt; a deadline already past no longer applies.",
+  flags = {},
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  reply = { replayed = { state = "public_state", replay_count = "count" } },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays" },
+  call = function(tx, a, now)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    local replays = rec.replays or 0
+    if replays >= rec.spec.max_replays then return reply.err("max_replays", { max_replays = rec.spec.max_replays }) end
+    rec.replays = replays + 1
+    if rec.result_far then tx:del(keys.result(tx, rec.id)) end
+    rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
+    rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
+    rec.next = rec.attempt and "replay" or nil
+    if rec.deadline and rec.deadline <= now then rec.deadline = nil end
+    rec.start_by = rec.spec.start_within_ms and now + rec.spec.start_within_ms or nil
+    rec.first_started = nil
+    runnable.settle(tx, rec)
+    execution.note_action(tx, rec, "replay", a.actor, a.reason)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
+    return reply.ok("replayed", { state = execution.public_state(rec), replay_count = rec.replays })
+  end,
+}
+end
+
+source["execution.delete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local retire = require "transition.retire"
+
+define.fn {
+  name = "ff_delete_execution",
+  doc = "Removes an ended execution before its retention is over.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id" },
+  reply = { deleted = {} },
+  errs = { "execution_not_found", "execution_not_terminal" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    retire.execution(tx, rec)
+    return reply.ok("deleted")
+  end,
+}
+end
+
+source["execution.await"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local view = require "record.view"
+
+define.fn {
+  name = "ff_await_result",
+  doc = "Answers the outcome of an ended execution, or marks it so that its end is announced.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id" },
+  reply = {
+    ended = { outcome = "outcome", result = "result?", result_encoding = "encoding?", failure = "failure?" },
+    waiting = { state = "public_state" },
+  },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "terminal" then
+      return reply.ok("ended", { outcome = rec.outcome, result = view.result(tx, rec), result_encoding = rec.result_encoding, failure = view.failure(rec) })
+    end
+    if rec.waited == nil then
+      rec.waited = 1
+      execution.save(tx, rec)
+    end
+    return reply.ok("waiting", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["lease.claim"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local limits = require "lib.limits"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local leases = require "index.leases"
+local fair = require "index.fair"
+local choose = require "transition.choose"
+local start = require "transition.start"
+
+-- The leases this very request already took, so that a lost reply is answered again.
+local function replayed(tx, a)
+  local ids = {}
+  for id, request in pairs(leases.of(tx, a.instance)) do
+    if request == a.request_id then ids[#ids + 1] = id end
+  end
+  table.sort(ids)
+  local tasks = {}
+  for _, id in ipairs(ids) do
+    local rec = execution.load(tx, id)
+    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
+  end
+  return tasks
+end
+
+local function take_one(tx, a, entry, ids)
+  local rec = execution.load(tx, entry.id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  start.lease(tx, rec, a, ids)
+  return { ok = rec }
+end
+
+define.fn {
+  name = "ff_claim_executions",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
+    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
+  },
+  reply = { claimed = { tasks = "[task]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  errs = { "try_again", "capability_invalid" },
+  call = function(tx, a)
+    if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
+    local again = replayed(tx, a)
+    if #again > 0 then return reply.ok("replayed", { tasks = again }) end
+    local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
+    if copy == nil then return reply.ok("claimed", { tasks = {} }) end
+    if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+
+    local capabilities = choose.set_of(a.capabilities)
+    local found = choose.candidates(tx, copy, capabilities, a.max, false)
+    local tasks, first_end, looks = {}, nil, 0
+    while #tasks < a.max and looks < limits.batch_max do
+      local entry = choose.take(tx, found, copy, capabilities)
+      if entry == nil then break end
+      looks = looks + 1
+      local answer = tx:item(function() return take_one(tx, a, entry, a.ids[#tasks + 1]) end)
+      if answer and answer.err == "try_again" then
+        if #tasks == 0 then return answer end
+        break
+      end
+      if answer and answer.ok then
+        local rec = answer.ok
+        if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+        first_end = math.min(first_end or rec.lease_until, rec.lease_until)
+        tasks[#tasks + 1] = start.task(tx, rec)
+      end
+    end
+    local head = choose.remember_rest(tx, copy, found, lane)
+    if first_end then start.announce_expiry(tx, copy, lane, first_end) end
+    if head == nil and copy.fairness == "fair" and #found.queues == 1 then fair.idle(tx, copy) end
+    return reply.ok("claimed", { tasks = tasks, next_score = head })
+  end,
+}
+end
+
+source["lease.renew"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local renew = require "transition.renew"
+
+define.fn {
+  name = "ff_renew_lease",
+  doc = "Moves the end of a lease; says whether the worker is asked to cancel or to yield.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", lease_ttl_ms = "lease_ttl_ms?" },
+  reply = { renewed = { lease_expires_at = "time_ms", cancel_requested = "bool", yield_requested = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = renew.one(tx, rec, a)
+    if refusal then return refusal end
+    return reply.ok("renewed", { lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil })
+  end,
+}
+end
+
+source["lease.renew_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local check = require "lib.check"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local renew = require "transition.renew"
+
+define.fn {
+  name = "ff_renew_leases",
+  doc = "Renews up to 64 leases of one partition; each is answered on its own.",
+  flags = { "allow-oom" },
+  each = "renewals",
+  args = { renewals = "renewals" },
+  reply = { renewed = { items = "[renewed]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, item in ipairs(a.renewals) do
+      local answer = check.value("renewal", item)
+      if answer then return answer end
+      local problem
+      answer, problem = tx:item(function()
+        local rec = execution.load(tx, item.execution_id)
+        return renew.one(tx, rec, item) or { ok = rec }
+      end)
+      if answer == nil then error(problem, 0) end
+      if answer.ok then
+        local rec = answer.ok
+        items[i] = { execution_id = item.execution_id, lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    return reply.ok("renewed", { items = items })
+  end,
+}
+end
+
+source["lease.revoke"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local interrupt = require "transition.interrupt"
+
+define.fn {
+  name = "ff_revoke_lease",
+  doc = "An operator takes the lease away: at once, or by asking the worker to yield when `grace` is set.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?", grace = "bool?" },
+  reply = { revoked = { state = "public_state" }, requested = {} },
+  errs = { "execution_not_found", "execution_not_active" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "active" then return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    execution.note_action(tx, rec, "revoke", a.actor, a.reason)
+    if a.grace then
+      rec.yield = 1
+      execution.save(tx, rec)
+      event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+      return reply.ok("requested")
+    end
+    interrupt.lost(tx, rec, "revoked", a.actor)
+    return reply.ok("revoked", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["lease.drain"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local leases = require "index.leases"
+local interrupt = require "transition.interrupt"
+
+define.fn {
+  name = "ff_drain_leases",
+  doc = "Asks a worker to yield every lease it holds in this partition, or takes them away; a bounded batch per call.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", revoke = "bool", limit = "batch_size", actor = "actor" },
+  reply = { drained = { changed = "count", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local changed, more = 0, false
+    for _, id in ipairs(leases.ids(tx, a.instance)) do
+      if changed >= a.limit then more = true break end
+      tx:item(function()
+        local rec = execution.load(tx, id)
+        if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then return reply.err("execution_not_active") end
+        if not a.revoke then
+          if rec.yield then return reply.err("execution_not_active") end
+          rec.yield = 1
+          execution.save(tx, rec)
+          event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+        else
+          interrupt.lost(tx, rec, "revoked", a.actor)
+        end
+        changed = changed + 1
+        return reply.ok("done")
+      end)
+    end
+    return reply.ok("drained", { changed = changed, more = more })
+  end,
+}
+end
+
+source["grant.issue"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local home = require "index.home"
+local keys = require "lib.keys"
+local choose = require "transition.choose"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+-- Grants of this very request that are still open, so that a lost reply is answered again.
+local function replayed(tx, copy, found, a)
+  local wanted = choose.set_of(a.grant_ids)
+  local out = {}
+  for _, name in ipairs(found.queues) do
+    local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
+    for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
+      local rec = execution.load(tx, item.member)
+      if rec and rec.grant and wanted[rec.grant] then out[#out + 1] = grant.typed(rec) end
+    end
+  end
+  return out
+end
+
+define.fn {
+  name = "ff_issue_grants",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]",
+  },
+  reply = { granted = { grants = "[grant]", next_score = "int?" }, paused = { state = "lane_state" } },
+  errs = { "try_again", "capability_invalid" },
+  call = function(tx, a)
+    if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
+    if copy == nil then return reply.ok("granted", { grants = {} }) end
+    if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+    local capabilities = choose.set_of(a.capabilities)
+    local found = choose.candidates(tx, copy, capabilities, a.max, true)
+    local grants = replayed(tx, copy, found, a)
+    if #grants > 0 then return reply.ok("granted", { grants = grants }) end
+
+    local looks = 0
+    while #grants < a.max and looks < limits.batch_max do
+      local entry = choose.take(tx, found, copy, capabilities)
+      if entry == nil then break end
+      looks = looks + 1
+      local answer = tx:item(function()
+        local rec = execution.load(tx, entry.id)
+        if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms)
+        event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
+        return { ok = rec }
+      end)
+      if answer and answer.err == "try_again" then
+        if #grants == 0 then return answer end
+        break
+      end
+      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) end
+    end
+    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
+  end,
+}
+end
+
+source["grant.consume"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local fair = require "index.fair"
+local queues = require "index.queues"
+local choose = require "transition.choose"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_consume_grant",
+  doc = "Turns a grant into a lease for the worker it was given to.",
+  flags = {},
+  args = {
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
+    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id",
+  },
+  reply = { claimed = { task = "task" }, replayed = { task = "task" } },
+  errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance then
+      return reply.ok("replayed", { task = start.task(tx, rec) })
+    end
+    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) then
+      return reply.err("grant_not_found", { grant_id = a.grant_id })
+    end
+    local capabilities = choose.set_of(a.capabilities)
+    if not queues.covered(rec.spec.requires or {}, capabilities) then
+      local missing = {}
+      for _, token in ipairs(rec.spec.requires) do
+        if not capabilities[token] then missing[#missing + 1] = token end
+      end
+      return reply.err("not_capable", { missing = table.concat(missing, ",") })
+    end
+    local copy = lane.load(tx, execution.lane_path(rec))
+    start.lease(tx, rec, a, a)
+    if copy then
+      if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+      start.announce_expiry(tx, copy, lane, rec.lease_until)
+    end
+    return reply.ok("claimed", { task = start.task(tx, rec) })
+  end,
+}
+end
+
+source["grant.release"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local grant = require "transition.grant"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_release_grant",
+  doc = "Gives a grant back unused; the execution is eligible again at its old place.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", grant_id = "grant_id" },
+  reply = { released = {} },
+  errs = { "execution_not_found", "grant_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
+    return reply.ok("released")
+  end,
+}
+end
+
+source["grant.block"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local spec = require "record.spec"
+local grant = require "transition.grant"
+
+define.fn {
+  name = "ff_block_execution",
+  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail" },
+  reply = { blocked = {}, already = {} },
+  errs = { "execution_not_found", "grant_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
+    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
+    return reply.ok("blocked")
+  end,
+}
+end
+
+source["grant.unblock"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_unblock_execution",
+  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", reason = "admission_reason" },
+  reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "runnable" or rec.reason ~= a.reason then return reply.ok("already", { state = execution.public_state(rec) }) end
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.ready", { "cause", a.reason })
+    return reply.ok("unblocked", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["grant.reclaim"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_grant_reclaim",
+  doc = "An operator hands an interrupted execution to a chosen worker.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor" },
+  reply = { granted = { grant = "grant" } },
+  errs = { "execution_not_found", "execution_not_runnable" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
+    local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
+    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) then
+      return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
+    end
+    execution.note_action(tx, rec, "grant_reclaim", a.actor)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms)
+    event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
+    return reply.ok("granted", { grant = grant.typed(rec) })
+  end,
+}
+end
+
+source["lane.define"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local lane = require "record.lane"
+
+define.fn {
+  name = "ff_define_lane",
+  doc = "Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.",
+  flags = {},
+  args = {
+    namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
+    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", weight = "weight?", retry = "retry?",
+    attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
+  },
+  reply = { defined = { entry = "lane_entry", changed = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local path = a.namespace .. "/" .. a.lane
+    local copy = lane.load(tx, path)
+    local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
+    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+    for _, name in ipairs(named) do
+      if a[name] ~= nil then definition[name] = a[name] end
+    end
+    if a.clear_max_depth then definition.max_depth = nil end
+    local packed = lane.pack(definition)
+    local version = copy and copy.version or 0
+    local changed = copy == nil or packed ~= copy.raw.definition
+    if changed then
+      version = version + 1
+      tx:hset(keys.lane(tx, path), { "definition", packed, "version", version })
+      if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
+      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, { "actor", a.actor, "state", definition.state })
+    end
+    return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
+  end,
+}
+end
+
+source["lane.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local lane = require "record.lane"
+
+define.fn {
+  name = "ff_get_lane",
+  doc = "A lane's definition as the fleet or a partition has it.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane" },
+  reply = { lane = { entry = "lane_entry" } },
+  errs = { "lane_not_found" },
+  call = function(tx, a)
+    local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
+    if copy == nil then return reply.err("lane_not_found", { lane = a.lane }) end
+    local definition = lane.unpack(copy.raw.definition)
+    return reply.ok("lane", { entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition } })
+  end,
+}
+end
+
+source["lane.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local keys = require "lib.keys"
+local lane = require "record.lane"
+
+define.fn {
+  name = "ff_list_lanes",
+  doc = "The fleet's lanes, oldest first.",
+  flags = { "no-writes" },
+  args = { offset = "count", limit = "list_limit" },
+  reply = { lanes = { entries = "[lane_entry]", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local entries = {}
+    for i = 1, math.min(#found, a.limit) do
+      local copy = lane.load(tx, found[i])
+      if copy then
+        local namespace, name = lane.split(found[i])
+        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.unpack(copy.raw.definition) }
+      end
+    end
+    return reply.ok("lanes", { entries = entries, more = #found > a.limit })
+  end,
+}
+end
+
+source["lane.install"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local keys = require "lib.keys"
+local home = require "index.home"
+local queues = require "index.queues"
+local lane = require "record.lane"
+
+-- A lane that starts again is an edge for each of its queues that holds work.
+local function announce_queues(tx, path)
+  local names = { "any" }
+  for _, entry in ipairs(queues.all(tx, path)) do names[#names + 1] = entry.queue end
+  for _, name in ipairs(names) do
+    local head = tx:zlowest(keys.queue(tx, path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), 1)[1]
+    if head then tx:announce("ready", path, name, head.score) end
+  end
+end
+
+define.fn {
+  name = "ff_install_lane",
+  doc = "Gives a partition its copy of a lane's definition; an older version never replaces a newer one.",
+  flags = { "allow-oom" },
+  args = { entry = "lane_entry" },
+  reply = { installed = {}, newer = { version = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local path = a.entry.namespace .. "/" .. a.entry.lane
+    local copy = lane.load(tx, path)
+    if copy and copy.version >= a.entry.version then return reply.ok("newer", { version = copy.version }) end
+    tx:hset(keys.lane(tx, path), { "definition", lane.pack(a.entry.definition), "version", a.entry.version })
+    if copy == nil then
+      tx:zadd(keys.lanes(tx), tx.now, path)
+    elseif not lane.starts(copy) and lane.starts(a.entry.definition) then
+      announce_queues(tx, path)
+    end
+    return reply.ok("installed")
+  end,
+}
+end
+
+source["worker.register"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local limits = require "lib.limits"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_register_worker",
+  doc = "Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.",
+  flags = {},
+  args = {
+    instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
+    incarnation = "uuid?", take_over = "bool?",
+  },
+  reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
+  errs = { "instance_in_use", "capability_invalid" },
+  call = function(tx, a, now)
+    if #a.lanes == 0 then return reply.err("invalid_argument", { field = "lanes", problem = "must name at least one lane" }) end
+    local known = worker.load(tx, a.instance)
+    local alive = known and now < known.expires_at
+    if alive and known.incarnation and a.incarnation and known.incarnation ~= a.incarnation and not a.take_over then
+      return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at })
+    end
+    worker.save(tx, {
+      instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
+      state = "live", incarnation = a.incarnation, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
+    })
+    event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
+    tx:announce("fleet")
+    return reply.ok("registered", { expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3) })
+  end,
+}
+end
+
+source["worker.heartbeat"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_heartbeat_workers",
+  doc = "Keeps registered worker instances alive, many in one call.",
+  flags = { "allow-oom" },
+  args = { instances = "instances" },
+  reply = { beaten = { items = "[heartbeat_result]" } },
+  errs = {},
+  call = function(tx, a, now)
+    local items = {}
+    for i, instance in ipairs(a.instances) do
+      local w = worker.load(tx, instance)
+      local known = w ~= nil and now < w.expires_at
+      if known then worker.touch(tx, w) end
+      items[i] = { instance = instance, known = known, draining = known and w.state == "draining" }
+    end
+    return reply.ok("beaten", { items = items })
+  end,
+}
+end
+
+source["worker.deregister"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_deregister_worker",
+  doc = "Ends a registration; given an incarnation, only that one's.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", incarnation = "uuid?" },
+  reply = { deregistered = {}, unknown = {} },
+  errs = { "instance_in_use" },
+  call = function(tx, a)
+    local w = worker.load(tx, a.instance)
+    if w == nil then return reply.ok("unknown") end
+    if a.incarnation and w.incarnation and a.incarnation ~= w.incarnation then
+      return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at })
+    end
+    worker.remove(tx, w)
+    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+    return reply.ok("deregistered")
+  end,
+}
+end
+
+source["worker.drain"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local outbox = require "lib.outbox"
+local keys = require "lib.keys"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_drain_worker",
+  doc = "An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", actor = "actor" },
+  reply = { draining = {}, already = {} },
+  errs = { "worker_not_registered" },
+  call = function(tx, a)
+    local w = worker.load(tx, a.instance)
+    if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
+    if w.state == "draining" then return reply.ok("already") end
+    tx:hset(keys.worker(tx, a.instance), { "state", "draining" })
+    event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, { "actor", a.actor })
+    outbox.owe(tx, "yield_leases", { "instance", a.instance, "actor", a.actor })
+    return reply.ok("draining")
+  end,
+}
+end
+
+source["worker.mark_dead"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local outbox = require "lib.outbox"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_mark_worker_dead",
+  doc = "An operator declares a worker dead: its registration ends and its leases are taken away, owed to every partition.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", actor = "actor" },
+  reply = { marked = {} },
+  errs = { "worker_not_registered" },
+  call = function(tx, a)
+    local w = worker.load(tx, a.instance)
+    if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
+    worker.remove(tx, w)
+    event.of_fleet(tx, "worker.marked_dead", w.namespace, nil, w.instance, { "actor", a.actor })
+    outbox.owe(tx, "revoke_leases", { "instance", a.instance, "actor", a.actor })
+    return reply.ok("marked")
+  end,
+}
+end
+
+source["worker.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local keys = require "lib.keys"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_list_workers",
+  doc = "Registered workers that are alive, oldest registration first.",
+  flags = { "no-writes" },
+  args = { offset = "count", limit = "list_limit" },
+  reply = { workers = { items = "[worker]", more = "bool" } },
+  errs = {},
+  call = function(tx, a, now)
+    local found = tx:read("ZRANGE", keys.workers(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local items = {}
+    for i = 1, math.min(#found, a.limit) do
+      local w = worker.load(tx, found[i])
+      if w and now < w.expires_at then items[#items + 1] = w end
+    end
+    return reply.ok("workers", { items = items, more = #found > a.limit })
+  end,
+}
+end
+
+source["worker.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_get_worker",
+  doc = "One registered worker.",
+  flags = { "no-writes" },
+  args = { instance = "instance" },
+  reply = { worker = { item = "worker" } },
+  errs = { "worker_not_registered" },
+  call = function(tx, a, now)
+    local w = worker.load(tx, a.instance)
+    if w == nil or now >= w.expires_at then return reply.err("worker_not_registered", { instance = a.instance }) end
+    return reply.ok("worker", { item = w })
+  end,
+}
+end
+
+source["worker.heartbeat_server"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+define.fn {
+  name = "ff_heartbeat_server",
+  doc = "Keeps a server's record alive and answers every live one: partitions are shared among them.",
+  flags = { "allow-oom" },
+  args = { server_id = "uuid", listening = "bool", leave = "bool?" },
+  reply = { servers = { items = "[server]" } },
+  errs = {},
+  call = function(tx, a, now)
+    local key = keys.servers(tx)
+    local ids, found = {}, tx:hgetall(key) or {}
+    local mine = { now + limits.server_ttl_ms, a.listening }
+    if a.leave then
+      tx:hdel(key, a.server_id)
+      found[a.server_id] = nil
+    else
+      found[a.server_id] = cmsgpack.pack(mine)
+      tx:hset(key, { a.server_id, found[a.server_id] })
+    end
+    for id in pairs(found) do ids[#ids + 1] = id end
+    table.sort(ids)
+    local items = {}
+    for _, id in ipairs(ids) do
+      local record = cmsgpack.unpack(found[id])
+      if record[1] > now then
+        items[#items + 1] = { server_id = id, expires_at = record[1], listening = record[2] }
+      elseif record[1] + 10 * limits.server_ttl_ms < now then
+        tx:hdel(key, id)
+      end
+    end
+    return reply.ok("servers", { items = items })
+  end,
+}
+end
+
+source["query.describe"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local view = require "record.view"
+
+define.fn {
+  name = "ff_describe_execution",
+  doc = "Everything the store knows about one execution.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id" },
+  reply = { found = { execution = "execution" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    return reply.ok("found", { execution = view.whole(tx, rec) })
+  end,
+}
+end
+
+source["query.attempt"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+
+define.fn {
+  name = "ff_get_attempt",
+  doc = "One attempt of an execution, however old.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", index = "attempt_index" },
+  reply = { found = { attempt = "attempt" } },
+  errs = { "execution_not_found", "attempt_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local found = attempt.stored(tx, rec, a.index)
+    if found == nil then return reply.err("attempt_not_found", { index = a.index }) end
+    return reply.ok("found", { attempt = found })
+  end,
+}
+end
+
+source["query.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+local execution = require "record.execution"
+local view = require "record.view"
+
+local by_creation = { delayed = "delayed", suspended = "suspended", completed = "terminal", failed = "terminal", cancelled = "terminal", expired = "terminal", skipped = "terminal" }
+
+-- The narrowest indexes that hold every match, each with what its scores add to the creation time.
+local function sources(tx, a)
+  if a.tag_key then return { { keys.tag(tx, a.tag_key, a.tag_value), 0 } } end
+  if a.kind then return { { keys.kind(tx, a.kind), 0 } } end
+  if a.namespace and a.lane and a.state then
+    local path = a.namespace .. "/" .. a.lane
+    if by_creation[a.state] then return { { keys.place(tx, path, by_creation[a.state]), 0 } } end
+    if a.state == "active" then
+      local list = { { keys.queue(tx, path, "any"), home.active_from } }
+      for _, entry in ipairs(queues.all(tx, path)) do list[#list + 1] = { keys.queue(tx, path, entry.queue), home.active_from } end
+      return list
+    end
+  end
+  return { { keys.all(tx), 0 } }
+end
+
+local function before(a, b)
+  if a.created_at ~= b.created_at then return a.created_at > b.created_at end
+  return a.id > b.id
+end
+
+-- Entries of one index after the position, newest first, at most `looks`.
+local function entries_of(tx, source, a, looks)
+  local key, base = source[1], source[2]
+  local high, low = base + limits.time_ms_max / 8, base + (a.created_after or 0)
+  if a.created_before then high = base + a.created_before end
+  local after = a.after
+  local found
+  local rank = after and tx:zrank(key, after.execution_id)
+  if rank then
+    local from = tx:zcard(key) - rank
+    found = tx:zranked_down(key, from, from + looks - 1)
+  else
+    if after then high = math.min(high, base + after.created_at) end
+    found = tx:zhighest(key, string.format("%.0f", high), string.format("%.0f", low), looks)
+  end
+  local list = {}
+  for _, item in ipairs(found) do
+    local entry = { id = item.member, created_at = item.score - base }
+    local outside = item.score < low or item.score > high
+    if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then list[#list + 1] = entry end
+  end
+  return list, #found == looks
+end
+
+local function tag_matches(rec, a)
+  if a.tag_key == nil then return true end
+  local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
+  for i = 1, #flat, 2 do
+    if flat[i] == a.tag_key then return flat[i + 1] == a.tag_value end
+  end
+  return false
+end
+
+local function matches(rec, a)
+  return (a.namespace == nil or rec.spec.namespace == a.namespace) and (a.lane == nil or rec.lane == a.lane) and (a.kind == nil or rec.spec.kind == a.kind)
+    and (a.state == nil or execution.public_state(rec) == a.state) and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker)) and tag_matches(rec, a)
+end
+
+local function worker_entries(tx, a)
+  local leases = require "index.leases"
+  local list = {}
+  for _, id in ipairs(leases.ids(tx, a.worker)) do
+    local rec = execution.load(tx, id)
+    if rec then
+      local entry = { id = id, created_at = rec.spec.created_at }
+      local later = a.after == nil or before({ id = a.after.execution_id, created_at = a.after.created_at }, entry)
+      local inside = entry.created_at >= (a.created_after or 0) and entry.created_at <= (a.created_before or limits.time_ms_max)
+      if later and inside then list[#list + 1] = entry end
+    end
+  end
+  return list
+end
+
+define.fn {
+  name = "ff_list_executions",
+  doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = {
+    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?",
+    created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
+  },
+  reply = { page = { items = "[summary]", last = "position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    if (a.tag_key == nil) ~= (a.tag_value == nil) then
+      return reply.err("invalid_argument", { field = "tag_value", problem = "tag_key and tag_value go together" })
+    end
+    local entries, more = {}, false
+    if a.worker and not a.tag_key then
+      entries = worker_entries(tx, a)
+    else
+      local looks = math.min(limits.list_looks_max, math.max(a.limit * 2, 64))
+      for _, source in ipairs(sources(tx, a)) do
+        local found, full = entries_of(tx, source, a, looks)
+        more = more or full
+        for _, entry in ipairs(found) do entries[#entries + 1] = entry end
+      end
+    end
+    table.sort(entries, before)
+    local items, last = {}, nil
+    for i, entry in ipairs(entries) do
+      if #items >= a.limit then more = true break end
+      local rec = execution.load(tx, entry.id)
+      if rec and matches(rec, a) then items[#items + 1] = view.summary(rec) end
+      last = { created_at = entry.created_at, execution_id = entry.id }
+      if i >= limits.list_looks_max then more = more or #entries > i break end
+    end
+    return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["query.events"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_read_events",
+  doc = "Events of this partition after an id (exclusive), oldest first; `from_ms` starts at a time instead. Says the oldest and latest kept, whether the stream is trimmed by length, and the time up to which this is complete.",
+  flags = { "no-writes" },
+  args = { after = "stream_id?", from_ms = "time_ms?", limit = "list_limit" },
+  reply = { events = { items = "[event]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a)
+    local key = keys.events(tx)
+    local from = "-"
+    if a.after then from = "(" .. a.after elseif a.from_ms then from = string.format("%.0f-0", a.from_ms) end
+    local items = {}
+    for i, entry in ipairs(tx:xrange(key, from, "+", a.limit)) do items[i] = event.parse(entry) end
+    local first, last = tx:xrange(key, "-", "+", 1)[1], tx:xlast(key)
+    return reply.ok("events", { items = items, oldest = first and first[1], latest = last and last[1], full = tx:xlen(key) >= limits.events_max, now = tx.now })
+  end,
+}
+end
+
+source["query.outbox"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local outbox = require "lib.outbox"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_read_outbox",
+  doc = "Effects this partition owes, oldest first.",
+  flags = { "no-writes" },
+  args = { limit = "list_limit" },
+  reply = { effects = { items = "[effect]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, entry in ipairs(tx:xrange(keys.outbox(tx), "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
+    return reply.ok("effects", { items = items })
+  end,
+}
+end
+
+source["query.explain"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local queues = require "index.queues"
+local execution = require "record.execution"
+local lane = require "record.lane"
+local view = require "record.view"
+
+define.fn {
+  name = "ff_explain_execution",
+  doc = "The facts of this partition that say why an execution is not running.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id" },
+  reply = { facts = { execution = "execution", lane_state = "lane_state?", ahead = "count?", queue = "queue", uncovered = "bool" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local path = execution.lane_path(rec)
+    local copy = lane.load(tx, path)
+    local ahead
+    if rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil then
+      ahead = tx:zrank(keys.queue(tx, path, rec.spec.queue), rec.id)
+    end
+    local entry = queues.get(tx, path, rec.spec.queue)
+    return reply.ok("facts", {
+      execution = view.whole(tx, rec), lane_state = copy and copy.state, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+    })
+  end,
+}
+end
+
+source["query.stats"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+local lane = require "record.lane"
+
+local function band(n) return string.format("%.0f", n) end
+
+-- Counts and head of one queue.
+local function queue_counts(tx, path, name)
+  local key = keys.queue(tx, path, name)
+  local eligible = tx:zcount(key, "-inf", "(" .. band(home.granted_from))
+  local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
+  local active = tx:zcount(key, band(home.active_from), "+inf")
+  local head
+  if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
+  return eligible, granted, active, head
+end
+
+local function lane_counts(tx, path)
+  local namespace, name = lane.split(path)
+  local copy = lane.load(tx, path)
+  local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
+  local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
+  for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
+  for _, entry in ipairs(all) do
+    local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
+    counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
+    if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
+    if entry.queue ~= "any" or eligible > 0 then
+      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered }
+    end
+  end
+  if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end
+  for _, place in ipairs(home.places) do
+    counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
+  end
+  return counts
+end
+
+define.fn {
+  name = "ff_partition_stats",
+  doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", lane = "lane?" },
+  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local lanes = {}
+    for _, path in ipairs(tx:read("ZRANGE", keys.lanes(tx), "0", "-1")) do
+      local namespace, name = lane.split(path)
+      if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
+    end
+    local head = tx:zhead(keys.timers(tx))
+    return reply.ok("stats", {
+      lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
+      stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+    })
+  end,
+}
+end
+
+source["query.depth"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+
+define.fn {
+  name = "ff_lane_depth",
+  doc = "How many executions of a lane wait in this partition: eligible, delayed or blocked.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane" },
+  reply = { depth = { depth = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local path = a.namespace .. "/" .. a.lane
+    local top = "(" .. string.format("%.0f", home.active_from)
+    local depth = tx:zcount(keys.queue(tx, path, "any"), "-inf", top)
+    for _, entry in ipairs(queues.all(tx, path)) do depth = depth + tx:zcount(keys.queue(tx, path, entry.queue), "-inf", top) end
+    for _, place in ipairs(home.places) do
+      if place ~= "terminal" and place ~= "suspended" then depth = depth + tx:zcard(keys.place(tx, path, place)) end
+    end
+    return reply.ok("depth", { depth = depth })
+  end,
+}
+end
+
+source["query.library"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_library",
+  doc = "The number and hash of the library that answers.",
+  flags = { "no-writes" },
+  args = {},
+  reply = { library = { number = "count", hash = "text" } },
+  errs = {},
+  call = function()
+    return reply.ok("library", { number = LIBRARY.number, hash = LIBRARY.hash })
+  end,
+}
+end
+
+source["maintenance.invariants"] = function(require, LIBRARY)
+-- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
+local keys = require "lib.keys"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local home = require "index.home"
+
+local invariants = {}
+
+function invariants.found(findings, number, key, problem, repaired)
+  findings[#findings + 1] = { invariant = number, key = key, problem = problem, repaired = repaired }
+end
+
+local function check_place(tx, rec, findings, repair)
+  local key, score = home.of(tx, rec)
+  local stored = tx:zscore(key, rec.id)
+  if stored ~= score then
+    invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
+    if repair then tx:zadd(key, score, rec.id) end
+  end
+  local path = execution.lane_path(rec)
+  local others = { keys.queue(tx, path, rec.spec.queue) }
+  for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
+  for _, other in ipairs(others) do
+    if other ~= key and tx:zscore(other, rec.id) then
+      invariants.found(findings, 10, other, rec.id .. " is also here", repair)
+      if repair then tx:zrem(other, rec.id) end
+    end
+  end
+end
+
+local function check_timer(tx, rec, findings, repair)
+  local stored = tx:zscore(keys.timers(tx), rec.id)
+  local expected = execution.wake_at(rec)
+  if stored ~= expected then
+    local function shown(n) return n and string.format("%.0f", n) or "none" end
+    invariants.found(findings, 11, keys.timers(tx), rec.id .. " should wake at " .. shown(expected) .. ", entry says " .. shown(stored), repair)
+    if repair then
+      if expected then tx:zadd(keys.timers(tx), expected, rec.id) else tx:zrem(keys.timers(tx), rec.id) end
+      rec.wake = expected
+      execution.save(tx, rec)
+    end
+  end
+end
+
+local function check_lease(tx, rec, findings, repair)
+  local key = rec.worker and keys.leases(tx, rec.worker)
+  if key == nil then return end
+  local held = tx:hget(key, rec.id) ~= nil
+  if held ~= (rec.phase == "active") then
+    invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
+    if repair then
+      if held then tx:hdel(key, rec.id) else tx:hset(key, { rec.id, rec.request or "" }) end
+    end
+  end
+end
+
+local function check_attempts(rec, key, findings)
+  local expected = rec.spilled or 0
+  for _, a in ipairs(attempt.inline(rec)) do
+    if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
+    expected = expected + 1
+  end
+  local count = rec.attempt == nil and 0 or rec.attempt + 1
+  if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
+  if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
+  if rec.phase == "terminal" and attempt.current(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+end
+
+local function check_state(rec, key, findings)
+  if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
+  if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
+  local failures = rec.failures or 0
+  if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
+end
+
+local function check_lists(tx, rec, findings, repair)
+  local created = rec.spec.created_at
+  local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
+  local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
+  for i = 1, #flat, 2 do expected[#expected + 1] = keys.tag(tx, flat[i], flat[i + 1]) end
+  for _, key in ipairs(expected) do
+    if tx:zscore(key, rec.id) ~= created then
+      invariants.found(findings, 10, key, rec.id .. " is missing from this list", repair)
+      if repair then tx:zadd(key, created, rec.id) end
+    end
+  end
+end
+
+function invariants.record(tx, rec, findings, repair)
+  local key = keys.core(tx, rec.id)
+  check_state(rec, key, findings)
+  check_attempts(rec, key, findings)
+  check_place(tx, rec, findings, repair)
+  check_timer(tx, rec, findings, repair)
+  check_lease(tx, rec, findings, repair)
+  check_lists(tx, rec, findings, repair)
+  if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
+  if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
+end
+
+return invariants
+end
+
+source["maintenance.fire_due"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local worker = require "record.worker"
+local timers = require "index.timers"
+local due = require "transition.due"
+
+local function fire_idempotency(tx, digest, member)
+  local key = keys.idempotency(tx, digest)
+  local record = tx:hgetall(key)
+  if record and tonumber(record.until_ms) > tx.now then return tx:zadd(keys.timers(tx), tonumber(record.until_ms), member) end
+  if record then tx:del(key) end
+  timers.clear(tx, member)
+end
+
+local function fire_worker(tx, instance, member)
+  local w = worker.load(tx, instance)
+  if w == nil then return timers.clear(tx, member) end
+  if w.expires_at > tx.now then return tx:zadd(keys.timers(tx), w.expires_at, member) end
+  worker.remove(tx, w)
+  event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+end
+
+local function fire(tx, member, draw)
+  local kind, name = string.match(member, "^(%a+):(.+)$")
+  if kind == "idem" then
+    fire_idempotency(tx, name, member)
+  elseif kind == "worker" then
+    fire_worker(tx, name, member)
+  else
+    local rec = execution.load(tx, member)
+    if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
+  end
+  return reply.ok("fired")
+end
+
+-- An entry that raises is set aside, so that it cannot hold up the others; fsck and a metric report it.
+local function set_aside(tx, member)
+  tx:item(function()
+    timers.clear(tx, member)
+    tx:zadd(keys.stuck(tx), tx.now, member)
+    return reply.ok("aside")
+  end)
+end
+
+define.fn {
+  name = "ff_fire_due",
+  doc = "Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.",
+  flags = { "allow-oom" },
+  args = { limit = "batch_size", draw = "permille" },
+  reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?", now = "time_ms" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local entries = tx:zlowest(keys.timers(tx), "-inf", string.format("%.0f", tx.now), a.limit)
+    local count, stuck = 0, 0
+    for i, entry in ipairs(entries) do
+      -- One draw for the call, spread over its items.
+      local draw = (a.draw + i * 397) % 1001
+      local answer, problem = tx:item(function() return fire(tx, entry.member, draw) end)
+      if answer == nil then
+        if LIBRARY.test then error(problem, 0) end
+        stuck = stuck + 1
+        set_aside(tx, entry.member)
+      elseif answer.err then
+        if count == 0 then return answer end
+        break
+      else
+        count = count + 1
+      end
+    end
+    local head = tx:zhead(keys.timers(tx))
+    return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
+  end,
+}
+end
+
+source["maintenance.next_due"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_next_due",
+  doc = "When this partition's next timer is, and whether it owes anything.",
+  flags = { "no-writes" },
+  args = {},
+  reply = { next = { next_at = "time_ms?", now = "time_ms" } },
+  errs = {},
+  call = function(tx)
+    local head = tx:zhead(keys.timers(tx))
+    return reply.ok("next", { next_at = head and head.score, now = tx.now })
+  end,
+}
+end
+
+source["maintenance.ack_outbox"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_ack_outbox",
+  doc = "Strikes effects that have been applied.",
+  flags = { "allow-oom" },
+  args = { ids = "stream_ids" },
+  reply = { struck = {} },
+  errs = {},
+  call = function(tx, a)
+    for _, id in ipairs(a.ids) do tx:xdel(keys.outbox(tx), id) end
+    return reply.ok("struck")
+  end,
+}
+end
+
+source["maintenance.trim_events"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_trim_events",
+  doc = "Drops events older than the age that is kept.",
+  flags = { "allow-oom" },
+  args = {},
+  reply = { trimmed = {} },
+  errs = {},
+  call = function(tx)
+    if tx.now > limits.events_age_ms_max then tx:xtrim(keys.events(tx), string.format("%.0f-0", tx.now - limits.events_age_ms_max)) end
+    return reply.ok("trimmed")
+  end,
+}
+end
+
+source["maintenance.review_routes"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+local execution = require "record.execution"
+local choose = require "transition.choose"
+local runnable = require "transition.runnable"
+
+local function covered(requires, sets)
+  for _, set in ipairs(sets) do
+    if queues.covered(requires, set) then return true end
+  end
+  return false
+end
+
+-- Notes for each queue since when nobody covers it; a second later it counts as uncovered.
+local function review_queue(tx, path, entry, sets)
+  local now = tx.now
+  if covered(entry.requires, sets) then
+    if entry.uncovered_since then
+      entry.uncovered_since, entry.uncovered = nil, false
+      if tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) else queues.put(tx, path, entry) end
+    end
+    return nil
+  end
+  if entry.uncovered_since == nil then
+    entry.uncovered_since = now
+    queues.put(tx, path, entry)
+  elseif not entry.uncovered and now - entry.uncovered_since >= limits.uncovered_grace_ms then
+    entry.uncovered = true
+    queues.put(tx, path, entry)
+  end
+  if not entry.uncovered then return entry.uncovered_since + limits.uncovered_grace_ms end
+  local nothing_blocked = tx:zcard(keys.place(tx, path, "blocked:route")) == 0
+  if nothing_blocked and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then queues.drop(tx, path, entry.queue) end
+  return nil
+end
+
+local function move(tx, id, expected, change, kind, data)
+  local answer = tx:item(function()
+    local rec = execution.load(tx, id)
+    if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then return reply.err("execution_not_runnable") end
+    if change(rec) == false then return reply.err("execution_not_runnable") end
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, kind, data)
+    return reply.ok("moved")
+  end)
+  return answer ~= nil and answer.ok ~= nil
+end
+
+define.fn {
+  name = "ff_review_routes",
+  doc = "Compares a lane's waiting requirement sets with the capability sets of live workers: moves what nobody covers to blocked:route and back what somebody covers again. Bounded; `cursor` goes on behind a blocked head.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", lane = "lane", capability_sets = "capability_sets", cursor = "count?", limit = "batch_size" },
+  reply = { reviewed = { blocked = "count", unblocked = "count", more = "bool", next_cursor = "count?", again_at = "time_ms?" } },
+  errs = {},
+  call = function(tx, a)
+    local path = a.namespace .. "/" .. a.lane
+    local sets = {}
+    for i, list in ipairs(a.capability_sets) do sets[i] = choose.set_of(list) end
+    local blocked, unblocked, more, again_at = 0, 0, false, nil
+
+    for _, entry in ipairs(queues.all(tx, path)) do
+      if #entry.requires > 0 then
+        local due_at
+        tx:item(function()
+          due_at = review_queue(tx, path, entry, sets)
+          return reply.ok("reviewed")
+        end)
+        if due_at and (again_at == nil or due_at < again_at) then again_at = due_at end
+        if entry.uncovered then
+          local waiting = tx:zlowest(keys.queue(tx, path, entry.queue), "-inf", "(" .. string.format("%.0f", home.granted_from), a.limit + 1)
+          for i, item in ipairs(waiting) do
+            if i > a.limit or blocked >= a.limit then more = true break end
+            if move(tx, item.member, nil, function(rec) runnable.block_route(rec, tx.now) end, "execution.blocked", { "reason", "waiting_for_capable_worker" }) then
+              blocked = blocked + 1
+            end
+          end
+        end
+      end
+    end
+
+    local offset = a.cursor or 0
+    local page = tx:read("ZRANGE", keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
+    local kept = 0
+    for i, id in ipairs(page) do
+      if i > a.limit then break end
+      local back = move(tx, id, "waiting_for_capable_worker", function(rec)
+        if not covered(rec.spec.requires, sets) then return false end
+        runnable.settle(tx, rec)
+        return rec.reason == nil
+      end, "execution.ready", { "cause", "waiting_for_capable_worker" })
+      if back then unblocked = unblocked + 1 else kept = kept + 1 end
+    end
+    local next_cursor = #page > a.limit and offset + kept or nil
+    return reply.ok("reviewed", { blocked = blocked, unblocked = unblocked, more = more, next_cursor = next_cursor, again_at = again_at })
+  end,
+}
+end
+
+source["maintenance.fix_partitions"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_fix_partitions",
+  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored.",
+  flags = {},
+  args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults" },
+  reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
+  errs = { "partition_mismatch" },
+  call = function(tx, a)
+    local names = { "executions", "budgets", "quotas", "schedules" }
+    local stored = tx:hgetall(tx.route)
+    local counts = {}
+    for _, name in ipairs(names) do
+      local count = stored and tonumber(stored[name]) or a[name] or a.defaults[name]
+      if a[name] and a[name] ~= count then
+        return reply.err("partition_mismatch", { family = name, stored = count, asked = a[name] })
+      end
+      counts[name] = count
+    end
+    if stored == nil then
+      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules })
+    end
+    return reply.ok("partitions", counts)
+  end,
+}
+end
+
+source["maintenance.check_executions"] = function(require, LIBRARY)
+local define = require "lib.define"
+local check = require "maintenance.invariants"
+local execution = require "record.execution"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_check_executions",
+  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so.",
+  flags = { "allow-oom" },
+  args = { offset = "count", limit = "batch_size", repair = "bool" },
+  reply = { checked = { findings = "[finding]", looked = "count", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local page = tx:read("ZRANGE", keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local findings = {}
+    for i = 1, math.min(#page, a.limit) do
+      local id = page[i]
+      local answer, problem = tx:item(function()
+        local rec = execution.load(tx, id)
+        if rec == nil then
+          check.found(findings, 10, keys.core(tx, id), "listed but not stored", a.repair)
+          if a.repair then tx:zrem(keys.all(tx), id) end
+        else
+          check.record(tx, rec, findings, a.repair)
+        end
+        return reply.ok("looked")
+      end)
+      if answer == nil then check.found(findings, 10, keys.core(tx, id), problem, false) end
+    end
+    return reply.ok("checked", { findings = findings, looked = math.min(#page, a.limit), more = #page > a.limit })
+  end,
+}
+end
+
+source["maintenance.check_keys"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local check = require "maintenance.invariants"
+local execution = require "record.execution"
+local home = require "index.home"
+local queues = require "index.queues"
+local worker = require "record.worker"
+
+-- Members of a sorted set, a bounded number of them.
+local function members(tx, key)
+  return tx:read("ZRANGE", key, "0", "999")
+end
+
+-- Every entry of an index must belong to a record that its state puts there.
+local function check_entries(tx, key, findings, repair, belongs)
+  for _, id in ipairs(members(tx, key)) do
+    local rec = execution.load(tx, id)
+    if rec == nil or not belongs(rec) then
+      check.found(findings, rec and 10 or 37, key, id .. (rec and " does not belong here" or " has no record"), repair)
+      if repair then tx:zrem(key, id) end
+    end
+  end
+end
+
+local function check_timers(tx, key, findings, repair)
+  for _, member in ipairs(members(tx, key)) do
+    local kind, name = string.match(member, "^(%a+):(.+)$")
+    local owner
+    if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
+    elseif kind == "worker" then owner = worker.load(tx, name)
+    else owner = execution.load(tx, member) end
+    if not owner then
+      check.found(findings, 11, key, member .. " has no record", repair)
+      if repair then tx:zrem(key, member) end
+    end
+  end
+end
+
+local function check_leases(tx, key, instance, findings, repair)
+  for id in pairs(tx:hgetall(key) or {}) do
+    local rec = execution.load(tx, id)
+    if rec == nil or rec.phase ~= "active" or rec.worker ~= instance then
+      check.found(findings, 7, key, id .. " is not leased by this worker", repair)
+      if repair then tx:hdel(key, id) end
+    end
+  end
+end
+
+local function check_index(tx, key, rest, findings, repair)
+  local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
+  if rest == "timers" then return check_timers(tx, key, findings, repair) end
+  if rest == "timers:stuck" then
+    for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
+    return
+  end
+  if rest == "all" or string.find(rest, "^kind:") or string.find(rest, "^tag:") then
+    return check_entries(tx, key, findings, repair, function() return true end)
+  end
+  local instance = string.match(rest, "^workers:(.+)$")
+  if instance then return check_leases(tx, key, instance, findings, repair) end
+  if place == "queues" then
+    for _, entry in ipairs(queues.all(tx, path)) do
+      if not entry.uncovered and tx:zcard(keys.queue(tx, path, entry.queue)) == 0 then
+        check.found(findings, 37, key, "queue " .. entry.queue .. " is empty", repair)
+        if repair then queues.drop(tx, path, entry.queue) end
+      end
+    end
+    return
+  end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "servers" then return end
+  if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
+  return check_entries(tx, key, findings, repair, function(rec)
+    return home.of(tx, rec) == key
+  end)
+end
+
+define.fn {
+  name = "ff_check_keys",
+  doc = "Verifies keys found by a scan of the store: each must belong to a record, and each index entry to its place.",
+  flags = { "allow-oom" },
+  args = { keys = "store_keys", repair = "bool" },
+  reply = { checked = { findings = "[finding]", foreign = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local findings, foreign = {}, 0
+    for _, key in ipairs(a.keys) do
+      local answer, problem = tx:item(function()
+        local family, tag, rest = string.match(key, "^ff:(%a+):(%b{}):(.+)$")
+        if tag ~= tx.tag then
+          if not string.find(key, tx.tag, 1, true) then foreign = foreign + 1 end
+        elseif family == "exec" then
+          local id = string.sub(rest, 1, 36)
+          if not tx:exists(keys.core(tx, id)) then
+            check.found(findings, 37, key, "its execution is gone", a.repair)
+            if a.repair then tx:del(key) end
+          end
+        elseif family == "idem" then
+          if tx:zscore(keys.timers(tx), "idem:" .. rest) == nil then
+            check.found(findings, 37, key, "never ends", a.repair)
+            if a.repair then tx:del(key) end
+          end
+        elseif family == "idx" then
+          check_index(tx, key, rest, findings, a.repair)
+        elseif family ~= "lane" and family ~= "worker" then
+          check.found(findings, 37, key, "nobody owns this key", false)
+        end
+        return reply.ok("looked")
+      end)
+      if answer == nil then check.found(findings, 38, key, problem, false) end
+    end
+    return reply.ok("checked", { findings = findings, foreign = foreign })
+  end,
+}
+end
+
+local loaded = {}
+local function require(name)
+  local m = loaded[name]
+  if m == nil then
+    m = source[name](require, LIBRARY)
+    if m == nil then m = true end
+    loaded[name] = m
+  end
+  return m
+end
+local function invoke(name, keys, args) return require("lib.define").invoke(name, keys, args) end
+
+redis.register_function{ function_name = "ff_submit_execution", callback = function(k, a) return invoke("ff_submit_execution", k, a) end }
+redis.register_function{ function_name = "ff_submit_executions", callback = function(k, a) return invoke("ff_submit_executions", k, a) end }
+redis.register_function{ function_name = "ff_complete_execution", callback = function(k, a) return invoke("ff_complete_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_complete_executions", callback = function(k, a) return invoke("ff_complete_executions", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_fail_execution", callback = function(k, a) return invoke("ff_fail_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_cancel_execution", callback = function(k, a) return invoke("ff_cancel_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_cancel_attempt", callback = function(k, a) return invoke("ff_cancel_attempt", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_delay_execution", callback = function(k, a) return invoke("ff_delay_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_yield_execution", callback = function(k, a) return invoke("ff_yield_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_update_progress", callback = function(k, a) return invoke("ff_update_progress", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_hold_execution", callback = function(k, a) return invoke("ff_hold_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_release_execution", callback = function(k, a) return invoke("ff_release_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_change_execution", callback = function(k, a) return invoke("ff_change_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_replay_execution", callback = function(k, a) return invoke("ff_replay_execution", k, a) end }
+redis.register_function{ function_name = "ff_delete_execution", callback = function(k, a) return invoke("ff_delete_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_await_result", callback = function(k, a) return invoke("ff_await_result", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_claim_executions", callback = function(k, a) return invoke("ff_claim_executions", k, a) end }
+redis.register_function{ function_name = "ff_renew_lease", callback = function(k, a) return invoke("ff_renew_lease", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_renew_leases", callback = function(k, a) return invoke("ff_renew_leases", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_revoke_lease", callback = function(k, a) return invoke("ff_revoke_lease", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_drain_leases", callback = function(k, a) return invoke("ff_drain_leases", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
+redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
+redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_grant_reclaim", callback = function(k, a) return invoke("ff_grant_reclaim", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
+redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_install_lane", callback = function(k, a) return invoke("ff_install_lane", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_register_worker", callback = function(k, a) return invoke("ff_register_worker", k, a) end }
+redis.register_function{ function_name = "ff_heartbeat_workers", callback = function(k, a) return invoke("ff_heartbeat_workers", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_deregister_worker", callback = function(k, a) return invoke("ff_deregister_worker", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_drain_worker", callback = function(k, a) return invoke("ff_drain_worker", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_mark_worker_dead", callback = function(k, a) return invoke("ff_mark_worker_dead", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_list_workers", callback = function(k, a) return invoke("ff_list_workers", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_get_worker", callback = function(k, a) return invoke("ff_get_worker", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_heartbeat_server", callback = function(k, a) return invoke("ff_heartbeat_server", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_describe_execution", callback = function(k, a) return invoke("ff_describe_execution", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_get_attempt", callback = function(k, a) return invoke("ff_get_attempt", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_executions", callback = function(k, a) return invoke("ff_list_executions", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read_events", callback = function(k, a) return invoke("ff_read_events", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_lane_depth", callback = function(k, a) return invoke("ff_lane_depth", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_library", callback = function(k, a) return invoke("ff_library", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_fire_due", callback = function(k, a) return invoke("ff_fire_due", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_next_due", callback = function(k, a) return invoke("ff_next_due", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_ack_outbox", callback = function(k, a) return invoke("ff_ack_outbox", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_trim_events", callback = function(k, a) return invoke("ff_trim_events", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_review_routes", callback = function(k, a) return invoke("ff_review_routes", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_fix_partitions", callback = function(k, a) return invoke("ff_fix_partitions", k, a) end }
+redis.register_function{ function_name = "ff_check_executions", callback = function(k, a) return invoke("ff_check_executions", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_check_keys", callback = function(k, a) return invoke("ff_check_keys", k, a) end, flags = { "allow-oom" } }

@@ -1,0 +1,54 @@
+//! A refusal on the wire, whole call or one item of a batch, as the error it means.
+
+use ff_core::error::Detail;
+use ff_core::{EngineError, ErrorCode};
+use rmpv::ValueRef;
+
+use crate::generated::Refusal;
+use crate::wire::{DecodeError, Fields, Wire, text_bytes};
+
+impl Refusal {
+    /// The error this refusal of a batch item means; `Err` when a newer library uses a code unknown here.
+    pub fn error(&self) -> Result<EngineError, DecodeError> {
+        error(&self.code, self.detail.clone().into())
+    }
+}
+
+fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
+    let code: ErrorCode = code
+        .parse()
+        .map_err(|error: ff_core::types::UnknownWord| DecodeError::new(error.to_string()))?;
+    Ok(EngineError::from_refusal(code, detail))
+}
+
+/// The error under `err` and `detail` of a reply.
+pub(crate) fn read(reply: &Fields<'_, '_>) -> Result<EngineError, DecodeError> {
+    let code: String = reply.read("err")?;
+    let detail = match reply.get("detail") {
+        Some(value) => facts(value).map_err(|error| error.within("detail"))?,
+        None => Detail::new(),
+    };
+    error(&code, detail)
+}
+
+/// Details are texts. Bytes that are no text (a key of a corrupt record) are shown escaped: this is for reading only.
+fn facts(value: &ValueRef<'_>) -> Result<Detail, DecodeError> {
+    Fields::of(value)?
+        .entries()
+        .iter()
+        .map(|(name, value)| {
+            let name = String::read(name)?;
+            let bytes = text_bytes(value)
+                .ok_or_else(|| DecodeError::unexpected("text", value).within(name.clone()))?;
+            Ok((
+                name,
+                bytes
+                    .utf8_chunks()
+                    .map(|chunk| {
+                        chunk.valid().to_owned() + &chunk.invalid().escape_ascii().to_string()
+                    })
+                    .collect(),
+            ))
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! What a partition announces on its channel.
+
+use ff_core::types::ExecutionId;
+use rmpv::ValueRef;
+
+use crate::wire::{DecodeError, Wire, parse};
+
+/// One thing a partition announced.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wake {
+    /// A queue of a lane has work again, or a better head.
+    Ready {
+        /// The lane as `<namespace>/<lane>`.
+        lane: String,
+        /// The requirement set's queue.
+        queue: String,
+        /// The score of its head; lower goes first.
+        score: f64,
+    },
+    /// The partition's next timer is due earlier than before.
+    Timer {
+        /// When.
+        at_ms: i64,
+    },
+    /// Events were appended.
+    Events,
+    /// An execution someone waits for has ended.
+    Done {
+        /// The execution.
+        execution_id: ExecutionId,
+    },
+    /// Workers, servers or lanes changed, or effects are owed to other partitions.
+    Fleet,
+}
+
+impl Wake {
+    /// The entries of one message. Kinds unknown here are left out: a newer library may say more.
+    pub fn read_all(payload: &[u8]) -> Result<Vec<Wake>, DecodeError> {
+        let value = parse(payload)?;
+        let ValueRef::Array(entries) = &value else {
+            return Err(DecodeError::unexpected("a list", &value));
+        };
+        let mut wakes = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            if let Some(wake) =
+                read_one(entry).map_err(|error| error.within(format!("[{index}]")))?
+            {
+                wakes.push(wake);
+            }
+        }
+        Ok(wakes)
+    }
+}
+
+fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
+    let ValueRef::Array(items) = entry else {
+        return Err(DecodeError::unexpected("a list", entry));
+    };
+    let item = |at: usize| {
+        items
+            .get(at)
+            .ok_or_else(|| DecodeError::new(format!("item {at} is missing")))
+    };
+    Ok(Some(match String::read(item(0)?)?.as_str() {
+        "ready" => Wake::Ready {
+            lane: String::read(item(1)?)?,
+            queue: String::read(item(2)?)?,
+            score: number(item(3)?)?,
+        },
+        "timer" => Wake::Timer {
+            at_ms: i64::read(item(1)?)?,
+        },
+        "events" => Wake::Events,
+        "done" => Wake::Done {
+            execution_id: ExecutionId::read(item(1)?)?,
+        },
+        "fleet" => Wake::Fleet,
+        _ => return Ok(None),
+    }))
+}
+
+fn number(value: &ValueRef<'_>) -> Result<f64, DecodeError> {
+    match value {
+        ValueRef::Integer(integer) => integer
+            .as_f64()
+            .ok_or_else(|| DecodeError::unexpected("a number", value)),
+        ValueRef::F64(number) => Ok(*number),
+        other => Err(DecodeError::unexpected("a number", other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmpv::Value;
+
+    use super::*;
+
+    fn packed(entries: Vec<Vec<Value>>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let list = Value::Array(entries.into_iter().map(Value::Array).collect());
+        rmpv::encode::write_value(&mut out, &list).unwrap();
+        out
+    }
+
+    #[test]
+    fn each_kind_is_read_and_unknown_ones_are_left_out() {
+        let id = ExecutionId::mint();
+        let payload = packed(vec![
+            vec![
+                "ready".into(),
+                "default/default".into(),
+                "-".into(),
+                Value::from(-9_000_000_000_000_000_i64),
+            ],
+            vec!["ready".into(), "a/b".into(), "q".into(), Value::from(1.5)],
+            vec!["timer".into(), Value::from(1_700_000_000_000_i64)],
+            vec!["events".into()],
+            vec!["from_the_future".into(), Value::from(1)],
+            vec!["done".into(), id.to_string().into()],
+            vec!["fleet".into()],
+        ]);
+        assert_eq!(
+            Wake::read_all(&payload).unwrap(),
+            vec![
+                Wake::Ready {
+                    lane: "default/default".into(),
+                    queue: "-".into(),
+                    score: -9e15
+                },
+                Wake::Ready {
+                    lane: "a/b".into(),
+                    queue: "q".into(),
+                    score: 1.5
+                },
+                Wake::Timer {
+                    at_ms: 1_700_000_000_000
+                },
+                Wake::Events,
+                Wake::Done { execution_id: id },
+                Wake::Fleet,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_message_cut_short_is_refused_with_its_place() {
+        let error =
+            Wake::read_all(&packed(vec![vec!["fleet".into()], vec!["timer".into()]])).unwrap_err();
+        assert_eq!(error.to_string(), "[1]: item 1 is missing");
+    }
+}

@@ -1,0 +1,118 @@
+//! The library as one text a store can load.
+//!
+//! While a store loads it there are no Lua builtins, a chunk holds at most 200 locals and a function 60 upvalues.
+//! Modules are therefore functions in one table, run on the first call.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, ensure};
+use mlua::{Lua, Table};
+use sha2::{Digest, Sha256};
+
+use super::contract::Library;
+use super::lua_result::LuaResult;
+use super::source::Source;
+
+/// The bundle and the digest of its text with the digest left out.
+pub struct Bundle {
+    pub text: String,
+    pub hash: String,
+}
+
+/// Writes the bundle.
+pub fn write(source: &Source, library: &Library) -> Bundle {
+    let bare = text(source, library, "");
+    let hash = hex::encode(Sha256::digest(&bare));
+    Bundle {
+        text: text(source, library, &hash),
+        hash,
+    }
+}
+
+fn text(source: &Source, library: &Library, hash: &str) -> String {
+    let mut out = String::from("#!lua name=flowfabric\n");
+    out.push_str("-- Written by `cargo xtask codegen` from lua/; do not edit.\n");
+    writeln!(
+        out,
+        "local LIBRARY = {{ number = {}, hash = \"{hash}\" }}",
+        source.number
+    )
+    .expect("memory");
+    out.push_str("local source = {} -- module name -> function that returns the module\n");
+    for module in &source.modules {
+        write!(
+            out,
+            "\nsource[\"{}\"] = function(require, LIBRARY)\n{}\nend\n",
+            module.name, module.text
+        )
+        .expect("memory");
+    }
+    out.push_str(
+        r#"
+local loaded = {}
+local function require(name)
+  local m = loaded[name]
+  if m == nil then
+    m = source[name](require, LIBRARY)
+    if m == nil then m = true end
+    loaded[name] = m
+  end
+  return m
+end
+local function invoke(name, keys, args) return require("lib.define").invoke(name, keys, args) end
+
+"#,
+    );
+    for function in &library.functions {
+        let name = &function.name;
+        let flags: Vec<String> = function
+            .flags
+            .iter()
+            .map(|flag| format!("\"{flag}\""))
+            .collect();
+        let flags = if flags.is_empty() {
+            String::new()
+        } else {
+            format!(", flags = {{ {} }}", flags.join(", "))
+        };
+        writeln!(
+            out,
+            "redis.register_function{{ function_name = \"{name}\", callback = function(k, a) return invoke(\"{name}\", k, a) end{flags} }}"
+        )
+        .expect("memory");
+    }
+    out
+}
+
+/// Loads the bundle as a store does, with nothing but `redis.register_function`, and sees that every function registers.
+pub fn try_load(text: &str, library: &Library) -> Result<()> {
+    let lua = Lua::new();
+    let registered = lua.create_table().plain()?;
+    let seen = registered.clone();
+    let redis = lua.create_table().plain()?;
+    let register = lua
+        .create_function(move |_, entry: Table| {
+            seen.set(entry.get::<String>("function_name")?, true)
+        })
+        .plain()?;
+    redis.set("register_function", register).plain()?;
+    let environment = lua.create_table().plain()?;
+    environment.set("redis", redis).plain()?;
+    let chunk = text.split_once('\n').map_or(text, |(_, rest)| rest);
+    lua.load(chunk)
+        .set_name("=library")
+        .set_environment(environment)
+        .exec()
+        .plain()
+        .context("the bundle does not load")?;
+    let names: BTreeMap<String, bool> = registered.pairs().collect::<mlua::Result<_>>().plain()?;
+    for function in &library.functions {
+        ensure!(
+            names.contains_key(&function.name),
+            "the bundle does not register {}",
+            function.name
+        );
+    }
+    Ok(())
+}

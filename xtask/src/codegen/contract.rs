@@ -1,0 +1,433 @@
+//! The contracts, types and error codes of the library, read by running its modules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail, ensure};
+use mlua::{Function, Lua, Table, Value};
+
+use super::lua_result::LuaResult;
+use super::source::Source;
+use super::type_expr::TypeExpr;
+
+/// Everything the library declares.
+pub struct Library {
+    /// In the order of the manifest.
+    pub functions: Vec<FunctionContract>,
+    /// In declaration order.
+    pub types: Vec<NamedType>,
+    /// In declaration order.
+    pub errors: Vec<ErrorDeclaration>,
+}
+
+/// One function.
+pub struct FunctionContract {
+    pub name: String,
+    pub doc: String,
+    pub flags: Vec<String>,
+    /// By name.
+    pub args: Vec<Field>,
+    /// By name of the variant; fields by name.
+    pub reply: Vec<(String, Vec<Field>)>,
+    pub errs: Vec<String>,
+}
+
+impl FunctionContract {
+    /// It only reads.
+    pub fn read_only(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "no-writes")
+    }
+}
+
+/// A field of arguments, a reply or a struct.
+pub struct Field {
+    pub name: String,
+    pub ty: TypeExpr,
+}
+
+/// A type with a name.
+pub struct NamedType {
+    pub name: String,
+    pub doc: Option<String>,
+    pub shape: Shape,
+}
+
+/// What a named type is made of.
+pub enum Shape {
+    Bool,
+    Int {
+        min: Option<i64>,
+        max: Option<i64>,
+        rust: Option<String>,
+    },
+    Text {
+        min: Option<i64>,
+        max: Option<i64>,
+        pattern: Option<String>,
+        rust: Option<String>,
+    },
+    Bytes {
+        max: Option<i64>,
+    },
+    Uuid {
+        rust: Option<String>,
+    },
+    Enum {
+        values: Vec<String>,
+    },
+    List {
+        of: TypeExpr,
+        max: Option<i64>,
+    },
+    Map {
+        key: TypeExpr,
+        value: TypeExpr,
+        max: Option<i64>,
+    },
+    Struct {
+        fields: Vec<Field>,
+    },
+}
+
+/// An error code.
+pub struct ErrorDeclaration {
+    pub code: String,
+    pub class: String,
+    pub doc: String,
+}
+
+impl Library {
+    /// The type with this name.
+    pub fn named(&self, name: &str) -> Option<&NamedType> {
+        self.types.iter().find(|ty| ty.name == name)
+    }
+}
+
+/// The classes of errors; `ff_core::error::Class` has the same.
+const CLASSES: [&str; 6] = [
+    "Retryable",
+    "Conflict",
+    "Terminal",
+    "Invalid",
+    "NotFound",
+    "Corrupt",
+];
+
+/// Runs every module without a store and collects what they declare.
+pub fn load(source: &Source) -> Result<Library> {
+    let lua = Lua::new();
+    let require = prepare(&lua, source)?;
+    let module = |name: &str| -> Result<Table> {
+        require
+            .call(name)
+            .plain()
+            .with_context(|| format!("cannot load module {name}"))
+    };
+    let types = read_types(&module("lib.types")?)?;
+    let errors = read_errors(&module("lib.errors")?)?;
+    let define = module("lib.define")?;
+    for entry in &source.modules {
+        require
+            .call::<Value>(entry.name.as_str())
+            .plain()
+            .with_context(|| format!("cannot load {}", entry.path()))?;
+    }
+    let contracts: Vec<Table> = define
+        .get::<Function>("contracts")
+        .and_then(|list| list.call(()))
+        .plain()?;
+    let functions = contracts
+        .iter()
+        .map(read_function)
+        .collect::<Result<Vec<_>>>()?;
+    let library = Library {
+        functions,
+        types,
+        errors,
+    };
+    check(&library)?;
+    Ok(library)
+}
+
+/// The `require` the bundle has; loading a module may not touch a store.
+fn prepare(lua: &Lua, source: &Source) -> Result<Function> {
+    let sources = lua.create_table().plain()?;
+    for module in &source.modules {
+        let text = format!("return function(require, LIBRARY) {}\nend", module.text);
+        let function: Function = lua
+            .load(text)
+            .set_name(format!("@{}", module.path()))
+            .eval()
+            .plain()
+            .with_context(|| format!("{} is not Lua 5.1", module.path()))?;
+        sources.set(module.name.as_str(), function).plain()?;
+    }
+    lua.globals()
+        .set("redis", lua.create_table().plain()?)
+        .plain()?;
+    lua.globals()
+        .set("cmsgpack", lua.create_table().plain()?)
+        .plain()?;
+    lua.load(
+        r#"
+            local source = ...
+            local loaded, library = {}, { number = 0, hash = "" }
+            local function require(name)
+              local m = loaded[name]
+              if m == nil then
+                if source[name] == nil then error("no module " .. name, 2) end
+                m = source[name](require, library)
+                if m == nil then m = true end
+                loaded[name] = m
+              end
+              return m
+            end
+            return require
+            "#,
+    )
+    .call(sources)
+    .plain()
+}
+
+fn read_types(table: &Table) -> Result<Vec<NamedType>> {
+    let mut types = Vec::new();
+    for (group, entry) in groups(table)? {
+        let name: String = entry.get("name").plain().context("a type lacks its name")?;
+        let shape = read_shape(&group, &entry).with_context(|| format!("type {name}"))?;
+        types.push(NamedType {
+            name,
+            doc: entry.get("doc").plain()?,
+            shape,
+        });
+    }
+    Ok(types)
+}
+
+fn groups(table: &Table) -> Result<Vec<(String, Table)>> {
+    let mut all = Vec::new();
+    for group in ["scalar", "list", "map", "struct"] {
+        for entry in table
+            .get::<Vec<Table>>(group)
+            .plain()
+            .with_context(|| format!("lib.types lacks {group}"))?
+        {
+            all.push((group.to_owned(), entry));
+        }
+    }
+    Ok(all)
+}
+
+fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
+    let bound = |name: &str| -> Result<Option<i64>> { entry.get(name).plain() };
+    let ty =
+        |name: &str| -> Result<TypeExpr> { TypeExpr::parse(&entry.get::<String>(name).plain()?) };
+    Ok(match group {
+        "list" => Shape::List {
+            of: ty("of")?,
+            max: bound("max")?,
+        },
+        "map" => Shape::Map {
+            key: ty("key")?,
+            value: ty("value")?,
+            max: bound("max")?,
+        },
+        "struct" => {
+            let mut fields = Vec::new();
+            for pair in entry.get::<Vec<Vec<String>>>("fields").plain()? {
+                let [name, ty] = pair.as_slice() else {
+                    bail!("a field is {{ name, type }}, got {pair:?}")
+                };
+                fields.push(Field {
+                    name: name.clone(),
+                    ty: TypeExpr::parse(ty)?,
+                });
+            }
+            Shape::Struct { fields }
+        }
+        _ => match entry.get::<String>("base").plain()?.as_str() {
+            "bool" => Shape::Bool,
+            "int" => Shape::Int {
+                min: bound("min")?,
+                max: bound("max")?,
+                rust: entry.get("rust").plain()?,
+            },
+            "text" => Shape::Text {
+                min: bound("min")?,
+                max: bound("max")?,
+                pattern: entry.get("pattern").plain()?,
+                rust: entry.get("rust").plain()?,
+            },
+            "bytes" => Shape::Bytes { max: bound("max")? },
+            "uuid" => Shape::Uuid {
+                rust: entry.get("rust").plain()?,
+            },
+            "enum" => Shape::Enum {
+                values: entry.get("values").plain()?,
+            },
+            other => bail!("unknown base {other:?}"),
+        },
+    })
+}
+
+fn read_errors(table: &Table) -> Result<Vec<ErrorDeclaration>> {
+    let mut errors = Vec::new();
+    for entry in table.sequence_values::<Table>() {
+        let entry = entry.plain()?;
+        let code: String = entry
+            .get("code")
+            .plain()
+            .context("an error lacks its code")?;
+        let declaration = ErrorDeclaration {
+            class: entry
+                .get("class")
+                .plain()
+                .with_context(|| format!("error {code} lacks its class"))?,
+            doc: entry
+                .get("doc")
+                .plain()
+                .with_context(|| format!("error {code} lacks its doc"))?,
+            code,
+        };
+        ensure!(
+            CLASSES.contains(&declaration.class.as_str()),
+            "error {} has the unknown class {:?}",
+            declaration.code,
+            declaration.class
+        );
+        errors.push(declaration);
+    }
+    Ok(errors)
+}
+
+fn read_function(table: &Table) -> Result<FunctionContract> {
+    let name: String = table
+        .get("name")
+        .plain()
+        .context("a function lacks its name")?;
+    let read = || -> Result<FunctionContract> {
+        let mut reply = Vec::new();
+        for (variant, fields) in table
+            .get::<BTreeMap<String, BTreeMap<String, String>>>("reply")
+            .plain()
+            .context("reply")?
+        {
+            reply.push((variant, read_fields(fields)?));
+        }
+        Ok(FunctionContract {
+            name: name.clone(),
+            doc: table.get("doc").plain().context("doc")?,
+            flags: table
+                .get::<Option<Vec<String>>>("flags")
+                .plain()
+                .context("flags")?
+                .unwrap_or_default(),
+            args: read_fields(table.get("args").plain().context("args")?)?,
+            reply,
+            errs: table
+                .get::<Option<Vec<String>>>("errs")
+                .plain()
+                .context("errs")?
+                .unwrap_or_default(),
+        })
+    };
+    read().with_context(|| format!("contract of {name}"))
+}
+
+fn read_fields(fields: BTreeMap<String, String>) -> Result<Vec<Field>> {
+    fields
+        .into_iter()
+        .map(|(name, ty)| {
+            Ok(Field {
+                ty: TypeExpr::parse(&ty).with_context(|| format!("field {name}"))?,
+                name,
+            })
+        })
+        .collect()
+}
+
+/// Every name means something, and means one thing.
+fn check(library: &Library) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in library
+        .types
+        .iter()
+        .map(|ty| &ty.name)
+        .chain(library.functions.iter().map(|f| &f.name))
+    {
+        ensure!(seen.insert(name), "{name} is declared twice");
+    }
+    let codes: BTreeSet<&str> = library
+        .errors
+        .iter()
+        .map(|error| error.code.as_str())
+        .collect();
+    ensure!(
+        codes.len() == library.errors.len(),
+        "an error code is declared twice"
+    );
+    let known = |place: &str, ty: &TypeExpr| -> Result<()> {
+        match ty
+            .names()
+            .into_iter()
+            .find(|name| library.named(name).is_none())
+        {
+            Some(name) => bail!("{place} has the unknown type {name}"),
+            None => Ok(()),
+        }
+    };
+    for ty in &library.types {
+        match &ty.shape {
+            Shape::List { of, .. } => known(&ty.name, of)?,
+            Shape::Map { key, value, .. } => {
+                known(&ty.name, key)?;
+                known(&ty.name, value)?;
+            }
+            Shape::Struct { fields } => {
+                for field in fields {
+                    known(&format!("{}.{}", ty.name, field.name), &field.ty)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    for function in &library.functions {
+        ensure!(
+            function.name.starts_with("ff_"),
+            "{} must start with ff_",
+            function.name
+        );
+        ensure!(
+            !function.reply.is_empty(),
+            "{} lacks a reply",
+            function.name
+        );
+        for field in function
+            .args
+            .iter()
+            .chain(function.reply.iter().flat_map(|(_, fields)| fields))
+        {
+            known(&format!("{}.{}", function.name, field.name), &field.ty)?;
+            ensure!(
+                !field.name.starts_with('_'),
+                "{}: {} is an envelope field",
+                function.name,
+                field.name
+            );
+        }
+        for (variant, fields) in &function.reply {
+            let clash = fields.iter().any(|field| field.name == "is");
+            ensure!(
+                !clash,
+                "{}: reply {variant} has a field named is",
+                function.name
+            );
+        }
+        for code in &function.errs {
+            ensure!(
+                codes.contains(code.as_str()),
+                "{} has the unknown error {code}",
+                function.name
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Writes everything that follows from the contracts in `lua/`, so that each fact is declared once.
+
+mod bundle;
+mod commands;
+mod contract;
+mod error_codes;
+mod lint;
+mod lua_result;
+mod reference;
+mod rust;
+mod source;
+mod tokens;
+mod type_expr;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use source::Source;
+
+/// How to run codegen.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Write nothing; fail when a generated file is not what would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+/// A generated file.
+struct Output {
+    /// Where it lies, relative to the root.
+    path: &'static str,
+    text: String,
+}
+
+/// Everything a run found out.
+struct Generated {
+    outputs: Vec<Output>,
+    /// What the lint has to say about the library; not empty means the run fails after writing.
+    complaints: Vec<String>,
+}
+
+/// Generates and writes, or checks.
+pub fn run(root: &Path, options: &Options) -> Result<()> {
+    let generated = generate(root)?;
+    let stale = stale(root, &generated.outputs);
+    if options.check {
+        if !stale.is_empty() {
+            bail!("stale, run `cargo xtask codegen`: {}", stale.join(", "));
+        }
+    } else {
+        for output in generated
+            .outputs
+            .iter()
+            .filter(|output| stale.contains(&output.path))
+        {
+            let path = root.join(output.path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)
+                    .with_context(|| format!("cannot create {}", folder.display()))?;
+            }
+            fs::write(&path, &output.text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            println!("wrote {}", output.path);
+        }
+    }
+    if generated.complaints.is_empty() {
+        Ok(())
+    } else {
+        bail!(
+            "the library uses what it must not:\n  {}",
+            generated.complaints.join("\n  ")
+        )
+    }
+}
+
+fn generate(root: &Path) -> Result<Generated> {
+    let source = Source::read(&root.join("lua"))?;
+    let complaints = lint::complaints(&source);
+    let library = contract::load(&source)?;
+    let bundle = bundle::write(&source, &library);
+    bundle::try_load(&bundle.text, &library)?;
+    let outputs = vec![
+        Output {
+            path: "lua/VERSION",
+            text: format!("{} {}\n", source.number, bundle.hash),
+        },
+        Output {
+            path: "crates/ff-script/src/library.lua",
+            text: bundle.text,
+        },
+        Output {
+            path: "crates/ff-script/src/generated.rs",
+            text: rust::write(&library, &commands::used(&source))?,
+        },
+        Output {
+            path: "crates/ff-core/src/error_code.rs",
+            text: error_codes::write(&library),
+        },
+        Output {
+            path: "docs/reference/functions.md",
+            text: reference::write(&library),
+        },
+    ];
+    Ok(Generated {
+        outputs,
+        complaints,
+    })
+}
+
+/// The files that are not what they should be.
+fn stale(root: &Path, outputs: &[Output]) -> Vec<&'static str> {
+    outputs
+        .iter()
+        .filter(|output| {
+            fs::read_to_string(root.join(output.path)).ok().as_deref() != Some(&output.text)
+        })
+        .map(|output| output.path)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_files_are_up_to_date() {
+        let root = crate::root();
+        let generated = generate(&root).unwrap();
+        let stale = stale(&root, &generated.outputs);
+        assert!(
+            stale.is_empty(),
+            "stale, run `cargo xtask codegen`: {}",
+            stale.join(", ")
+        );
+    }
+
+    #[test]
+    fn the_library_uses_only_what_both_hosts_have() {
+        let source = Source::read(&crate::root().join("lua")).unwrap();
+        let complaints = lint::complaints(&source);
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The library's files, in the order of its manifest.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::lua_result::LuaResult;
+
+/// All modules of the library.
+pub struct Source {
+    /// The manifest first, then every module in its order.
+    pub modules: Vec<Module>,
+    /// The library's number.
+    pub number: u32,
+}
+
+/// One file.
+pub struct Module {
+    /// As `require` knows it, e.g. `lib.keys`.
+    pub name: String,
+    /// The text, without white space at line ends.
+    pub text: String,
+}
+
+impl Module {
+    /// The file, relative to the root.
+    pub fn path(&self) -> String {
+        format!("lua/{}.lua", self.name.replace('.', "/"))
+    }
+}
+
+impl Source {
+    /// Reads `lua/`; a file the manifest does not name is refused, as is a name without a file.
+    pub fn read(folder: &Path) -> Result<Source> {
+        let manifest = read_module(folder, "manifest")?;
+        let names: Vec<String> = mlua::Lua::new()
+            .load(&manifest.text)
+            .set_name("@lua/manifest.lua")
+            .eval()
+            .plain()
+            .context("lua/manifest.lua must return a list of module names")?;
+        let mut modules = vec![manifest];
+        let mut known = BTreeSet::from(["manifest".to_owned()]);
+        for name in names {
+            if !known.insert(name.clone()) {
+                bail!("lua/manifest.lua names {name} twice");
+            }
+            modules.push(read_module(folder, &name)?);
+        }
+        let forgotten: Vec<String> = module_names(folder, "")?
+            .into_iter()
+            .filter(|name| !known.contains(name))
+            .collect();
+        if !forgotten.is_empty() {
+            bail!("lua/manifest.lua does not name {}", forgotten.join(", "));
+        }
+        Ok(Source {
+            modules,
+            number: read_number(&folder.join("VERSION"))?,
+        })
+    }
+}
+
+fn read_module(folder: &Path, name: &str) -> Result<Module> {
+    let path: PathBuf = folder.join(format!("{}.lua", name.replace('.', "/")));
+    let text = fs::read_to_string(&path)
+        .with_context(|| format!("cannot read module {name} at {}", path.display()))?;
+    let text = text
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
+        .trim_end()
+        .to_owned();
+    Ok(Module {
+        name: name.to_owned(),
+        text,
+    })
+}
+
+/// Every module below a folder, in no particular order.
+fn module_names(folder: &Path, prefix: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
+        let entry = entry?;
+        let file = entry
+            .file_name()
+            .into_string()
+            .map_err(|name| anyhow::anyhow!("odd file name {name:?}"))?;
+        if entry.file_type()?.is_dir() {
+            names.extend(module_names(&entry.path(), &format!("{prefix}{file}."))?);
+        } else if let Some(stem) = file.strip_suffix(".lua") {
+            names.push(format!("{prefix}{stem}"));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// `lua/VERSION` holds `<number> <hash>`; the hash is codegen's business, the number a person's.
+fn read_number(path: &Path) -> Result<u32> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(1),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let number = text
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok());
+    number.with_context(|| {
+        format!(
+            "{} must start with the library's number, got {text:?}",
+            path.display()
+        )
+    })
+}
