@@ -1,0 +1,187 @@
+//! The Lua state: the library's functions and exactly the globals Valkey would give them.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use mlua::{ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use sha1::{Digest, Sha1};
+
+use crate::raw;
+use crate::store::Session;
+
+/// Globals of Lua 5.1 the library may use. The rest is absent, and reading an absent global raises.
+const GLOBALS: &[&str] = &[
+    "assert", "error", "getmetatable", "ipairs", "math", "next", "pairs", "pcall", "rawequal", "rawget", "rawset", "select", "setmetatable",
+    "string", "table", "tonumber", "tostring", "type", "unpack",
+];
+
+/// Members of the standard tables that would break determinism or the sandbox.
+const REMOVED: &[(&str, &[&str])] = &[("math", &["random", "randomseed"]), ("string", &["dump"])];
+
+/// How often the instruction count is looked at.
+const HOOK_EVERY: u32 = 100_000;
+
+/// Tables whose writes raise; `strict` also makes reads of missing names raise.
+const FREEZE: &str = r#"
+local setmetatable, tostring, error = setmetatable, tostring, error
+local function readonly() error("Attempt to modify a readonly table", 2) end
+return {
+  module = function(inner)
+    return setmetatable({}, { __index = inner, __newindex = readonly, __metatable = false })
+  end,
+  globals = function(inner)
+    setmetatable(inner, { __index = function(_, name)
+      error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+    end })
+    local gate = { __newindex = readonly, __metatable = false, __index = inner }
+    return setmetatable({}, gate), gate
+  end,
+}
+"#;
+
+struct Registered {
+    callback: Function,
+    no_writes: bool,
+}
+
+/// The loaded library.
+pub(crate) struct Library {
+    lua: Lua,
+    functions: HashMap<String, Registered>,
+    instructions: Rc<Cell<u64>>,
+}
+
+impl Library {
+    /// Loads the library's text; an error is a defect of the text.
+    pub fn load(text: &str, instructions_max: u64) -> Result<Library, String> {
+        Self::build(text, instructions_max).map_err(|error| error.to_string())
+    }
+
+    fn build(text: &str, instructions_max: u64) -> mlua::Result<Library> {
+        let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+        let freeze: Table = lua.load(FREEZE).eval()?;
+        let freeze_module: Function = freeze.get("module")?;
+
+        let globals = lua.create_table()?;
+        for (table, names) in REMOVED {
+            let table: Table = lua.globals().get(*table)?;
+            for name in *names {
+                table.set(*name, Value::Nil)?;
+            }
+        }
+        for name in GLOBALS {
+            let value: Value = lua.globals().get(*name)?;
+            let value = match value {
+                Value::Table(table) => Value::Table(freeze_module.call(table)?),
+                other => other,
+            };
+            globals.set(*name, value)?;
+        }
+        let natives = raw::natives(&lua)?;
+        let redis = lua.create_table()?;
+        redis.set("call", natives.call)?;
+        redis.set("pcall", natives.pcall)?;
+        redis.set("commit", natives.commit)?;
+        redis.set("sha1hex", lua.create_function(|_, text: mlua::String| Ok(sha1_hex(&text.as_bytes())))?)?;
+        globals.set("redis", freeze_module.call::<Table>(redis)?)?;
+        let cmsgpack = lua.create_table()?;
+        cmsgpack.set("pack", natives.pack)?;
+        cmsgpack.set("unpack", natives.unpack)?;
+        globals.set("cmsgpack", freeze_module.call::<Table>(cmsgpack)?)?;
+
+        let loading = lua.create_table()?;
+        let registered = lua.create_table()?;
+        let redis_while_loading = lua.create_table()?;
+        redis_while_loading.set("register_function", register_function(&lua, &registered)?)?;
+        loading.set("redis", freeze_module.call::<Table>(redis_while_loading)?)?;
+
+        let (_, _): (Table, Table) = freeze.get::<Function>("globals")?.call(globals.clone())?;
+        let (environment, gate): (Table, Table) = freeze.get::<Function>("globals")?.call(loading)?;
+        let instructions = Rc::new(Cell::new(0));
+        let counter = Rc::clone(&instructions);
+        lua.set_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |_, _| {
+            counter.set(counter.get() + u64::from(HOOK_EVERY));
+            if counter.get() > instructions_max {
+                return Err(mlua::Error::runtime(format!("more than {instructions_max} instructions in one call")));
+            }
+            Ok(VmState::Continue)
+        })?;
+
+        // As in Valkey, only `redis` exists while the text is loaded; the rest appears when a function is called.
+        lua.load(without_shebang(text)).set_name("@user_function").set_mode(ChunkMode::Text).set_environment(environment).exec()?;
+        gate.set("__index", globals)?;
+
+        let mut functions = HashMap::new();
+        for pair in registered.pairs::<String, Table>() {
+            let (name, entry) = pair?;
+            functions.insert(name, Registered { callback: entry.get("callback")?, no_writes: entry.get("no_writes")? });
+        }
+        lua.gc_collect()?;
+        Ok(Library { lua, functions, instructions })
+    }
+
+    /// The functions the library registered.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Whether the function carries `no-writes`; `None` when the library has no such function.
+    pub fn no_writes(&self, function: &str) -> Option<bool> {
+        self.functions.get(function).map(|registered| registered.no_writes)
+    }
+
+    /// Runs a function on the session. An error is what it raised.
+    pub fn call(&self, session: &mut Session<'_>, function: &str, route: &str, args: &[u8]) -> Result<Vec<u8>, String> {
+        let registered = self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
+        self.instructions.set(0);
+        let mut run = || -> mlua::Result<Vec<u8>> {
+            let keys = self.lua.create_sequence_from([self.lua.create_string(route)?])?;
+            let args = self.lua.create_sequence_from([self.lua.create_string(args)?])?;
+            match raw::enter(session, || registered.callback.call::<Value>((keys, args)))? {
+                Value::String(reply) => Ok(reply.as_bytes().to_vec()),
+                other => Err(mlua::Error::runtime(format!("the reply is a {}, not a string", other.type_name()))),
+            }
+        };
+        run().map_err(|error| match error {
+            mlua::Error::RuntimeError(text) => text,
+            other => other.to_string(),
+        })
+    }
+}
+
+/// `redis.register_function{function_name=, callback=, flags=}` or `redis.register_function(name, callback)`.
+fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
+    let registered = registered.clone();
+    lua.create_function(move |lua, (first, second): (Value, Option<Function>)| {
+        let (name, callback, no_writes) = match (first, second) {
+            (Value::Table(options), None) => {
+                let flags: Option<Vec<String>> = options.get("flags")?;
+                let no_writes = flags.unwrap_or_default().iter().any(|flag| flag == "no-writes");
+                (options.get::<String>("function_name")?, options.get::<Function>("callback")?, no_writes)
+            }
+            (Value::String(name), Some(callback)) => (name.to_str()?.to_owned(), callback, false),
+            _ => return Err(mlua::Error::runtime("wrong arguments to redis.register_function")),
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(mlua::Error::runtime(format!("function name {name:?} has characters other than letters, digits and _")));
+        }
+        if registered.contains_key(name.as_str())? {
+            return Err(mlua::Error::runtime(format!("function {name} is registered twice")));
+        }
+        let entry = lua.create_table()?;
+        entry.set("callback", callback)?;
+        entry.set("no_writes", no_writes)?;
+        registered.set(name, entry)
+    })
+}
+
+/// The text after the `#!lua name=...` line, which stays as an empty line so that line numbers keep their meaning.
+fn without_shebang(text: &str) -> &str {
+    if text.starts_with("#!") { text.find('\n').map_or("", |end| &text[end..]) } else { text }
+}
+
+fn sha1_hex(bytes: &[u8]) -> String {
+    Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

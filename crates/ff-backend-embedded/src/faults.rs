@@ -1,0 +1,78 @@
+//! Failures a test can ask for: a command that fails, a full disk, a process that dies at the worst moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// Injects failures into a running host. Unused, it costs one relaxed load per store command.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    armed: AtomicBool,
+    fail_in: AtomicI64,
+    crash_in: AtomicI64,
+    full: AtomicBool,
+    crash_after_commit: AtomicBool,
+}
+
+/// What an injected failure does to the command that meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Eio,
+    Full,
+    Crash,
+}
+
+impl Faults {
+    /// The `n`-th store command from now fails as if the disk had (1 = the next one).
+    pub fn fail_command(&self, n: u64) {
+        self.0.fail_in.store(n as i64, Ordering::SeqCst);
+        self.0.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// The process "dies" at the `n`-th store command from now: the open transaction is lost and the host is closed.
+    pub fn crash_at_command(&self, n: u64) {
+        self.0.crash_in.store(n as i64, Ordering::SeqCst);
+        self.0.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// The process "dies" after the next commit, before anyone is answered.
+    pub fn crash_after_commit(&self) {
+        self.0.crash_after_commit.store(true, Ordering::SeqCst);
+    }
+
+    /// While on, every write finds the disk full.
+    pub fn set_full(&self, on: bool) {
+        self.0.full.store(on, Ordering::SeqCst);
+        self.0.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes back everything that was asked for.
+    pub fn clear(&self) {
+        self.0.fail_in.store(0, Ordering::SeqCst);
+        self.0.crash_in.store(0, Ordering::SeqCst);
+        self.0.full.store(false, Ordering::SeqCst);
+        self.0.crash_after_commit.store(false, Ordering::SeqCst);
+        self.0.armed.store(false, Ordering::SeqCst);
+    }
+
+    /// Called once per store command, by the worker thread only.
+    pub(crate) fn meet(&self, writes: bool) -> Option<Fault> {
+        if !self.0.armed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let due = |counter: &AtomicI64| counter.load(Ordering::SeqCst) > 0 && counter.fetch_sub(1, Ordering::SeqCst) == 1;
+        if due(&self.0.crash_in) {
+            return Some(Fault::Crash);
+        }
+        if due(&self.0.fail_in) {
+            return Some(Fault::Eio);
+        }
+        (writes && self.0.full.load(Ordering::SeqCst)).then_some(Fault::Full)
+    }
+
+    pub(crate) fn dies_after_commit(&self) -> bool {
+        self.0.crash_after_commit.load(Ordering::Relaxed) && self.0.crash_after_commit.swap(false, Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,242 @@
+//! The host that programs hold: queues calls for the worker and reads the committed store beside it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_script::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::envelope;
+use crate::faults::Faults;
+use crate::options::{Durability, Options};
+use crate::store::dump::DumpValue;
+use crate::store::{Store, StoreError};
+use crate::worker::{Pending, Request, Shared, Worker};
+
+/// A receiver this many messages behind has lost some and is told so.
+const WAKE_UPS_KEPT: usize = 8_192;
+
+/// How long a relaxed store keeps committed writes before it flushes them.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+
+/// The library over an LMDB directory that this process holds alone.
+///
+/// Dropping it finishes the calls that are queued and frees the directory.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    requests: Sender<Request>,
+    durability: Durability,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    flusher: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Embedded {
+    /// Takes the directory, opens the store and loads the library.
+    ///
+    /// Refuses a directory another process holds (`Refused`, with its pid), a file that is no store (`Corrupt`) and a library that does
+    /// not load (`Refused`).
+    pub fn open(options: Options) -> Result<Embedded, HostError> {
+        let store = Arc::new(Store::open(&options)?);
+        let shared = Arc::new(Shared {
+            store: Mutex::new(Some(Arc::clone(&store))),
+            healthy: AtomicBool::new(true),
+            listening: AtomicBool::new(false),
+            commands: AtomicU64::new(0),
+            unflushed: AtomicBool::new(false),
+            watched: RwLock::new(HashSet::new()),
+            wake_ups: broadcast::channel(WAKE_UPS_KEPT).0,
+            faults: Faults::default(),
+        });
+        let durability = options.durability;
+        let (requests, queue) = mpsc::channel();
+        let (ready, loaded) = mpsc::channel();
+        let worker = {
+            let (store, shared) = (Arc::clone(&store), Arc::clone(&shared));
+            spawn("ff-store", move || match Worker::new(store, shared, &options) {
+                Ok(worker) => {
+                    let _ = ready.send(Ok(()));
+                    worker.run(&queue);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            })?
+        };
+        let flusher = match durability {
+            Durability::Fsync => None,
+            Durability::Relaxed => Some(spawn_flusher(Arc::clone(&shared))?),
+        };
+        drop(store);
+        let host = Embedded { shared, requests, durability, worker: Mutex::new(Some(worker)), flusher: Mutex::new(flusher) };
+        match loaded.recv() {
+            Ok(Ok(())) => Ok(host),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(HostError::Closed),
+        }
+    }
+
+    /// Failures to inject, for tests.
+    pub fn faults(&self) -> Faults {
+        self.shared.faults.clone()
+    }
+
+    /// Copies the committed state into `directory`, which then opens like the original. Calls go on meanwhile.
+    pub async fn backup(&self, directory: impl AsRef<Path>) -> Result<PathBuf, HostError> {
+        let directory = directory.as_ref().to_owned();
+        self.beside(move |store| store.backup(&directory)).await
+    }
+
+    /// Makes everything answered so far safe, whatever the durability.
+    pub async fn flush(&self) -> Result<(), HostError> {
+        self.beside(|store| store.sync()).await
+    }
+
+    /// Every key with its full content, as committed.
+    pub async fn dump(&self) -> Result<BTreeMap<String, DumpValue>, HostError> {
+        let all = self.beside(|store| store.dump()).await?;
+        all.into_iter()
+            .map(|(key, value)| match String::from_utf8(key) {
+                Ok(key) => Ok((key, value)),
+                Err(error) => Err(HostError::Corrupt { detail: format!("key {:?} is not text", error.as_bytes()) }),
+            })
+            .collect()
+    }
+
+    /// How many entries stand behind the keys of the store: members twice, stream entries, fields of large hashes.
+    pub async fn entries_behind_keys(&self) -> Result<u64, HostError> {
+        self.beside(|store| store.entries_behind_keys()).await
+    }
+
+    /// Finishes the calls that are queued, flushes, and frees the directory. Later calls answer `Closed`.
+    pub async fn close(&self) {
+        let (worker, flusher) = self.stop();
+        // Joining waits for a commit at most; a failed join means the thread panicked, which it has logged.
+        let _ = tokio::task::spawn_blocking(move || join(worker, flusher)).await;
+    }
+
+    fn stop(&self) -> (Option<JoinHandle<()>>, Option<(Sender<()>, JoinHandle<()>)>) {
+        let _ = self.requests.send(Request::Close);
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let flusher = self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (worker, flusher)
+    }
+
+    /// Reads the committed store away from the worker and from the async threads.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, HostError> {
+        let store = self.shared.store().ok_or(HostError::Closed)?;
+        let result = tokio::task::spawn_blocking(move || work(&store)).await;
+        match result {
+            Ok(result) => result.map_err(StoreError::into_host),
+            Err(error) => Err(HostError::Unavailable { detail: error.to_string() }),
+        }
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, HostError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| HostError::Unavailable { detail: format!("cannot start thread {name}: {error}") })
+}
+
+fn spawn_flusher(shared: Arc<Shared>) -> Result<(Sender<()>, JoinHandle<()>), HostError> {
+    let (stop, stopped) = mpsc::channel();
+    let thread = spawn("ff-flush", move || {
+        while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
+            if shared.unflushed.swap(false, Ordering::SeqCst)
+                && let Some(store) = shared.store()
+                && let Err(error) = store.sync()
+            {
+                tracing::error!(%error, "a background flush failed");
+                shared.healthy.store(false, Ordering::SeqCst);
+                shared.unflushed.store(true, Ordering::SeqCst);
+            }
+        }
+    })?;
+    Ok((stop, thread))
+}
+
+fn join(worker: Option<JoinHandle<()>>, flusher: Option<(Sender<()>, JoinHandle<()>)>) {
+    if let Some((stop, thread)) = flusher {
+        drop(stop);
+        let _ = thread.join();
+    }
+    if let Some(worker) = worker {
+        let _ = worker.join();
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let (worker, flusher) = self.stop();
+        join(worker, flusher);
+    }
+}
+
+#[async_trait]
+impl Host for Embedded {
+    async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
+        let args = envelope::wrap(&invocation, self.shared.listening.load(Ordering::Relaxed))?;
+        let (answer, answered) = oneshot::channel();
+        let pending = Box::new(Pending { invocation, args, answer });
+        self.requests.send(Request::Call(pending)).map_err(|_| HostError::Closed)?;
+        answered.await.unwrap_or(Err(HostError::Closed))
+    }
+
+    fn watch(&self) -> Watch {
+        self.shared.wake_ups.subscribe()
+    }
+
+    async fn subscribe(&self, routes: &[Route]) -> Result<(), HostError> {
+        if self.shared.store().is_none() {
+            return Err(HostError::Closed);
+        }
+        let fresh: Vec<Route> = {
+            let mut watched = self.shared.watched.write().unwrap_or_else(PoisonError::into_inner);
+            routes.iter().copied().filter(|route| watched.insert(*route)).collect()
+        };
+        if !fresh.is_empty() {
+            // No receiver yet is fine: whoever starts to watch looks at everything once anyway.
+            let _ = self.shared.wake_ups.send(WakeUp::Resubscribed { routes: fresh });
+        }
+        Ok(())
+    }
+
+    async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
+        self.beside(move |store| store.scan(cursor, limit)).await
+    }
+
+    fn set_listening(&self, on: bool) {
+        self.shared.listening.store(on, Ordering::Relaxed);
+    }
+
+    async fn store_commands(&self) -> Result<u64, HostError> {
+        Ok(self.shared.commands.load(Ordering::Relaxed))
+    }
+
+    fn facts(&self) -> HostFacts {
+        let (durability, loss_window) = match self.durability {
+            Durability::Fsync => ("fsync", "nothing that was answered"),
+            Durability::Relaxed => (
+                "relaxed",
+                "nothing when the process is killed; up to 2 s of answered writes on a power failure, after which the store may have to be \
+                 restored from a backup",
+            ),
+        };
+        HostFacts {
+            kind: "embedded",
+            durability: durability.to_owned(),
+            loss_window: loss_window.to_owned(),
+            healthy: self.shared.healthy.load(Ordering::SeqCst) && self.shared.store().is_some(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Commands on whole keys: strings, existence, removal, time, and publishing.
+
+use super::layout::TreeKey;
+use super::overlay::{Record, View};
+use super::session::{Session, Tables, Undo};
+use super::{Failure, StoreError, wrong_type};
+
+impl Session<'_> {
+    pub(super) fn time(&mut self, _: &[&[u8]]) -> Result<(), Failure> {
+        let now_us = self.call.now_us;
+        self.reply.array(2);
+        self.reply.bulk((now_us / 1_000_000).to_string().as_bytes());
+        self.reply.bulk((now_us % 1_000_000).to_string().as_bytes());
+        Ok(())
+    }
+
+    pub(super) fn exists(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        let mut found = 0;
+        for key in &args[1..] {
+            found += i64::from(!matches!(self.tables.view(key)?, View::Absent));
+        }
+        self.reply.integer(found);
+        Ok(())
+    }
+
+    pub(super) fn get(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        match self.tables.view(args[1])? {
+            View::Absent => self.reply.nil(),
+            View::Text(text) => self.reply.bulk(text),
+            _ => return wrong_type(),
+        }
+        Ok(())
+    }
+
+    pub(super) fn set(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        let slot = self.tables.slot(args[1])?;
+        self.tables.remove(slot)?;
+        self.tables.replace(slot, Record::Text(args[2].to_vec()));
+        self.reply.ok();
+        Ok(())
+    }
+
+    pub(super) fn del(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        let mut removed = 0;
+        for key in &args[1..] {
+            if matches!(self.tables.view(key)?, View::Absent) {
+                continue;
+            }
+            let slot = self.tables.slot(key)?;
+            self.tables.remove(slot)?;
+            removed += 1;
+        }
+        self.reply.integer(removed);
+        Ok(())
+    }
+
+    /// The message leaves after the commit; nobody in this process has received it yet.
+    pub(super) fn spublish(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        self.published.push((args[1].to_vec(), args[2].to_vec()));
+        self.reply.integer(0);
+        Ok(())
+    }
+}
+
+impl Tables<'_> {
+    /// Removes a key with everything that stands under its id.
+    pub fn remove(&mut self, slot: usize) -> Result<(), Failure> {
+        match self.record(slot) {
+            Record::Absent => return Ok(()),
+            Record::Text(_) | Record::Hash(_) => {}
+            Record::Zset(zset) => {
+                let id = zset.id;
+                let members = self.collect_zset(id)?;
+                for (member, score) in members {
+                    self.place(id, &member, Some(score), None)?;
+                    self.undo.push(Undo::Member { id, member, old: Some(score) });
+                }
+            }
+            Record::Stream(meta) => {
+                let id = meta.id;
+                let mut entries = Vec::new();
+                for item in self.store.entries.prefix_iter(self.read(), &TreeKey::edge(id))? {
+                    let (key, packed) = item?;
+                    entries.push((super::stream::entry_id(key)?, packed.to_vec()));
+                }
+                for (entry, packed) in entries {
+                    self.put_entry(id, entry, None)?;
+                    self.undo.push(Undo::Entry { id, entry, old: Some(packed) });
+                }
+            }
+            Record::LargeHash(large) => {
+                let id = large.id;
+                let fields = self.collect_large_hash(id)?;
+                for (field, value) in fields {
+                    self.put_large_field(id, &field, None)?;
+                    self.undo.push(Undo::LargeField { id, field, old: Some(value) });
+                }
+            }
+        }
+        self.replace(slot, Record::Absent);
+        Ok(())
+    }
+
+    fn collect_zset(&self, id: u64) -> Result<Vec<(Vec<u8>, f64)>, StoreError> {
+        let mut members = Vec::new();
+        for item in self.store.order.prefix_iter(self.read(), &TreeKey::edge(id))? {
+            let (member, score) = super::zset::ordered(item?)?;
+            members.push((member.to_vec(), score));
+        }
+        Ok(members)
+    }
+
+    fn collect_large_hash(&self, id: u64) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let mut fields = Vec::new();
+        for item in self.store.fields.prefix_iter(self.read(), &TreeKey::edge(id))? {
+            let (field, value) = super::hash::large_field(item?)?;
+            fields.push((field.to_vec(), value.to_vec()));
+        }
+        Ok(fields)
+    }
+}

@@ -1,0 +1,187 @@
+//! The store: Valkey's data types, as far as the library uses them, over LMDB trees.
+//!
+//! Trees: `keys` holds one record per store key (strings and small hashes in full, the rest as an 8-byte id and counters);
+//! `members` and `order` hold sorted sets, `entries` streams, `fields` large hashes, all prefixed by that id.
+//!
+//! **Invariant:** everything under an id is removed in the call that removes its key; ids are never used twice.
+
+pub(crate) mod commands;
+pub(crate) mod dump;
+mod fields;
+mod hash;
+mod keyspace;
+mod layout;
+pub(crate) mod number;
+mod overlay;
+pub(crate) mod reply;
+mod session;
+mod stream;
+mod zset;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use ff_script::HostError;
+use heed::types::Bytes;
+use heed::{CompactionOption, Database, Env, MdbError, WithoutTls};
+
+use crate::directory::{self, DirectoryLock};
+use crate::options::{Durability, Options};
+use crate::raw;
+use layout::Corruption;
+
+pub(crate) use session::{Call, Session, Txn};
+
+type Tree = Database<Bytes, Bytes>;
+
+/// The open trees. The lock is dropped last, so the next owner never meets an open environment.
+pub(crate) struct Store {
+    env: Env<WithoutTls>,
+    keys: Tree,
+    members: Tree,
+    order: Tree,
+    entries: Tree,
+    fields: Tree,
+    meta: Tree,
+    _lock: DirectoryLock,
+}
+
+const DATA_FILE: &str = "data.mdb";
+const FORMAT: &[u8] = b"flowfabric 1";
+
+impl Store {
+    pub fn open(options: &Options) -> Result<Store, HostError> {
+        let lock = directory::take(&options.directory)?;
+        let env = raw::open_environment(&options.directory, options.map_size, options.durability == Durability::Relaxed)
+            .map_err(|e| StoreError::from(e).into_host())?;
+        Self::open_trees(&env, lock).map_err(StoreError::into_host)
+    }
+
+    fn open_trees(env: &Env<WithoutTls>, lock: DirectoryLock) -> Result<Store, StoreError> {
+        let mut txn = env.write_txn()?;
+        let mut tree = |name: &str| env.create_database::<Bytes, Bytes>(&mut txn, Some(name));
+        let store = Store {
+            env: env.clone(),
+            keys: tree("keys")?,
+            members: tree("members")?,
+            order: tree("order")?,
+            entries: tree("entries")?,
+            fields: tree("fields")?,
+            meta: tree("meta")?,
+            _lock: lock,
+        };
+        match store.meta.get(&txn, b"format")? {
+            None => store.meta.put(&mut txn, b"format", FORMAT)?,
+            Some(format) if format == FORMAT => {}
+            Some(format) => {
+                return Err(StoreError::Corrupt(format!(
+                    "the store has format {:?}, this build reads {:?}",
+                    String::from_utf8_lossy(format),
+                    String::from_utf8_lossy(FORMAT)
+                )));
+            }
+        }
+        txn.commit()?;
+        Ok(store)
+    }
+
+    pub fn env(&self) -> &Env<WithoutTls> {
+        &self.env
+    }
+
+    /// Makes everything committed so far safe.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        Ok(self.env.force_sync()?)
+    }
+
+    /// Copies the committed state into a new directory while calls go on.
+    pub fn backup(&self, target: &Path) -> Result<PathBuf, StoreError> {
+        let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot back up to {}: {error}", target.display()));
+        std::fs::create_dir_all(target).map_err(say)?;
+        let path = target.join(DATA_FILE);
+        if path.exists() {
+            return Err(StoreError::Unavailable(format!("cannot back up to {}: it already holds a store", target.display())));
+        }
+        let mut file: File = directory::open_private(&path).map_err(say)?;
+        self.env.copy_to_file(&mut file, CompactionOption::Enabled)?;
+        file.sync_all().map_err(say)?;
+        Ok(path)
+    }
+}
+
+/// The store itself failed: the transaction is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoreError {
+    Full(String),
+    Unavailable(String),
+    Corrupt(String),
+    /// A test asked for this failure.
+    Injected(crate::faults::Fault),
+}
+
+impl StoreError {
+    pub fn into_host(self) -> HostError {
+        use crate::faults::Fault;
+        match self {
+            StoreError::Full(detail) => HostError::Full { detail },
+            StoreError::Unavailable(detail) => HostError::Unavailable { detail },
+            StoreError::Corrupt(detail) => HostError::Corrupt { detail },
+            StoreError::Injected(Fault::Full) => HostError::Full { detail: "no space left on device (injected)".to_owned() },
+            StoreError::Injected(Fault::Eio) => HostError::Unavailable { detail: "input/output error (injected)".to_owned() },
+            StoreError::Injected(Fault::Crash) => HostError::Closed,
+        }
+    }
+}
+
+impl std::fmt::Display for StoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.clone().into_host().fmt(f)
+    }
+}
+
+impl From<Corruption> for StoreError {
+    fn from(corruption: Corruption) -> Self {
+        StoreError::Corrupt(corruption.0.to_owned())
+    }
+}
+
+impl From<heed::Error> for StoreError {
+    fn from(error: heed::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            heed::Error::Mdb(MdbError::MapFull) => {
+                StoreError::Full("the store has reached its map size; raise --map-size or remove data".to_owned())
+            }
+            heed::Error::Mdb(MdbError::TxnFull) => StoreError::Full(detail),
+            heed::Error::Mdb(
+                MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch | MdbError::Incompatible,
+            )
+            | heed::Error::Decoding(_) => StoreError::Corrupt(detail),
+            heed::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => StoreError::Full(detail),
+            _ => StoreError::Unavailable(detail),
+        }
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command is refused, as Valkey would: the text starts with a code. The transaction goes on.
+    Refused(String),
+    /// The store failed: the transaction is lost.
+    Store(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure::Store(error.into())
+    }
+}
+
+pub(crate) fn refused<T>(text: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Refused(text.into()))
+}
+
+pub(crate) fn wrong_type<T>() -> Result<T, Failure> {
+    refused("WRONGTYPE Operation against a key holding the wrong kind of value")
+}

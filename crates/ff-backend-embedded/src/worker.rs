@@ -1,0 +1,318 @@
+//! The worker thread: takes every queued call, runs them in one transaction, commits, answers, then passes messages on.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use ff_script::{HostError, Invocation, Route, WakeUp};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::clock::Clock;
+use crate::environment::Library;
+use crate::faults::{Fault, Faults};
+use crate::options::Options;
+use crate::store::{Call, Session, Store, StoreError, Txn};
+
+/// The most calls that share one commit: bounds the time the first of them waits.
+const GROUP_MAX: usize = 512;
+
+/// A call that waits for its answer.
+pub(crate) struct Pending {
+    pub invocation: Invocation,
+    /// The arguments with the envelope.
+    pub args: Vec<u8>,
+    pub answer: oneshot::Sender<Answer>,
+}
+
+pub(crate) type Answer = Result<Vec<u8>, HostError>;
+
+pub(crate) enum Request {
+    Call(Box<Pending>),
+    Close,
+}
+
+/// What the worker and the host both look at.
+pub(crate) struct Shared {
+    /// Gone once the host is closed.
+    pub store: Mutex<Option<Arc<Store>>>,
+    pub healthy: AtomicBool,
+    pub listening: AtomicBool,
+    pub commands: AtomicU64,
+    /// Something was committed that a relaxed store has not flushed yet.
+    pub unflushed: AtomicBool,
+    pub watched: RwLock<HashSet<Route>>,
+    pub wake_ups: broadcast::Sender<WakeUp>,
+    pub faults: Faults,
+}
+
+impl Shared {
+    pub fn store(&self) -> Option<Arc<Store>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn take_store(&self) -> Option<Arc<Store>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+pub(crate) struct Worker {
+    pub store: Arc<Store>,
+    pub library: Library,
+    pub shared: Arc<Shared>,
+    pub clock: Arc<dyn Clock>,
+    pub strict: bool,
+}
+
+/// The process was killed, as far as anyone outside can tell.
+struct Died;
+
+/// How a group ended.
+enum Group {
+    Done(Vec<Answer>, Vec<Published>),
+    /// The store failed; the call at this index met the failure, when one did.
+    Lost(Option<usize>, StoreError),
+}
+
+type Published = (Vec<u8>, Vec<u8>);
+
+impl Worker {
+    pub fn new(store: Arc<Store>, shared: Arc<Shared>, options: &Options) -> Result<Worker, HostError> {
+        let library = Library::load(&options.library, options.instructions_max)
+            .map_err(|detail| HostError::Refused { detail: format!("the library does not load: {detail}") })?;
+        tracing::debug!(functions = library.len(), "library loaded");
+        Ok(Worker { store, library, shared, clock: Arc::clone(&options.clock), strict: options.strict })
+    }
+
+    /// Serves requests until the host is closed or dies.
+    pub fn run(self, requests: &Receiver<Request>) {
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve(requests)));
+        // From here on the host is closed: the store goes first, so that the directory is free when the last answer is out.
+        let clean = matches!(served, Ok(Ok(())));
+        if let Err(panic) = served {
+            let reason = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            tracing::error!(reason = reason.unwrap_or("unknown"), "the embedded store's thread panicked; the host is closed");
+            self.shared.healthy.store(false, Ordering::SeqCst);
+        }
+        if clean && let Err(error) = self.store.sync() {
+            tracing::error!(%error, "the last flush failed");
+        }
+        drop(self.shared.take_store());
+    }
+
+    fn serve(&self, requests: &Receiver<Request>) -> Result<(), Died> {
+        let mut group = Vec::new();
+        let mut open = true;
+        while open {
+            let Ok(first) = requests.recv() else {
+                return Ok(());
+            };
+            let mut next = Some(first);
+            while let Some(request) = next {
+                match request {
+                    Request::Call(pending) => group.push(pending),
+                    Request::Close => open = false,
+                }
+                next = if open && group.len() < GROUP_MAX { requests.try_recv().ok() } else { None };
+            }
+            if !group.is_empty() {
+                self.serve_group(std::mem::take(&mut group))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_group(&self, group: Vec<Box<Pending>>) -> Result<(), Died> {
+        match self.run_group(&group) {
+            Group::Done(answers, published) => self.finish(group, answers, published),
+            Group::Lost(_, StoreError::Injected(Fault::Crash)) => Err(Died),
+            Group::Lost(_, error) if group.len() == 1 => {
+                self.fail(group, error);
+                Ok(())
+            }
+            Group::Lost(culprit, error) => {
+                // Nobody was answered: each call runs again on its own, so that only those the store refuses are refused.
+                let injected = matches!(error, StoreError::Injected(_));
+                for (index, pending) in group.into_iter().enumerate() {
+                    if injected && culprit == Some(index) {
+                        self.fail(vec![pending], error.clone());
+                    } else {
+                        self.serve_group(vec![pending])?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn fail(&self, group: Vec<Box<Pending>>, error: StoreError) {
+        tracing::error!(%error, "the store refused a call");
+        if group.iter().any(|pending| !pending.invocation.read_only) {
+            self.shared.healthy.store(false, Ordering::SeqCst);
+        }
+        for pending in group {
+            let _ = pending.answer.send(Err(error.clone().into_host()));
+        }
+    }
+
+    /// Answers, then passes on what was published: a message is never ahead of the state it speaks of.
+    fn finish(&self, group: Vec<Box<Pending>>, answers: Vec<Answer>, published: Vec<Published>) -> Result<(), Died> {
+        if self.shared.faults.dies_after_commit() {
+            return Err(Died);
+        }
+        for (pending, answer) in group.into_iter().zip(answers) {
+            // A caller that gave up is no reason to stop.
+            let _ = pending.answer.send(answer);
+        }
+        if published.is_empty() {
+            return Ok(());
+        }
+        let watched = self.shared.watched.read().unwrap_or_else(PoisonError::into_inner);
+        for (channel, payload) in published {
+            if let Some(route) = std::str::from_utf8(&channel).ok().and_then(Route::from_channel)
+                && watched.contains(&route)
+            {
+                let _ = self.shared.wake_ups.send(WakeUp::Message { route, payload });
+            }
+        }
+        Ok(())
+    }
+
+    fn run_group(&self, group: &[Box<Pending>]) -> Group {
+        let writes = group.iter().any(|pending| !pending.invocation.read_only);
+        let env = self.store.env();
+        let txn = if writes { env.write_txn().map(Txn::Write) } else { env.read_txn().map(Txn::Read) };
+        let txn = match txn {
+            Ok(txn) => txn,
+            Err(error) => return Group::Lost(None, error.into()),
+        };
+        let mut session = Session::new(&self.store, txn, &self.shared.faults, &self.shared.commands, self.strict);
+        let mut answers = Vec::with_capacity(group.len());
+        for (index, pending) in group.iter().enumerate() {
+            answers.push(self.run_call(&mut session, pending));
+            if let Some(error) = session.lost.take() {
+                return Group::Lost(Some(index), error);
+            }
+        }
+        let wrote = session.group_wrote;
+        match session.commit() {
+            Ok(published) => {
+                if wrote {
+                    self.shared.healthy.store(true, Ordering::SeqCst);
+                    self.shared.unflushed.store(true, Ordering::SeqCst);
+                }
+                Group::Done(answers, published)
+            }
+            Err(error) => Group::Lost(None, error),
+        }
+    }
+
+    fn run_call(&self, session: &mut Session<'_>, pending: &Pending) -> Answer {
+        let invocation = &pending.invocation;
+        let function = invocation.function;
+        let Some(no_writes) = self.library.no_writes(function) else {
+            return Err(HostError::Refused { detail: format!("the library has no function {function}") });
+        };
+        if invocation.read_only && !no_writes {
+            return Err(HostError::Refused { detail: format!("{function} writes and cannot be called read-only") });
+        }
+        session.begin(Call {
+            route: invocation.route,
+            tag: invocation.route.tag(),
+            read_only: no_writes,
+            now_us: invocation.now_ms.map_or_else(|| self.clock.now_us(), |ms| ms.saturating_mul(1_000)),
+        });
+        let result = self.library.call(session, function, &invocation.route.to_string(), &pending.args);
+        let raised = |detail: String| Err(HostError::Raised { function: function.to_owned(), detail });
+        let wrote = session.wrote;
+        let verdict = match result {
+            Err(detail) if wrote => raised(format!("{detail} (after a write, which was taken back)")),
+            Err(detail) => raised(detail),
+            Ok(_) if self.strict && session.violation.is_some() => raised(session.violation.take().unwrap_or_default()),
+            Ok(reply) if self.strict && wrote && is_refusal(&reply) => raised("it refused after a write".to_owned()),
+            Ok(reply) => Ok(reply),
+        };
+        match verdict {
+            Ok(_) => session.keep(),
+            Err(_) => session.take_back(),
+        }
+        verdict
+    }
+}
+
+/// True when the reply is a map with `err`: a refusal.
+fn is_refusal(reply: &[u8]) -> bool {
+    let map_len = match reply.first() {
+        Some(first @ 0x80..=0x8f) => first & 0x0f,
+        _ => return false,
+    };
+    // `{err=, detail=, calls=}` in any order: the name of the field stands in the first bytes of one of the entries.
+    let mut rest = &reply[1..];
+    for _ in 0..map_len {
+        let Ok(key) = rmp_skip::text(&mut rest) else {
+            return false;
+        };
+        if key == b"err" {
+            return true;
+        }
+        if rmp_skip::value(&mut rest).is_err() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Walks over msgpack without building it.
+mod rmp_skip {
+    pub struct Malformed;
+
+    fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Malformed> {
+        let (head, tail) = rest.split_at_checked(len).ok_or(Malformed)?;
+        *rest = tail;
+        Ok(head)
+    }
+
+    fn number(rest: &mut &[u8], width: usize) -> Result<usize, Malformed> {
+        Ok(take(rest, width)?.iter().fold(0, |n, byte| n << 8 | usize::from(*byte)))
+    }
+
+    pub fn text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+        let len = match take(rest, 1)?[0] {
+            tag @ 0xa0..=0xbf => usize::from(tag & 0x1f),
+            0xd9 => number(rest, 1)?,
+            0xda => number(rest, 2)?,
+            0xdb => number(rest, 4)?,
+            _ => return Err(Malformed),
+        };
+        take(rest, len)
+    }
+
+    pub fn value(rest: &mut &[u8]) -> Result<(), Malformed> {
+        let mut left = 1usize;
+        while left > 0 {
+            left -= 1;
+            let (bytes, values) = match take(rest, 1)?[0] {
+                tag @ 0x80..=0x8f => (0, 2 * usize::from(tag & 0x0f)),
+                tag @ 0x90..=0x9f => (0, usize::from(tag & 0x0f)),
+                tag @ 0xa0..=0xbf => (usize::from(tag & 0x1f), 0),
+                0xd9 | 0xc4 => (number(rest, 1)?, 0),
+                0xda | 0xc5 => (number(rest, 2)?, 0),
+                0xdb | 0xc6 => (number(rest, 4)?, 0),
+                0xcc | 0xd0 => (1, 0),
+                0xcd | 0xd1 => (2, 0),
+                0xca | 0xce | 0xd2 => (4, 0),
+                0xcb | 0xcf | 0xd3 => (8, 0),
+                0xdc => (0, number(rest, 2)?),
+                0xdd => (0, number(rest, 4)?),
+                0xde => (0, 2 * number(rest, 2)?),
+                0xdf => (0, 2 * number(rest, 4)?),
+                0xc1 | 0xc7..=0xc9 | 0xd4..=0xd8 => return Err(Malformed),
+                _ => (0, 0),
+            };
+            take(rest, bytes)?;
+            left = left.saturating_add(values);
+        }
+        Ok(())
+    }
+}
