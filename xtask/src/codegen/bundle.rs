@@ -20,23 +20,22 @@ pub struct Bundle {
     pub hash: String,
 }
 
-/// Writes the bundle.
-pub fn write(source: &Source, library: &Library) -> Bundle {
-    let bare = text(source, library, "");
+/// Writes the bundle under this number.
+pub fn write(source: &Source, library: &Library, number: u32) -> Bundle {
+    let bare = text(source, library, number, "");
     let hash = hex::encode(Sha256::digest(&bare));
     Bundle {
-        text: text(source, library, &hash),
+        text: text(source, library, number, &hash),
         hash,
     }
 }
 
-fn text(source: &Source, library: &Library, hash: &str) -> String {
+fn text(source: &Source, library: &Library, number: u32, hash: &str) -> String {
     let mut out = String::from("#!lua name=flowfabric\n");
     out.push_str("-- Written by `cargo xtask codegen` from lua/; do not edit.\n");
     writeln!(
         out,
-        "local LIBRARY = {{ number = {}, hash = \"{hash}\" }}",
-        source.number
+        "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}"
     )
     .expect("memory");
     out.push_str("local source = {} -- module name -> function that returns the module\n");

@@ -431,3 +431,105 @@ fn check(library: &Library) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Module;
+    use super::*;
+
+    const DEFINE: &str = r"
+        local list = {}
+        return { fn = function(contract) list[#list + 1] = contract end, contracts = function() return list end }
+    ";
+    const TYPES: &str = r#"
+        return {
+          scalar = { { name = "uuid", base = "uuid" }, { name = "word", base = "enum", values = { "a", "b" } } },
+          list = { { name = "words", of = "word", max = 3 } },
+          map = {},
+          struct = { { name = "pair", fields = { { "left", "word" }, { "right", "words?" } } } },
+        }
+    "#;
+    const ERRORS: &str = r#"return { { code = "gone", class = "NotFound", doc = "It is gone." } }"#;
+
+    fn library(function: &str) -> Result<Library> {
+        let module = |name: &str, text: &str| Module {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        };
+        let function = format!("local define = require \"lib.define\"\ndefine.fn {{ {function} }}");
+        load(&Source {
+            modules: vec![
+                module(
+                    "manifest",
+                    r#"return { "lib.define", "lib.types", "lib.errors", "a.b" }"#,
+                ),
+                module("lib.define", DEFINE),
+                module("lib.types", TYPES),
+                module("lib.errors", ERRORS),
+                module("a.b", &function),
+            ],
+        })
+    }
+
+    #[test]
+    fn a_contract_is_read_with_its_fields_by_name() {
+        let library = library(
+            r#"name = "ff_x", doc = "Does x.", flags = { "no-writes" }, args = { pair = "pair", id = "uuid?" },
+               reply = { done = { words = "[word]" }, none = {} }, errs = { "gone" }"#,
+        )
+        .unwrap();
+        let [function] = library.functions.as_slice() else {
+            panic!("one function")
+        };
+        assert!(function.read_only());
+        let args: Vec<String> = function
+            .args
+            .iter()
+            .map(|field| format!("{}: {}", field.name, field.ty))
+            .collect();
+        assert_eq!(args, ["id: uuid?", "pair: pair"]);
+        let variants: Vec<&str> = function
+            .reply
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(variants, ["done", "none"]);
+    }
+
+    #[test]
+    fn a_contract_that_means_nothing_is_refused_by_name() {
+        for (function, complaint) in [
+            (
+                r#"name = "ff_x", doc = "x", args = { a = "moon" }, reply = { done = {} }"#,
+                "ff_x.a has the unknown type moon",
+            ),
+            (
+                r#"name = "ff_x", doc = "x", args = {}, reply = { done = {} }, errs = { "lost" }"#,
+                "ff_x has the unknown error lost",
+            ),
+            (
+                r#"name = "ff_x", doc = "x", args = {}, reply = {}"#,
+                "ff_x lacks a reply",
+            ),
+            (
+                r#"name = "x", doc = "x", args = {}, reply = { done = {} }"#,
+                "x must start with ff_",
+            ),
+            (
+                r#"name = "ff_x", doc = "x", args = { _now = "uuid" }, reply = { done = {} }"#,
+                "ff_x: _now is an envelope field",
+            ),
+            (
+                r#"name = "ff_x", doc = "x", args = {}, reply = { done = { is = "uuid" } }"#,
+                "ff_x: reply done has a field named is",
+            ),
+            (
+                r#"name = "ff_x", doc = "x", args = { a = "[word" }, reply = { done = {} }"#,
+                "contract of ff_x",
+            ),
+        ] {
+            let error = library(function).err().expect(function);
+            assert_eq!(error.to_string(), complaint);
+        }
+    }
+}

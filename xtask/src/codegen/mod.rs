@@ -11,6 +11,7 @@ mod rust;
 mod source;
 mod tokens;
 mod type_expr;
+mod version;
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use source::Source;
+use version::Version;
 
 /// How to run codegen.
 #[derive(clap::Args)]
@@ -79,12 +81,16 @@ fn generate(root: &Path) -> Result<Generated> {
     let source = Source::read(&root.join("lua"))?;
     let complaints = lint::complaints(&source);
     let library = contract::load(&source)?;
-    let bundle = bundle::write(&source, &library);
+    let working = Version::working(root)?;
+    let number = version::number(&working, Version::committed(root).as_ref(), |number| {
+        bundle::write(&source, &library, number).hash
+    });
+    let bundle = bundle::write(&source, &library, number);
     bundle::try_load(&bundle.text, &library)?;
     let outputs = vec![
         Output {
             path: "lua/VERSION",
-            text: format!("{} {}\n", source.number, bundle.hash),
+            text: format!("{number} {}\n", bundle.hash),
         },
         Output {
             path: "crates/ff-script/src/library.lua",

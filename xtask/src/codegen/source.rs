@@ -12,8 +12,6 @@ use super::lua_result::LuaResult;
 pub struct Source {
     /// The manifest first, then every module in its order.
     pub modules: Vec<Module>,
-    /// The library's number.
-    pub number: u32,
 }
 
 /// One file.
@@ -56,10 +54,7 @@ impl Source {
         if !forgotten.is_empty() {
             bail!("lua/manifest.lua does not name {}", forgotten.join(", "));
         }
-        Ok(Source {
-            modules,
-            number: read_number(&folder.join("VERSION"))?,
-        })
+        Ok(Source { modules })
     }
 }
 
@@ -99,23 +94,4 @@ fn module_names(folder: &Path, prefix: &str) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-/// `lua/VERSION` holds `<number> <hash>`; the hash is codegen's business, the number a person's.
-fn read_number(path: &Path) -> Result<u32> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(1),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-    };
-    let number = text
-        .split_whitespace()
-        .next()
-        .and_then(|number| number.parse().ok());
-    number.with_context(|| {
-        format!(
-            "{} must start with the library's number, got {text:?}",
-            path.display()
-        )
-    })
 }
