@@ -1,0 +1,125 @@
+//! What a failed attempt means: try again, load the library, or give up and say why.
+
+use ff_script::HostError;
+use redis::{ErrorKind, RedisError};
+
+/// Why one attempt at one node failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The connection is gone or silent; the attempt may have happened.
+    Lost(String),
+    /// The node cannot serve the call now, or another node should.
+    Elsewhere(String),
+    /// The node has no such function.
+    NoFunction,
+    /// The store has no room.
+    Full(String),
+    /// The store will not serve us until someone changes something.
+    Refused(String),
+    /// The function raised.
+    Raised(String),
+    /// The store answered something that is not a reply.
+    Corrupt(String),
+}
+
+/// What a server says when the same call may succeed a little later or at another node.
+const PASSING: [&str; 9] =
+    ["TRYAGAIN", "ASK", "MOVED", "CLUSTERDOWN", "LOADING", "READONLY", "BUSY", "MASTERDOWN", "NOREPLICAS"];
+
+/// What a raise says when the server refused an inner command for one of those reasons: the code is lost on the way.
+const PASSING_INSIDE: [&str; 3] = [
+    "Script attempted to access a non local key in a cluster node",
+    "while the cluster is down",
+    "command not allowed when the replica is a read only replica",
+];
+
+impl Fault {
+    /// The meaning of an error reply.
+    pub(crate) fn of_reply(code: &str, detail: &str) -> Fault {
+        let text = format!("{code} {detail}");
+        if code == "ERR" && detail == "Function not found" {
+            return Fault::NoFunction;
+        }
+        // A raise names the function: the word of an inner command's error can then stand anywhere in the text.
+        let raised = detail.contains("script: ");
+        let passing = PASSING.contains(&code)
+            || raised
+                && (PASSING_INSIDE.iter().any(|phrase| detail.contains(phrase))
+                    || PASSING.iter().any(|word| has_word(detail, word)));
+        if passing {
+            return Fault::Elsewhere(text);
+        }
+        match code {
+            "OOM" => Fault::Full(text),
+            "MISCONF" if detail.contains("No space left") => Fault::Full(text),
+            "MISCONF" => Fault::Elsewhere(text),
+            "NOPERM" | "NOAUTH" | "WRONGPASS" => Fault::Refused(text),
+            _ if raised && has_word(detail, "OOM") => Fault::Full(text),
+            _ if raised && detail.contains("ACL failure") => Fault::Refused(text),
+            _ if detail.starts_with("unknown command") => {
+                Fault::Refused(format!("{text}; Valkey 7.2 or Redis 7.0 at least is needed"))
+            }
+            _ => Fault::Raised(text),
+        }
+    }
+
+    /// The meaning of an error of the client: no connection, a broken one, refused credentials.
+    pub(crate) fn of_client(error: &RedisError) -> Fault {
+        let text = error.to_string();
+        match error.kind() {
+            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Fault::Refused(text),
+            ErrorKind::Server(_) | ErrorKind::Extension => {
+                Fault::of_reply(error.code().unwrap_or("ERR"), error.detail().unwrap_or_default())
+            }
+            ErrorKind::UnexpectedReturnType => Fault::Corrupt(text),
+            _ => Fault::Lost(text),
+        }
+    }
+
+    /// The error to give a caller for whom no repetition is left.
+    pub(crate) fn into_error(self, function: &str) -> HostError {
+        match self {
+            Fault::Lost(detail) | Fault::Elsewhere(detail) => HostError::Unavailable { detail },
+            Fault::NoFunction => {
+                HostError::Refused { detail: format!("the library on the server has no function {function}") }
+            }
+            Fault::Full(detail) => HostError::Full { detail },
+            Fault::Refused(detail) => HostError::Refused { detail },
+            Fault::Raised(detail) => HostError::Raised { function: function.to_owned(), detail },
+            Fault::Corrupt(detail) => HostError::Corrupt { detail },
+        }
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_replies_mean_what_the_server_does() {
+        let inside = " script: ff_x, on @user_function:1.";
+        let table: Vec<(&str, String, fn(&Fault) -> bool)> = vec![
+            ("ERR", "Function not found".into(), |f| *f == Fault::NoFunction),
+            ("MOVED", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ASK", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("TRYAGAIN", "Multiple keys request".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("BUSY", "server is busy".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ERR", format!("-TRYAGAIN Multiple keys request{inside}"), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ERR", format!("Script attempted to access a non local key in a cluster node{inside}"), |f| {
+                matches!(f, Fault::Elsewhere(_))
+            }),
+            ("OOM", "command not allowed".into(), |f| matches!(f, Fault::Full(_))),
+            ("NOPERM", "User x has no permissions".into(), |f| matches!(f, Fault::Refused(_))),
+            ("ERR", format!("user_function:3: boom{inside}"), |f| matches!(f, Fault::Raised(_))),
+            ("WRONGTYPE", format!("Operation against a key{inside}"), |f| matches!(f, Fault::Raised(_))),
+        ];
+        for (code, detail, expected) in table {
+            let fault = Fault::of_reply(code, &detail);
+            assert!(expected(&fault), "{code} {detail} is {fault:?}");
+        }
+    }
+}

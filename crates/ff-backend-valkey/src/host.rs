@@ -1,0 +1,240 @@
+//! The host itself: sends calls to the right primary and repeats them until they are answered or time is up.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use ff_script::envelope::Envelope;
+use ff_script::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Watch};
+use redis::{Cmd, Value};
+
+use crate::address::Address;
+use crate::backoff::Backoff;
+use crate::connect::Connector;
+use crate::durability::{Confirmation, Promise};
+use crate::fault::Fault;
+use crate::inspect;
+use crate::library;
+use crate::node::Node;
+use crate::options::Options;
+use crate::topology::Topology;
+use crate::wake::Wakes;
+
+/// How long a confirmed call may take beyond its limit: a flush comes once a second.
+const CONFIRM_SLACK: Duration = Duration::from_secs(5);
+
+/// Runs the library on Valkey or Redis; see the crate's documentation.
+pub struct ValkeyHost {
+    options: Options,
+    topology: Arc<Topology>,
+    promise: Promise,
+    wakes: Wakes,
+    listening: AtomicBool,
+    healthy: AtomicBool,
+}
+
+impl fmt::Debug for ValkeyHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        f.debug_struct("ValkeyHost").field("kind", &facts.kind).field("durability", &facts.durability).finish()
+    }
+}
+
+impl ValkeyHost {
+    /// Connects, checks version and durability of every primary, and loads the library where it is missing or older.
+    ///
+    /// Repeats while the store is starting, until the deadline. Refuses a server that is too old, that would lose
+    /// more than the durability allows, or that has another library under the same number.
+    pub async fn connect(options: Options) -> Result<ValkeyHost, HostError> {
+        let address = Address::parse(&options.url).map_err(|detail| HostError::Refused { detail })?;
+        let connector = Connector::new(address, options.root_certificate.clone());
+        let topology = Arc::new(Topology::new(connector));
+        let promise = patiently(options.deadline, "connect", || async {
+            topology.refresh().await?;
+            let capability = inspect::capability(&topology).await?;
+            let promise = Promise::decide(options.durability, capability).map_err(Fault::Refused)?;
+            library::ensure_everywhere(&topology, &options.library).await?;
+            Ok(promise)
+        })
+        .await?;
+        if let Some(warning) = promise.warning {
+            tracing::warn!("{warning}");
+        }
+        tracing::info!(durability = %promise.durability, loss_window = promise.loss_window, "connected");
+        let wakes = Wakes::start(Arc::clone(&topology));
+        Ok(ValkeyHost {
+            options,
+            topology,
+            promise,
+            wakes,
+            listening: AtomicBool::new(false),
+            healthy: AtomicBool::new(true),
+        })
+    }
+
+    /// Every key that starts with `ff:` and what it holds, for tests: not one moment of the store but many.
+    pub async fn dump(&self) -> Result<ff_script::dump::Dump, HostError> {
+        self.patiently("dump", || inspect::dump(&self.topology)).await
+    }
+
+    async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        what: &str,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T, HostError> {
+        let outcome = patiently(self.options.deadline, what, attempt).await;
+        self.note(&outcome);
+        outcome
+    }
+
+    /// Health follows the last call that says something about it.
+    fn note<T>(&self, outcome: &Result<T, HostError>) {
+        match outcome {
+            Ok(_) => self.healthy.store(true, Ordering::Relaxed),
+            Err(HostError::Unavailable { .. } | HostError::Full { .. }) => self.healthy.store(false, Ordering::Relaxed),
+            Err(_) => {}
+        }
+    }
+
+    /// One attempt at one node.
+    async fn attempt(&self, node: &Node, command: &Cmd, confirm: Option<Confirmation>, left: Duration) -> Result<Vec<u8>, Fault> {
+        let value = match confirm {
+            None => node.send(command, self.options.attempt_limit.min(left)).await?,
+            Some(confirmation) => {
+                let limit = (self.options.attempt_limit + CONFIRM_SLACK).min(left);
+                node.send_confirmed(command.clone(), confirmation, limit).await?
+            }
+        };
+        match value {
+            Value::BulkString(bytes) => Ok(bytes),
+            other => Err(Fault::Corrupt(format!("a function answered {other:?} instead of bytes"))),
+        }
+    }
+
+    /// Repeats the call until it is answered, refused, or the deadline has passed.
+    async fn run(&self, route: &str, function: &str, command: &Cmd, confirm: Option<Confirmation>) -> Result<Vec<u8>, HostError> {
+        let started = Instant::now();
+        let mut backoff = Backoff::new();
+        let mut loads = 0;
+        loop {
+            let left = self.options.deadline.saturating_sub(started.elapsed());
+            let node = self.topology.node(route.as_bytes());
+            let outcome = match &node {
+                Some(node) => self.attempt(node, command, confirm, left).await,
+                None => Err(Fault::Elsewhere(format!("no node serves {route}"))),
+            };
+            let fault = match (outcome, &node) {
+                (Ok(bytes), _) => return Ok(bytes),
+                (Err(Fault::NoFunction), Some(node)) if loads < 3 => {
+                    loads += 1;
+                    // Others flushed or restarted empty may be missing it too; they load it when they are asked.
+                    match library::ensure(&self.topology, node, &self.options.library).await {
+                        Ok(()) => continue,
+                        Err(fault) => fault,
+                    }
+                }
+                (Err(fault), _) => fault,
+            };
+            match &fault {
+                Fault::Lost(_) | Fault::Elsewhere(_) => {}
+                _ => return Err(fault.into_error(function)),
+            }
+            let pause = backoff.next();
+            if started.elapsed() + pause >= self.options.deadline {
+                return Err(gave_up(fault, function, started.elapsed()));
+            }
+            tracing::debug!(function, route, ?fault, "repeating");
+            if matches!(&fault, Fault::Elsewhere(detail) if detail.contains("READONLY"))
+                && let Some(node) = &node
+            {
+                // A name may lead to another server by now.
+                node.reconnect();
+            }
+            tokio::time::sleep(pause).await;
+            if let Err(refusal @ Fault::Refused(_)) = self.topology.refresh().await {
+                return Err(refusal.into_error(function));
+            }
+        }
+    }
+}
+
+fn gave_up(fault: Fault, function: &str, after: Duration) -> HostError {
+    match fault.into_error(function) {
+        HostError::Unavailable { detail } => {
+            HostError::Unavailable { detail: format!("{function} was not answered within {after:.1?}: {detail}") }
+        }
+        other => other,
+    }
+}
+
+/// Repeats `attempt` while its fault may pass, until the deadline.
+async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
+    deadline: Duration,
+    what: &str,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, HostError> {
+    let started = Instant::now();
+    let mut backoff = Backoff::new();
+    loop {
+        let fault = match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(fault @ (Fault::Lost(_) | Fault::Elsewhere(_))) => fault,
+            Err(fault) => return Err(fault.into_error(what)),
+        };
+        let pause = backoff.next();
+        if started.elapsed() + pause >= deadline {
+            return Err(gave_up(fault, what, started.elapsed()));
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[async_trait]
+impl Host for ValkeyHost {
+    async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
+        let envelope = Envelope {
+            guard: self.topology.is_cluster(),
+            listen: self.listening.load(Ordering::Relaxed),
+            now_ms: invocation.now_ms,
+            count_calls: invocation.count_calls,
+        };
+        let route = invocation.route.to_string();
+        let mut command = redis::cmd(if invocation.read_only { "FCALL_RO" } else { "FCALL" });
+        command.arg(invocation.function).arg(1).arg(&route).arg(envelope.seal(&invocation.args)?);
+        let confirm = if invocation.read_only { None } else { self.promise.confirmation };
+        let outcome = self.run(&route, invocation.function, &command, confirm).await;
+        self.note(&outcome);
+        outcome
+    }
+
+    fn watch(&self) -> Watch {
+        self.wakes.watch()
+    }
+
+    async fn subscribe(&self, routes: &[Route]) -> Result<(), HostError> {
+        self.wakes.subscribe(routes, self.options.deadline).await
+    }
+
+    async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
+        self.patiently("scan", || inspect::scan(&self.topology, cursor.clone(), limit)).await
+    }
+
+    fn set_listening(&self, on: bool) {
+        self.listening.store(on, Ordering::Relaxed);
+    }
+
+    async fn store_commands(&self) -> Result<u64, HostError> {
+        self.patiently("INFO", || inspect::commands(&self.topology)).await
+    }
+
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            kind: if self.topology.is_cluster() { "valkey-cluster" } else { "valkey" },
+            durability: self.promise.durability.to_string(),
+            loss_window: self.promise.loss_window.to_owned(),
+            healthy: self.healthy.load(Ordering::Relaxed),
+        }
+    }
+}

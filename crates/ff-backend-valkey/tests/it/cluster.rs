@@ -1,0 +1,1 @@
+//! A cluster: every slot, moving slots, failovers, killed nodes.

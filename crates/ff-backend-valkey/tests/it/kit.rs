@@ -1,0 +1,172 @@
+//! A small library of its own, and short ways to call it.
+
+use std::time::Duration;
+
+use ff_backend_valkey::{Options, ValkeyHost};
+use ff_script::{Host, HostError, Invocation, Library, Route, WakeUp, Watch};
+use ff_testkit::{Aof, ServerBinary, TestServer};
+
+/// The library: counters, a two-key write with and without the guard, an announcement, a raise, an echo.
+pub fn library(number: u32, hash: &str) -> Library {
+    let text = LUA.replace("NUMBER", &number.to_string()).replace("HASH", hash);
+    Library { name: "ff_host_test", number, hash: hash.to_owned(), text }
+}
+
+const LUA: &str = r#"#!lua name=ff_host_test
+local function tag(keys) return string.match(keys[1], "{.-}") end
+local function ok(fields) return cmsgpack.pack({ ok = fields }) end
+
+redis.register_function{ function_name = "ff_library", flags = { "no-writes" }, callback = function(keys, args)
+  return ok({ is = "library", number = NUMBER, hash = "HASH" })
+end }
+
+redis.register_function{ function_name = "ff_echo", flags = { "no-writes" }, callback = function(keys, args)
+  return cmsgpack.pack({ ok = cmsgpack.unpack(args[1]) })
+end }
+
+-- Adds one to a counter, once for each request id.
+redis.register_function("ff_count", function(keys, args)
+  local a, t = cmsgpack.unpack(args[1]), tag(keys)
+  local seen = "ff:seen:" .. t .. ":" .. a.request
+  if redis.call("EXISTS", seen) == 0 then
+    redis.call("SET", seen, "1")
+    redis.call("HINCRBY", "ff:count:" .. t, "n", 1)
+  end
+  return ok({ is = "counted", n = tonumber(redis.call("HGET", "ff:count:" .. t, "n")) })
+end)
+
+redis.register_function{ function_name = "ff_read_count", flags = { "no-writes" }, callback = function(keys, args)
+  return ok({ is = "count", n = tonumber(redis.call("HGET", "ff:count:" .. tag(keys), "n") or "0") })
+end }
+
+-- Writes one value into two keys; with the guard it touches both before the first write.
+redis.register_function("ff_pair", function(keys, args)
+  local a, t = cmsgpack.unpack(args[1]), tag(keys)
+  local one, two = "ff:one:" .. t, "ff:two:" .. t
+  if a._guard then redis.call("EXISTS", one, two) end
+  redis.call("HSET", one, "v", a.value)
+  redis.call("HSET", two, "v", a.value)
+  return ok({ is = "written" })
+end)
+
+redis.register_function("ff_announce", function(keys, args)
+  local a = cmsgpack.unpack(args[1])
+  redis.call("SPUBLISH", "ff:wake:" .. tag(keys), a.payload)
+  return ok({ is = "announced" })
+end)
+
+redis.register_function("ff_raise", function(keys, args)
+  error("boom")
+end)
+
+redis.register_function("ff_kinds", function(keys, args)
+  local t = tag(keys)
+  redis.call("HSET", "ff:hash:" .. t, "f", "v\0\255")
+  redis.call("ZADD", "ff:zset:" .. t, "1.5", "m")
+  redis.call("SET", "ff:string:" .. t, "s")
+  redis.call("XADD", "ff:stream:" .. t, "1-1", "b", "1", "a", "2")
+  return ok({ is = "written" })
+end)
+"#;
+
+pub fn options(url: &str) -> Options {
+    Options::new(url, library(1, "aaaa"))
+}
+
+pub async fn connect(url: &str) -> ValkeyHost {
+    ValkeyHost::connect(options(url)).await.unwrap()
+}
+
+/// Every flavour that is installed; Valkey must be.
+pub fn flavours() -> Vec<ServerBinary> {
+    let mut flavours = vec![ServerBinary::valkey().unwrap()];
+    match ServerBinary::redis() {
+        Ok(binary) => flavours.push(binary),
+        Err(error) => eprintln!("without Redis: {error}"),
+    }
+    flavours
+}
+
+pub fn server(aof: Aof) -> TestServer {
+    TestServer::start(ff_testkit::Options { aof, ..Default::default() }).unwrap()
+}
+
+pub fn server_of(binary: &ServerBinary, aof: Aof) -> TestServer {
+    TestServer::start(ff_testkit::Options { binary: Some(binary.clone()), aof, ..Default::default() }).unwrap()
+}
+
+pub const fn route(n: u16) -> Route {
+    Route::Execution(n)
+}
+
+fn invocation(route: Route, function: &'static str, read_only: bool, fields: &[(&str, &str)]) -> Invocation {
+    let fields = fields.iter().map(|(name, value)| (rmpv::Value::from(*name), rmpv::Value::from(*value))).collect();
+    let mut args = Vec::new();
+    rmpv::encode::write_value(&mut args, &rmpv::Value::Map(fields)).unwrap();
+    Invocation { route, function, read_only, args, now_ms: None, count_calls: false }
+}
+
+/// Calls a function that writes and returns what stands under `ok`.
+pub async fn write(
+    host: &ValkeyHost,
+    route: Route,
+    function: &'static str,
+    fields: &[(&str, &str)],
+) -> Result<rmpv::Value, HostError> {
+    host.call(invocation(route, function, false, fields)).await.map(|reply| ok(&reply))
+}
+
+/// Calls a function that only reads.
+pub async fn read(
+    host: &ValkeyHost,
+    route: Route,
+    function: &'static str,
+    fields: &[(&str, &str)],
+) -> Result<rmpv::Value, HostError> {
+    host.call(invocation(route, function, true, fields)).await.map(|reply| ok(&reply))
+}
+
+pub async fn call(host: &ValkeyHost, invocation: Invocation) -> rmpv::Value {
+    ok(&host.call(invocation).await.unwrap())
+}
+
+pub fn echo(now_ms: Option<i64>, count_calls: bool) -> Invocation {
+    Invocation { now_ms, count_calls, ..invocation(route(0), "ff_echo", true, &[("a", "b")]) }
+}
+
+fn ok(reply: &[u8]) -> rmpv::Value {
+    let reply = rmpv::decode::read_value(&mut &*reply).unwrap();
+    field(&reply, "ok")
+}
+
+pub fn field(value: &rmpv::Value, name: &str) -> rmpv::Value {
+    let entries = value.as_map().unwrap_or_else(|| panic!("{value} is no map"));
+    entries
+        .iter()
+        .find(|(key, _)| key.as_str() == Some(name))
+        .map_or(rmpv::Value::Nil, |(_, value)| value.clone())
+}
+
+pub async fn count(host: &ValkeyHost, route: Route, request: &str) -> Result<i64, HostError> {
+    let reply = write(host, route, "ff_count", &[("request", request)]).await?;
+    Ok(field(&reply, "n").as_i64().unwrap())
+}
+
+pub async fn read_count(host: &ValkeyHost, route: Route) -> i64 {
+    let reply = read(host, route, "ff_read_count", &[]).await.unwrap();
+    field(&reply, "n").as_i64().unwrap()
+}
+
+/// The next wake-up, within five seconds.
+pub async fn next(watch: &mut Watch) -> WakeUp {
+    tokio::time::timeout(Duration::from_secs(5), watch.recv()).await.expect("no wake-up within 5 s").unwrap()
+}
+
+/// The next message, whatever resubscriptions come before it.
+pub async fn next_message(watch: &mut Watch) -> (Route, Vec<u8>) {
+    loop {
+        if let WakeUp::Message { route, payload } = next(watch).await {
+            return (route, payload);
+        }
+    }
+}

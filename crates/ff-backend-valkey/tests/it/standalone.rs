@@ -1,0 +1,219 @@
+//! One server: calls, errors, restarts.
+
+use std::time::Duration;
+
+use ff_backend_valkey::ValkeyHost;
+use ff_script::dump::DumpValue;
+use ff_script::{Host, HostError, ScanCursor};
+use ff_testkit::{Aof, Options as ServerOptions, TestServer};
+
+use crate::kit::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_on_every_flavour() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        assert_eq!(count(&host, route(1), "a").await.unwrap(), 1);
+        assert_eq!(count(&host, route(1), "b").await.unwrap(), 2);
+        assert_eq!(count(&host, route(1), "b").await.unwrap(), 2, "a repetition answers the same");
+        assert_eq!(read_count(&host, route(1)).await, 2);
+        assert_eq!(read_count(&host, route(2)).await, 0);
+        let facts = host.facts();
+        assert_eq!((facts.kind, facts.durability.as_str(), facts.healthy), ("valkey", "relaxed", true));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_envelope_carries_what_is_on() {
+    let server = server(Aof::EverySecond);
+    let host = connect(&server.url()).await;
+    let plain = call(&host, echo(None, false)).await;
+    assert_eq!(plain.as_map().unwrap().len(), 1, "{plain}");
+    host.set_listening(true);
+    let full = call(&host, echo(Some(1_700_000_000_123), true)).await;
+    assert_eq!(field(&full, "_now").as_i64(), Some(1_700_000_000_123));
+    assert_eq!(field(&full, "_calls").as_bool(), Some(true));
+    assert_eq!(field(&full, "_listen").as_bool(), Some(true));
+    assert!(field(&full, "_guard").is_nil(), "a single server moves no slots");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raise_is_reported_with_the_function_that_raised() {
+    let server = server(Aof::EverySecond);
+    let host = connect(&server.url()).await;
+    match write(&host, route(0), "ff_raise", &[]).await {
+        Err(HostError::Raised { function, detail }) => {
+            assert_eq!(function, "ff_raise");
+            assert!(detail.contains("boom"), "{detail}");
+        }
+        other => panic!("{other:?}"),
+    }
+    match write(&host, route(0), "ff_unheard_of", &[]).await {
+        Err(HostError::Refused { detail }) => assert!(detail.contains("ff_unheard_of"), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_after_the_server_was_killed_and_started_again() {
+    for binary in flavours() {
+        let mut server = server_of(&binary, Aof::Always);
+        let host = connect(&server.url()).await;
+        assert_eq!(count(&host, route(1), "a").await.unwrap(), 1);
+        server.kill_9();
+        let (during, ()) = tokio::join!(count(&host, route(1), "b"), async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            server.restart().unwrap();
+        });
+        assert_eq!(during.unwrap(), 2, "the call waited for the restart");
+        assert_eq!(count(&host, route(1), "c").await.unwrap(), 3);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_in_flight_survive_kills_and_each_request_counts_once() {
+    let mut server = server(Aof::Always);
+    let host = connect(&server.url()).await;
+    let calls = async {
+        let callers = (0..16).map(|caller| {
+            let host = &host;
+            async move {
+                for n in 0..200 {
+                    count(host, route(7), &format!("{caller}/{n}")).await.unwrap();
+                }
+            }
+        });
+        futures::future::join_all(callers).await;
+    };
+    let kills = async {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            server.restart().unwrap();
+        }
+    };
+    tokio::join!(calls, kills);
+    assert_eq!(read_count(&host, route(7)).await, 16 * 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_server_is_unavailable_after_the_deadline_and_not_before() {
+    let mut server = server(Aof::EverySecond);
+    let mut options = options(&server.url());
+    options.deadline = Duration::from_millis(600);
+    let host = ValkeyHost::connect(options.clone()).await.unwrap();
+    server.kill_9();
+    let started = std::time::Instant::now();
+    match count(&host, route(0), "a").await {
+        Err(HostError::Unavailable { detail }) => assert!(detail.contains("ff_count"), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+    let took = started.elapsed();
+    assert!(took > Duration::from_millis(300) && took < Duration::from_millis(1_500), "{took:?}");
+    assert!(!host.facts().healthy);
+    assert!(matches!(ValkeyHost::connect(options).await, Err(HostError::Unavailable { .. })));
+    server.restart().unwrap();
+    count(&host, route(0), "a").await.unwrap();
+    assert!(host.facts().healthy);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_answering_is_unavailable_after_the_deadline() {
+    let server = server(Aof::EverySecond);
+    let mut options = options(&server.url());
+    options.deadline = Duration::from_millis(1_500);
+    options.attempt_limit = Duration::from_millis(400);
+    let host = ValkeyHost::connect(options).await.unwrap();
+    count(&host, route(0), "a").await.unwrap();
+    let pid = server.pid().unwrap().to_string();
+    let signal = |name: &str| assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let outcome = count(&host, route(0), "b").await;
+    signal("-CONT");
+    assert!(matches!(outcome, Err(HostError::Unavailable { .. })), "{outcome:?}");
+    assert_eq!(count(&host, route(0), "c").await.map(|n| n >= 2), Ok(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_password_is_refused_and_the_right_one_works() {
+    for binary in flavours() {
+        let options = ServerOptions { binary: Some(binary), password: Some("sesame".into()), ..Default::default() };
+        let server = TestServer::start(options).unwrap();
+        let host = connect(&server.url()).await;
+        count(&host, route(0), "a").await.unwrap();
+        for url in [server.url().replace("sesame", "wrong"), format!("valkey://{}", server.address())] {
+            match ValkeyHost::connect(crate::kit::options(&url)).await {
+                Err(HostError::Refused { detail }) => assert!(!detail.contains("wrong@"), "{detail}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_is_full() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        server.command::<String>(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        let outcome = count(&host, route(0), "a").await;
+        assert!(matches!(outcome, Err(HostError::Full { .. })), "{outcome:?}");
+        assert_eq!(read_count(&host, route(0)).await, 0, "reads go on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_permission_is_refused() {
+    let server = server(Aof::EverySecond);
+    let _ = connect(&server.url()).await;
+    server.command::<String>(&["ACL", "SETUSER", "ann", "on", ">pw", "~ff:*", "&ff:*", "+@all", "-hincrby"]).unwrap();
+    let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
+    let outcome = count(&host, route(0), "a").await;
+    assert!(matches!(outcome, Err(HostError::Refused { .. })), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_host_sends_nothing() {
+    let server = server(Aof::EverySecond);
+    let host = connect(&server.url()).await;
+    host.subscribe(&[route(0), route(1)]).await.unwrap();
+    count(&host, route(0), "a").await.unwrap();
+    let before = host.store_commands().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let after = host.store_commands().await.unwrap();
+    assert_eq!(after - before, 1, "only the INFO that asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scan_finds_every_key_of_ours_and_no_other() {
+    let server = server(Aof::EverySecond);
+    server.command::<String>(&["SET", "foreign", "1"]).unwrap();
+    let host = connect(&server.url()).await;
+    for n in 0..50 {
+        count(&host, route(n), "a").await.unwrap();
+    }
+    let mut keys = std::collections::BTreeSet::new();
+    let mut cursor = ScanCursor::Start;
+    while cursor != ScanCursor::End {
+        let page = host.scan(cursor, 10).await.unwrap();
+        keys.extend(page.keys);
+        cursor = page.next;
+    }
+    assert_eq!(keys.len(), 100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_shows_every_kind_of_value() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        write(&host, route(3), "ff_kinds", &[]).await.unwrap();
+        let dump = host.dump().await.unwrap();
+        assert_eq!(dump.len(), 4);
+        assert_eq!(dump["ff:hash:{p:3}"], DumpValue::Hash([(b"f".to_vec(), b"v\0\xff".to_vec())].into()));
+        assert_eq!(dump["ff:zset:{p:3}"], DumpValue::Zset([(b"m".to_vec(), 1.5)].into()));
+        assert_eq!(dump["ff:string:{p:3}"], DumpValue::String(b"s".to_vec()));
+        let fields = vec![(b"b".to_vec(), b"1".to_vec()), (b"a".to_vec(), b"2".to_vec())];
+        assert_eq!(dump["ff:stream:{p:3}"], DumpValue::Stream(vec![("1-1".into(), fields)]));
+    }
+}
