@@ -1,0 +1,408 @@
+//! A fresh store of any kind under virtual time, and everything a test asks of it.
+//!
+//! A store starts its own server or directory, loads the test library and stands at [`START_MS`]. Time moves when a
+//! test moves it. Failures of the harness itself panic: a test cannot do anything about them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use ff_backend_embedded::{Embedded, VirtualClock};
+use ff_backend_valkey::ValkeyHost;
+use ff_core::{ErrorCode, PartitionConfig};
+use ff_script::dump::{Dump, DumpValue};
+use ff_script::generated::{
+    CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, FireDue, FireDueReply, FixPartitions, PartitionDefaults,
+};
+use ff_script::{Call, Client, Counted, Error, Host, Invocation, Library, Route, ScanCursor};
+use ff_testkit::{Aof, ClusterOptions, ServerBinary, TestCluster, TestServer};
+use rmpv::Value;
+use tempfile::TempDir;
+
+/// The virtual time at which every store starts.
+pub const START_MS: i64 = 1_700_000_000_000;
+
+/// How many partitions of each family a store has: few, so that a test can look at all of them.
+pub const PARTITIONS: PartitionConfig = PartitionConfig { executions: 4, budgets: 2, quotas: 2, schedules: 2 };
+
+/// The hosts the suite runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// In-process, Lua over LMDB.
+    Embedded,
+    /// One Valkey server.
+    Valkey,
+    /// Three Valkey primaries.
+    Cluster,
+    /// One Redis server.
+    Redis,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 4] = [Kind::Embedded, Kind::Valkey, Kind::Cluster, Kind::Redis];
+
+    /// The word that names it in `FF_HOSTS`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Embedded => "embedded",
+            Kind::Valkey => "valkey",
+            Kind::Cluster => "cluster",
+            Kind::Redis => "redis",
+        }
+    }
+
+    /// The kinds `FF_HOSTS` names (`embedded,valkey`); all whose program is installed when it is not set.
+    pub fn from_env() -> Vec<Kind> {
+        match std::env::var("FF_HOSTS") {
+            Ok(list) => list
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .map(|word| {
+                    let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
+                    known.unwrap_or_else(|| panic!("FF_HOSTS names {word:?}; known are embedded, valkey, cluster, redis"))
+                })
+                .collect(),
+            Err(_) => Kind::ALL.into_iter().filter(|kind| kind.is_installed()).collect(),
+        }
+    }
+
+    /// True when this machine can run it.
+    pub fn is_installed(self) -> bool {
+        match self {
+            Kind::Embedded => true,
+            Kind::Valkey | Kind::Cluster => ServerBinary::valkey().is_ok(),
+            Kind::Redis => ServerBinary::redis().is_ok(),
+        }
+    }
+
+    /// True when the suite is to run on it; says so when it is not.
+    pub fn is_wanted(self) -> bool {
+        let wanted = Kind::from_env().contains(&self);
+        if !wanted {
+            eprintln!("skipped: {} is not among FF_HOSTS or not installed", self.as_str());
+        }
+        wanted
+    }
+}
+
+/// The concrete host behind a store, and what has to live as long as it.
+enum Behind {
+    Embedded { host: Arc<Embedded>, clock: Arc<VirtualClock>, _directory: TempDir },
+    Server { host: Arc<ValkeyHost>, server: TestServer },
+    Cluster { host: Arc<ValkeyHost>, cluster: TestCluster },
+}
+
+/// An empty store with fixed partitions, at a time of its own.
+pub struct Store {
+    kind: Kind,
+    behind: Behind,
+    client: Client,
+    now_ms: AtomicI64,
+    minted: AtomicU64,
+}
+
+impl Store {
+    /// Starts a store of this kind.
+    pub async fn open(kind: Kind) -> Store {
+        let behind = match kind {
+            Kind::Embedded => embedded(),
+            Kind::Valkey => server(ServerBinary::valkey().expect("valkey-server is installed")).await,
+            Kind::Redis => server(ServerBinary::redis().expect("redis-server is installed")).await,
+            Kind::Cluster => cluster().await,
+        };
+        let host: Arc<dyn Host> = match &behind {
+            Behind::Embedded { host, .. } => host.clone(),
+            Behind::Server { host, .. } | Behind::Cluster { host, .. } => host.clone(),
+        };
+        let client = Client::new(host, PARTITIONS);
+        let store = Store { kind, behind, client, now_ms: AtomicI64::new(START_MS), minted: AtomicU64::new(0) };
+        store.fix_partitions().await;
+        store
+    }
+
+    /// Empties a store on a server, so that the next test finds it as new. An embedded store is opened anew instead.
+    pub async fn wipe(&self) {
+        let servers: Vec<&TestServer> = match &self.behind {
+            Behind::Embedded { .. } => panic!("an embedded store is opened anew"),
+            Behind::Server { server, .. } => vec![server],
+            Behind::Cluster { cluster, .. } => cluster.primaries().iter().map(|member| &member.server).collect(),
+        };
+        for server in servers {
+            server.command::<String>(&["FLUSHALL"]).expect("FLUSHALL");
+        }
+        self.now_ms.store(START_MS, Ordering::SeqCst);
+        self.minted.store(0, Ordering::SeqCst);
+        self.fix_partitions().await;
+    }
+
+    async fn fix_partitions(&self) {
+        let counts = PartitionDefaults {
+            executions: i64::from(PARTITIONS.executions),
+            budgets: i64::from(PARTITIONS.budgets),
+            quotas: i64::from(PARTITIONS.quotas),
+            schedules: i64::from(PARTITIONS.schedules),
+        };
+        self.call(Route::Config, &FixPartitions::new(counts)).await.expect("the partitions are fixed");
+    }
+
+    /// Which host it runs on.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The host itself.
+    pub fn host(&self) -> &Arc<dyn Host> {
+        self.client.host()
+    }
+
+    /// The embedded host, when it is one: for faults and backups.
+    pub fn embedded(&self) -> Option<&Arc<Embedded>> {
+        match &self.behind {
+            Behind::Embedded { host, .. } => Some(host),
+            Behind::Server { .. } | Behind::Cluster { .. } => None,
+        }
+    }
+
+    /// The server, when it runs on one.
+    pub fn server(&self) -> Option<&TestServer> {
+        match &self.behind {
+            Behind::Server { server, .. } => Some(server),
+            Behind::Embedded { .. } | Behind::Cluster { .. } => None,
+        }
+    }
+
+    /// A typed client at the store's current time.
+    pub fn client(&self) -> Client {
+        self.client.at(self.now())
+    }
+
+    /// The store's time in milliseconds.
+    pub fn now(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst)
+    }
+
+    /// Moves the time on.
+    pub fn advance(&self, ms: i64) {
+        self.go_to(self.now() + ms);
+    }
+
+    /// Moves the time to this moment.
+    pub fn go_to(&self, ms: i64) {
+        self.now_ms.store(ms, Ordering::SeqCst);
+        if let Behind::Embedded { clock, .. } = &self.behind {
+            clock.set_ms(ms);
+        }
+    }
+
+    /// Every partition that holds executions.
+    pub fn routes(&self) -> impl Iterator<Item = Route> + use<> {
+        self.client.execution_routes()
+    }
+
+    /// A number no one got before from this store; ids are made from it, so that two stores mint the same ones.
+    pub fn next_number(&self) -> u64 {
+        self.minted.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Runs one function at the store's time.
+    pub async fn call<C: Call>(&self, route: Route, call: &C) -> Result<C::Reply, Error> {
+        self.client().call(route, call).await
+    }
+
+    /// Runs one function and says how many store calls it made.
+    pub async fn counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
+        self.client().call_counted(route, call).await
+    }
+
+    /// Runs a function with any arguments and answers what came back, undecoded: for calls no typed client would make.
+    pub async fn raw(&self, route: Route, function: &'static str, read_only: bool, args: &Value) -> Value {
+        let mut bytes = Vec::new();
+        rmpv::encode::write_value(&mut bytes, args).expect("a Vec takes every byte");
+        let invocation = Invocation { route, function, read_only, args: bytes, now_ms: Some(self.now()), count_calls: false };
+        let reply = self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"));
+        rmpv::decode::read_value(&mut reply.as_slice()).expect("a reply is msgpack")
+    }
+
+    /// Everything the store holds.
+    pub async fn dump(&self) -> Dump {
+        match &self.behind {
+            Behind::Embedded { host, .. } => {
+                let dump = host.dump().await.expect("an embedded store dumps");
+                dump.into_iter().map(|(key, value)| (key, plain(value))).collect()
+            }
+            Behind::Server { host, .. } | Behind::Cluster { host, .. } => host.dump().await.expect("a server dumps"),
+        }
+    }
+
+    /// Everything the store holds but streams: what must be equal when nothing but events happened.
+    pub async fn dump_without_streams(&self) -> Dump {
+        let mut dump = self.dump().await;
+        dump.retain(|_, value| !matches!(value, DumpValue::Stream(_)));
+        dump
+    }
+
+    /// Every broken invariant of the whole store.
+    pub async fn fsck(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for route in self.routes() {
+            let mut offset = 0;
+            loop {
+                let page = CheckExecutions { offset, limit: 64, repair: false };
+                let CheckExecutionsReply::Checked { findings, looked, more } = self.call(route, &page).await.expect("records are checked");
+                found.extend(findings);
+                offset += looked;
+                if !more {
+                    break;
+                }
+            }
+        }
+        let (mut keys, mut cursor) = (Vec::new(), ScanCursor::Start);
+        while cursor != ScanCursor::End {
+            let page = self.host().scan(cursor, 1_000).await.expect("keys are scanned");
+            keys.extend(page.keys);
+            cursor = page.next;
+        }
+        for route in self.routes().chain([Route::Fleet]) {
+            let tag = route.tag().expect("a partition has a tag");
+            let own: Vec<_> = keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
+            for chunk in own.chunks(500) {
+                let call = CheckKeys { keys: chunk.to_vec(), repair: false };
+                let CheckKeysReply::Checked { findings, foreign } = self.call(route, &call).await.expect("keys are checked");
+                assert_eq!(foreign, 0, "keys of {route} were taken for another partition's");
+                found.extend(findings);
+            }
+        }
+        found
+    }
+
+    /// Panics with every broken invariant.
+    pub async fn assert_sound(&self) {
+        let findings = self.fsck().await;
+        let lines: Vec<String> = findings
+            .iter()
+            .map(|finding| format!("{} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem))
+            .collect();
+        assert!(lines.is_empty(), "broken invariants on {}:\n{}", self.kind.as_str(), lines.join("\n"));
+    }
+
+    /// Applies what is due in one partition until nothing is; answers how much was.
+    pub async fn fire_due(&self, route: Route) -> i64 {
+        let mut sum = 0;
+        for _ in 0..10_000 {
+            let call = FireDue { limit: 64, draw: 500 };
+            let reply = self.call(route, &call).await.expect("due timers are fired");
+            let FireDueReply::Fired { count, more, .. } = reply;
+            sum += count;
+            if !more {
+                return sum;
+            }
+        }
+        panic!("{route} still has due timers after 10000 rounds");
+    }
+
+    /// Applies what is due in every partition and in the fleet; answers how much was.
+    pub async fn fire_all(&self) -> i64 {
+        let mut sum = 0;
+        for route in self.routes().chain([Route::Fleet]) {
+            sum += self.fire_due(route).await;
+        }
+        sum
+    }
+}
+
+fn embedded() -> Behind {
+    let directory = tempfile::Builder::new().prefix("ff-conformance-").tempdir().expect("a directory for a store");
+    let clock = Arc::new(VirtualClock::at_ms(START_MS));
+    let mut options = ff_backend_embedded::Options::new(directory.path(), Library::test().text);
+    options.clock = clock.clone();
+    options.strict = true;
+    options.durability = ff_backend_embedded::Durability::Relaxed;
+    let host = Arc::new(Embedded::open(options).expect("an embedded store opens"));
+    Behind::Embedded { host, clock, _directory: directory }
+}
+
+async fn server(binary: ServerBinary) -> Behind {
+    let options = ff_testkit::Options { binary: Some(binary), aof: Aof::None, ..ff_testkit::Options::default() };
+    let server = TestServer::start(options).expect("a server starts");
+    let host = Arc::new(connect(server.url()).await);
+    Behind::Server { host, server }
+}
+
+async fn cluster() -> Behind {
+    let options = ClusterOptions { aof: Aof::None, ..ClusterOptions::default() };
+    let cluster = TestCluster::start(options).expect("a cluster starts");
+    let host = Arc::new(connect(cluster.url()).await);
+    Behind::Cluster { host, cluster }
+}
+
+async fn connect(url: String) -> ValkeyHost {
+    let mut options = ff_backend_valkey::Options::new(url, Library::test());
+    options.durability = Some(ff_backend_valkey::Durability::None);
+    ValkeyHost::connect(options).await.expect("the host connects")
+}
+
+fn plain(value: ff_backend_embedded::DumpValue) -> DumpValue {
+    match value {
+        ff_backend_embedded::DumpValue::Hash(fields) => DumpValue::Hash(fields),
+        ff_backend_embedded::DumpValue::Zset(members) => DumpValue::Zset(members),
+        ff_backend_embedded::DumpValue::String(bytes) => DumpValue::String(bytes),
+        ff_backend_embedded::DumpValue::Stream(entries) => {
+            DumpValue::Stream(entries.into_iter().map(|((ms, sequence), fields)| (format!("{ms}-{sequence}"), fields)).collect())
+        }
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+/// The code of a refusal; panics when the call was answered or the host failed.
+#[track_caller]
+pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
+    match outcome {
+        Err(Error::Engine(error)) => error.error_code().unwrap_or_else(|| panic!("no code in {error:?}")),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// Runs a test on one kind of host, if it is wanted, and checks every invariant of the store it leaves.
+pub fn run_on<F, Fut>(kind: Kind, test: F)
+where
+    F: FnOnce(Arc<Store>) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    if !kind.is_wanted() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let store = Arc::new(Store::open(kind).await);
+        test(store.clone()).await;
+        store.assert_sound().await;
+    });
+}
+
+/// Makes one test per kind of host of each `async fn name(store) { … }`; `store` is an empty [`Store`] behind an `Arc`.
+#[macro_export]
+macro_rules! for_each_host {
+    ( $( $(#[$meta:meta])* async fn $name:ident($store:ident) $body:block )+ ) => { $(
+        $(#[$meta])*
+        mod $name {
+            #[allow(unused_imports, reason = "a test need not use everything its file imports")]
+            use super::*;
+
+            async fn test($store: std::sync::Arc<$crate::Store>) $body
+
+            #[test]
+            fn embedded() { $crate::harness::run_on($crate::Kind::Embedded, test) }
+            #[test]
+            fn valkey() { $crate::harness::run_on($crate::Kind::Valkey, test) }
+            #[test]
+            fn cluster() { $crate::harness::run_on($crate::Kind::Cluster, test) }
+            #[test]
+            fn redis() { $crate::harness::run_on($crate::Kind::Redis, test) }
+        }
+    )+ };
+}

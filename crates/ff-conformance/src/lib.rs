@@ -1,0 +1,6 @@
+//! What every host must do: the harness and, under `tests/`, the suite that runs on each of them.
+
+pub mod harness;
+pub mod work;
+
+pub use harness::{Kind, Store};

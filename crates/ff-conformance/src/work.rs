@@ -1,0 +1,210 @@
+//! The everyday calls of a test: submit, claim, look.
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::generated::{
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply, DescribeExecution, DescribeExecutionReply, Event, Execution,
+    Fairness, Fence, InstallLane, InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, ReadEvents, ReadEventsReply, Submission,
+    SubmitExecution, SubmitExecutionReply, Task,
+};
+use ff_script::{Error, Route};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::harness::Store;
+
+/// The namespace tests use unless they say otherwise.
+pub const NAMESPACE: &str = "default";
+/// The lane tests use unless they say otherwise.
+pub const LANE: &str = "default";
+/// The partition in which [`Store::submission`] puts executions, so that order and capacity show.
+pub const HOME: Route = Route::Execution(0);
+/// A lease long enough for every test that does not care.
+pub const LEASE_MS: i64 = 30_000;
+/// A point of priority outweighs every age.
+pub const STRICT: i64 = 1_000_000_000_000;
+
+/// Proof of a task's lease.
+pub trait Fenced {
+    /// The fence every write of this task's worker carries.
+    fn fence(&self) -> Fence;
+}
+
+impl Fenced for Task {
+    fn fence(&self) -> Fence {
+        Fence { attempt_id: self.attempt_id, lease_id: self.lease_id, lease_epoch: self.lease_epoch }
+    }
+}
+
+/// A lane that is active, strict and first in, first out.
+pub fn plain_lane() -> LaneDefinition {
+    LaneDefinition::new(LaneState::Active, STRICT, Fairness::Fifo, 1)
+}
+
+/// A digest that differs when the text does.
+pub fn digest(text: &str) -> String {
+    hex::encode(&Sha256::digest(text)[..16])
+}
+
+impl Store {
+    /// A fresh UUID with this partition seed; two stores mint the same ones in the same order.
+    pub fn uuid(&self, seed: u16) -> Uuid {
+        let number = self.next_number().to_be_bytes();
+        let mut bytes = [0_u8; 16];
+        bytes[..8].copy_from_slice(&number);
+        bytes[6] = 0x70;
+        bytes[8] = 0x80;
+        bytes[9..14].copy_from_slice(&number[3..]);
+        bytes[14..].copy_from_slice(&seed.to_be_bytes());
+        Uuid::from_bytes(bytes)
+    }
+
+    /// A fresh execution id in partition 0.
+    pub fn execution_id(&self) -> ExecutionId {
+        ExecutionId::from_uuid(self.uuid(0))
+    }
+
+    /// A submission of this kind to the default lane, in partition 0, with nothing else said.
+    pub fn submission(&self, kind: &str) -> Submission {
+        Submission::new(self.execution_id(), NAMESPACE.into(), LANE.into(), kind.into(), digest(kind))
+    }
+
+    /// Where an execution lives.
+    pub fn route_of(&self, id: ExecutionId) -> Route {
+        self.client().route_of(&id)
+    }
+
+    /// Gives every partition this definition of a lane, whatever it had.
+    pub async fn install_lane(&self, namespace: &str, lane: &str, definition: LaneDefinition) {
+        let version = self.next_number() as i64;
+        let entry = LaneEntry { namespace: namespace.into(), lane: lane.into(), version, definition };
+        for route in self.routes() {
+            let reply = self.call(route, &InstallLane { entry: entry.clone() }).await;
+            assert_eq!(reply, Ok(InstallLaneReply::Installed), "{namespace}/{lane} on {route}");
+        }
+    }
+
+    /// Gives every partition the default lane as it is by default.
+    pub async fn install_default_lane(&self) {
+        self.install_lane(NAMESPACE, LANE, plain_lane()).await;
+    }
+
+    /// Submits where the id says and answers what the library does.
+    pub async fn try_submit(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
+        let route = self.route_of(submission.execution_id);
+        self.call(route, &SubmitExecution { submission }).await
+    }
+
+    /// Submits something that must be accepted as new.
+    pub async fn submit(&self, submission: Submission) -> ExecutionId {
+        match self.try_submit(submission).await {
+            Ok(SubmitExecutionReply::Created { execution_id, .. }) => execution_id,
+            other => panic!("not created: {other:?}"),
+        }
+    }
+
+    /// Submits a plain execution of this kind.
+    pub async fn submit_kind(&self, kind: &str) -> ExecutionId {
+        self.submit(self.submission(kind)).await
+    }
+
+    /// A claim of the default lane; tests change what they care about.
+    pub fn claim_call(&self, worker: &str, max: i64) -> ClaimExecutions {
+        let ids = (0..max).map(|_| self.lease_ids()).collect();
+        ClaimExecutions {
+            namespace: NAMESPACE.into(),
+            lane: LANE.into(),
+            instance: worker.into(),
+            worker_id: format!("{worker}-kind"),
+            capabilities: Vec::new(),
+            max,
+            lease_ttl_ms: LEASE_MS,
+            request_id: self.uuid(0),
+            ids,
+        }
+    }
+
+    /// Fresh ids for one lease.
+    pub fn lease_ids(&self) -> LeaseIds {
+        LeaseIds { attempt_id: AttemptId::from_uuid(self.uuid(0)), lease_id: LeaseId::from_uuid(self.uuid(0)) }
+    }
+
+    /// Claims up to `max` of the default lane in partition 0 for a worker without capabilities.
+    pub async fn claim(&self, worker: &str, max: i64) -> Vec<Task> {
+        self.claim_with(HOME, &self.claim_call(worker, max)).await
+    }
+
+    /// Claims for a worker with capabilities.
+    pub async fn claim_as(&self, worker: &str, capabilities: &[&str], max: i64) -> Vec<Task> {
+        let mut call = self.claim_call(worker, max);
+        call.capabilities = capabilities.iter().map(|&token| token.to_owned()).collect();
+        self.claim_with(HOME, &call).await
+    }
+
+    /// Makes this claim, which must not be a repetition and not hit a paused lane.
+    pub async fn claim_with(&self, route: Route, call: &ClaimExecutions) -> Vec<Task> {
+        match self.call(route, call).await {
+            Ok(ClaimExecutionsReply::Claimed { tasks, .. }) => tasks,
+            other => panic!("not claimed: {other:?}"),
+        }
+    }
+
+    /// Claims exactly one.
+    pub async fn claim_one(&self, worker: &str) -> Task {
+        let mut tasks = self.claim(worker, 1).await;
+        assert_eq!(tasks.len(), 1, "nothing to claim");
+        tasks.remove(0)
+    }
+
+    /// Submits one of this kind and claims it.
+    pub async fn start(&self, kind: &str, worker: &str) -> Task {
+        let id = self.submit_kind(kind).await;
+        let task = self.claim_one(worker).await;
+        assert_eq!(task.execution_id, id);
+        task
+    }
+
+    /// Submits this and claims it.
+    pub async fn start_with(&self, submission: Submission, worker: &str) -> Task {
+        let id = self.submit(submission).await;
+        let task = self.claim_one(worker).await;
+        assert_eq!(task.execution_id, id);
+        task
+    }
+
+    /// Completes a task without a result.
+    pub async fn complete(&self, task: &Task) {
+        let call = CompleteExecution::new(task.execution_id, task.fence());
+        let reply = self.call(self.route_of(task.execution_id), &call).await;
+        assert_eq!(reply, Ok(CompleteExecutionReply::Completed));
+    }
+
+    /// Everything the store knows about an execution that exists.
+    pub async fn describe(&self, id: ExecutionId) -> Execution {
+        self.find(id).await.unwrap_or_else(|error| panic!("{id}: {error}"))
+    }
+
+    /// Everything the store knows about an execution.
+    pub async fn find(&self, execution_id: ExecutionId) -> Result<Execution, Error> {
+        let DescribeExecutionReply::Found { execution } = self.call(self.route_of(execution_id), &DescribeExecution { execution_id }).await?;
+        Ok(execution)
+    }
+
+    /// Every event of a partition, oldest first.
+    pub async fn events(&self, route: Route) -> Vec<Event> {
+        let mut all: Vec<Event> = Vec::new();
+        loop {
+            let call = ReadEvents { after: all.last().map(|event| event.id.clone()), ..ReadEvents::new(1_000) };
+            let ReadEventsReply::Events { items, .. } = self.call(route, &call).await.expect("events are read");
+            if items.is_empty() {
+                return all;
+            }
+            all.extend(items);
+        }
+    }
+
+    /// The types of an execution's events, oldest first.
+    pub async fn story(&self, id: ExecutionId) -> Vec<String> {
+        let events = self.events(self.route_of(id)).await;
+        events.into_iter().filter(|event| event.execution_id == Some(id)).map(|event| event.r#type).collect()
+    }
+}
