@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ff_script::HostError;
 
@@ -18,7 +19,7 @@ pub(crate) fn take(directory: &Path) -> Result<DirectoryLock, HostError> {
     };
     create_private(directory).map_err(|e| unavailable("create", e))?;
     let mut file = open_private(&directory.join("lock")).map_err(|e| unavailable("lock", e))?;
-    match file.try_lock() {
+    match try_lock_patiently(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -42,6 +43,20 @@ pub(crate) fn take(directory: &Path) -> Result<DirectoryLock, HostError> {
     };
     write_pid(&mut file).map_err(|e| unavailable("lock", e))?;
     Ok(DirectoryLock { _file: file })
+}
+
+/// A process this one is just starting holds a copy of every open file until it has become another program, so a lock that was
+/// given up a moment ago can seem taken. Longer than this, it is.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+fn try_lock_patiently(file: &File) -> Result<(), TryLockError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            result => return result,
+        }
+    }
 }
 
 #[cfg(unix)]

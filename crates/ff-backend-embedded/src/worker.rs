@@ -1,4 +1,4 @@
-//! The worker thread: takes every queued call, runs them in one transaction, commits, answers, then passes messages on.
+//! The worker thread: takes every queued call, runs them in one transaction, commits, passes messages on and answers.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -156,25 +156,25 @@ impl Worker {
         }
     }
 
-    /// Answers, then passes on what was published: a message is never ahead of the state it speaks of.
+    /// Passes on what was published, then answers. Both come after the commit, so a message is never ahead of the state it speaks of;
+    /// the message comes first, so whoever is answered can rely on its having left.
     fn finish(&self, group: Vec<Box<Pending>>, answers: Vec<Answer>, published: Vec<Published>) -> Result<(), Died> {
         if self.shared.faults.dies_after_commit() {
             return Err(Died);
         }
+        if !published.is_empty() {
+            let watched = self.shared.watched.read().unwrap_or_else(PoisonError::into_inner);
+            for (channel, payload) in published {
+                if let Some(route) = std::str::from_utf8(&channel).ok().and_then(Route::from_channel)
+                    && watched.contains(&route)
+                {
+                    let _ = self.shared.wake_ups.send(WakeUp::Message { route, payload });
+                }
+            }
+        }
         for (pending, answer) in group.into_iter().zip(answers) {
             // A caller that gave up is no reason to stop.
             let _ = pending.answer.send(answer);
-        }
-        if published.is_empty() {
-            return Ok(());
-        }
-        let watched = self.shared.watched.read().unwrap_or_else(PoisonError::into_inner);
-        for (channel, payload) in published {
-            if let Some(route) = std::str::from_utf8(&channel).ok().and_then(Route::from_channel)
-                && watched.contains(&route)
-            {
-                let _ = self.shared.wake_ups.send(WakeUp::Message { route, payload });
-            }
         }
         Ok(())
     }
