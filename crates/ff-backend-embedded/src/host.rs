@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_script::envelope::Envelope;
 use ff_script::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
 use tokio::sync::{broadcast, oneshot};
 
-use crate::envelope;
 use crate::faults::Faults;
 use crate::options::{Durability, Options};
 use crate::store::dump::DumpValue;
@@ -185,7 +185,13 @@ impl Drop for Embedded {
 #[async_trait]
 impl Host for Embedded {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
-        let args = envelope::wrap(&invocation, self.shared.listening.load(Ordering::Relaxed))?;
+        let envelope = Envelope {
+            guard: false,
+            listen: self.shared.listening.load(Ordering::Relaxed),
+            now_ms: invocation.now_ms,
+            count_calls: invocation.count_calls,
+        };
+        let args = envelope.seal(&invocation.args)?;
         let (answer, answered) = oneshot::channel();
         let pending = Box::new(Pending { invocation, args, answer });
         self.requests.send(Request::Call(pending)).map_err(|_| HostError::Closed)?;

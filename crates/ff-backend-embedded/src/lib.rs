@@ -10,7 +10,6 @@
 
 mod clock;
 mod directory;
-mod envelope;
 mod environment;
 mod faults;
 mod host;
