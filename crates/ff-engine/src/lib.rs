@@ -1,1 +1,19 @@
-//! Under construction.
+//! Everything above a host: typed operations on executions, lanes and workers, and the background work that keeps
+//! them moving.
+//!
+//! [`Engine::start`] opens a store through any [`ff_script::Host`], fixes its partitions, and runs timers, the route
+//! reconciler and the outbox for the partitions this process owns. Operations work on any number of engines at once.
+
+pub mod engine;
+pub mod operations;
+
+pub mod background;
+pub mod feed;
+pub mod fsck;
+pub mod news;
+pub mod waiting;
+
+pub use engine::{Engine, EngineOptions};
+pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
+pub use fsck::Fsck;
+pub use operations::{Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, fence_of};

@@ -1,0 +1,11 @@
+//! The work nobody asks for: each part does a bounded amount per step and is woken, not polled.
+
+pub mod events;
+pub mod outbox;
+pub mod routes;
+pub mod share;
+pub mod timers;
+
+mod clock;
+
+pub use clock::Clock;

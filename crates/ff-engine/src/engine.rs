@@ -1,0 +1,150 @@
+//! Opens a store and keeps it moving.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_core::PartitionConfig;
+use ff_script::generated::{FixPartitions, FixPartitionsReply, HeartbeatServer, PartitionDefaults};
+use ff_script::{Client, Error, Host, Route};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::background::{Clock, events, outbox, routes, share, timers};
+use crate::feed::{Cursor, Feed, FeedFilter, Readers};
+use crate::operations::Operations;
+use crate::waiting::Waiting;
+
+/// How an engine is started.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// The partition counts to set up, or to insist on; a store that has others is refused.
+    pub partitions: Option<PartitionConfig>,
+    /// The counts a new store gets when none are asked for.
+    pub default_partitions: PartitionConfig,
+    /// How often one partition is looked at in case an announcement was lost.
+    pub sweep_every: Duration,
+    /// Run timers, reconcilers and the outbox; without them this process only makes calls.
+    pub background: bool,
+}
+
+impl EngineOptions {
+    /// For the embedded host.
+    #[must_use]
+    pub fn embedded() -> Self {
+        Self {
+            partitions: None,
+            default_partitions: PartitionConfig::embedded(),
+            sweep_every: Duration::from_secs(4),
+            background: true,
+        }
+    }
+
+    /// For Valkey.
+    #[must_use]
+    pub fn valkey() -> Self {
+        Self { default_partitions: PartitionConfig::valkey(), ..Self::embedded() }
+    }
+}
+
+/// A running engine over one store.
+pub struct Engine {
+    operations: Operations,
+    waiting: Arc<Waiting>,
+    readers: Readers,
+    server_id: Uuid,
+    background: bool,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl Engine {
+    /// Fixes or checks the partition counts, subscribes to every partition, and starts the background work.
+    pub async fn start(host: Arc<dyn Host>, options: EngineOptions) -> Result<Self, Error> {
+        let partitions = fix_partitions(&host, &options).await?;
+        let client = Client::new(Arc::clone(&host), partitions);
+        let operations = Operations::new(client.clone());
+        let server_id = Uuid::now_v7();
+        let readers = Readers::default();
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+
+        // Components listen before the subscription, so that its `Resubscribed` reaches each of them.
+        let waiting = Waiting::start(operations.clone(), &mut tasks, stop.clone());
+        if options.background {
+            let clock = Clock::default();
+            let (owned, owners) = share::start(client.clone(), server_id, readers.clone(), &mut tasks, stop.clone());
+            timers::start(client.clone(), clock, owners.clone(), options.sweep_every, &mut tasks, stop.clone());
+            routes::start(operations.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
+            outbox::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
+            events::start(client.clone(), owners, &mut tasks, stop.clone());
+            owned.first_beat().await?;
+        }
+        let mut watched: Vec<Route> = client.execution_routes().collect();
+        watched.push(Route::Fleet);
+        host.subscribe(&watched).await?;
+        Ok(Self { operations, waiting, readers, server_id, background: options.background, stop, tasks })
+    }
+
+    /// Typed operations on this store.
+    #[must_use]
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Waits for results.
+    #[must_use]
+    pub fn waiting(&self) -> &Arc<Waiting> {
+        &self.waiting
+    }
+
+    /// Reads events on from a cursor.
+    #[must_use]
+    pub fn feed(&self, filter: FeedFilter, cursor: Cursor) -> Feed {
+        Feed::new(self.operations.client().clone(), self.readers.clone(), filter, cursor)
+    }
+
+    /// Stops the background work and gives up this server's share; the store stays as it is.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        if self.background {
+            let leave = HeartbeatServer { server_id: self.server_id, listening: false, leave: Some(true) };
+            if let Err(error) = self.operations.client().call(Route::Fleet, &leave).await {
+                tracing::debug!(%error, "the server's record is left to run out");
+            }
+        }
+    }
+}
+
+async fn fix_partitions(host: &Arc<dyn Host>, options: &EngineOptions) -> Result<PartitionConfig, Error> {
+    let asked = options.partitions;
+    let default = options.default_partitions;
+    let call = FixPartitions {
+        executions: asked.map(|p| i64::from(p.executions)),
+        budgets: asked.map(|p| i64::from(p.budgets)),
+        quotas: asked.map(|p| i64::from(p.quotas)),
+        schedules: asked.map(|p| i64::from(p.schedules)),
+        defaults: PartitionDefaults {
+            executions: i64::from(default.executions),
+            budgets: i64::from(default.budgets),
+            quotas: i64::from(default.quotas),
+            schedules: i64::from(default.schedules),
+        },
+    };
+    let client = Client::new(Arc::clone(host), default);
+    let FixPartitionsReply::Partitions { executions, budgets, quotas, schedules } =
+        client.call(Route::Config, &call).await?;
+    let count = |n: i64| {
+        u16::try_from(n).map_err(|_| Error::Decode {
+            function: "ff_fix_partitions",
+            detail: format!("{n} is not a partition count"),
+        })
+    };
+    Ok(PartitionConfig {
+        executions: count(executions)?,
+        budgets: count(budgets)?,
+        quotas: count(quotas)?,
+        schedules: count(schedules)?,
+    })
+}

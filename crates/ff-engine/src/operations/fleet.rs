@@ -1,0 +1,71 @@
+//! Workers: registration, liveness, draining.
+
+use ff_script::generated::{
+    DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker, GetWorkerReply, HeartbeatResult,
+    HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead, RegisterWorker, RegisterWorkerReply,
+    Worker,
+};
+use ff_script::{Error, Route};
+use uuid::Uuid;
+
+use super::Operations;
+
+const PAGE: i64 = 500;
+
+impl Operations {
+    /// Registers a worker instance, or replaces what it serves.
+    pub async fn register_worker(&self, worker: RegisterWorker) -> Result<RegisterWorkerReply, Error> {
+        self.client.call(Route::Fleet, &worker).await
+    }
+
+    /// Keeps instances alive, many in one call.
+    pub async fn heartbeat(&self, instances: Vec<String>) -> Result<Vec<HeartbeatResult>, Error> {
+        let HeartbeatWorkersReply::Beaten { items } =
+            self.client.call(Route::Fleet, &HeartbeatWorkers { instances }).await?;
+        Ok(items)
+    }
+
+    /// Ends a registration.
+    pub async fn deregister_worker(
+        &self,
+        instance: &str,
+        incarnation: Option<Uuid>,
+    ) -> Result<DeregisterWorkerReply, Error> {
+        self.client.call(Route::Fleet, &DeregisterWorker { incarnation, instance: instance.to_owned() }).await
+    }
+
+    /// Asks a worker to take nothing new and to yield what it holds.
+    pub async fn drain_worker(&self, instance: &str, actor: &str) -> Result<DrainWorkerReply, Error> {
+        self.client
+            .call(Route::Fleet, &DrainWorker { actor: actor.to_owned(), instance: instance.to_owned() })
+            .await
+    }
+
+    /// Declares a worker dead: its leases are taken away.
+    pub async fn mark_worker_dead(&self, instance: &str, actor: &str) -> Result<(), Error> {
+        let call = MarkWorkerDead { actor: actor.to_owned(), instance: instance.to_owned() };
+        self.client.call(Route::Fleet, &call).await.map(|_| ())
+    }
+
+    /// One live worker.
+    pub async fn worker(&self, instance: &str) -> Result<Worker, Error> {
+        let GetWorkerReply::Worker { item } =
+            self.client.call(Route::Fleet, &GetWorker { instance: instance.to_owned() }).await?;
+        Ok(item)
+    }
+
+    /// Every live worker, oldest registration first.
+    pub async fn workers(&self) -> Result<Vec<Worker>, Error> {
+        let mut all = Vec::new();
+        let mut offset = 0;
+        loop {
+            let ListWorkersReply::Workers { items, more } =
+                self.client.call(Route::Fleet, &ListWorkers { limit: PAGE, offset }).await?;
+            all.extend(items);
+            if !more {
+                return Ok(all);
+            }
+            offset += PAGE;
+        }
+    }
+}

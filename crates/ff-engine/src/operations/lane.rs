@@ -1,0 +1,134 @@
+//! Lanes: one definition in the fleet's record, a copy in every partition.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ff_core::error_code::ErrorCode;
+use ff_script::generated::{
+    DefineLane, DefineLaneReply, GetLane, GetLaneReply, InstallLane, LaneDepth, LaneDepthReply, LaneEntry, LaneState, ListLanes,
+    ListLanesReply, PartitionStats, PartitionStatsReply,
+};
+use ff_script::{Error, Route};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::time::Instant;
+
+use super::{Operations, refused_with};
+
+const AT_ONCE: usize = 32;
+const PAGE: i64 = 500;
+/// A lane's depth is a sum over partitions at most this old.
+const DEPTH_AGE: Duration = Duration::from_secs(1);
+
+/// Depths counted lately.
+#[derive(Default)]
+pub(super) struct Depths(Mutex<HashMap<String, (Instant, i64)>>);
+
+/// What one partition counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The partition.
+    pub route: Route,
+    /// Its answer.
+    pub stats: PartitionStatsReply,
+}
+
+impl Operations {
+    /// Creates or changes a lane and answers when every partition has it.
+    pub async fn define_lane(&self, change: DefineLane) -> Result<LaneEntry, Error> {
+        let DefineLaneReply::Defined { entry, .. } = self.client.call(Route::Fleet, &change).await?;
+        stream::iter(self.client.execution_routes())
+            .map(|route| self.install(route, entry.clone()))
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        Ok(entry)
+    }
+
+    /// Sets a lane's state: active, paused, draining or disabled.
+    pub async fn set_lane_state(
+        &self,
+        namespace: &str,
+        lane: &str,
+        state: LaneState,
+        actor: &str,
+    ) -> Result<LaneEntry, Error> {
+        let change = DefineLane::new(actor.to_owned(), lane.to_owned(), namespace.to_owned());
+        self.define_lane(DefineLane { state: Some(state), ..change }).await
+    }
+
+    /// A lane's definition.
+    pub async fn lane(&self, namespace: &str, lane: &str) -> Result<LaneEntry, Error> {
+        let call = GetLane { namespace: namespace.to_owned(), lane: lane.to_owned() };
+        let GetLaneReply::Lane { entry } = self.client.call(Route::Fleet, &call).await?;
+        Ok(entry)
+    }
+
+    /// Every lane, oldest first.
+    pub async fn lanes(&self) -> Result<Vec<LaneEntry>, Error> {
+        let mut all = Vec::new();
+        let mut offset = 0;
+        loop {
+            let ListLanesReply::Lanes { entries, more } =
+                self.client.call(Route::Fleet, &ListLanes { limit: PAGE, offset }).await?;
+            all.extend(entries);
+            if !more {
+                return Ok(all);
+            }
+            offset += PAGE;
+        }
+    }
+
+    /// The counts of every partition.
+    pub async fn stats(&self) -> Result<Vec<Counts>, Error> {
+        stream::iter(self.client.execution_routes())
+            .map(|route| async move {
+                let stats = self.client.call(route, &PartitionStats { lane: None, namespace: None }).await?;
+                Ok(Counts { route, stats })
+            })
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// How many executions of a lane wait, over all partitions; at most a second old.
+    pub async fn lane_depth(&self, namespace: &str, lane: &str) -> Result<i64, Error> {
+        let path = format!("{namespace}/{lane}");
+        let counted = self.depths.0.lock().unwrap_or_else(PoisonError::into_inner).get(&path).copied();
+        if let Some((at, depth)) = counted
+            && at.elapsed() < DEPTH_AGE
+        {
+            return Ok(depth);
+        }
+        let at = Instant::now();
+        let depth = stream::iter(self.client.execution_routes())
+            .map(|route| async move {
+                let call = LaneDepth { lane: lane.to_owned(), namespace: namespace.to_owned() };
+                let LaneDepthReply::Depth { depth } = self.client.call(route, &call).await?;
+                Ok::<i64, Error>(depth)
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_fold(0, |sum, depth| async move { Ok(sum + depth) })
+            .await?;
+        self.depths.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path, (at, depth));
+        Ok(depth)
+    }
+
+    /// Gives a partition its copy of a lane; a lane nobody has used yet is created with the defaults.
+    pub(super) async fn show_lane(&self, route: Route, namespace: &str, lane: &str) -> Result<(), Error> {
+        let entry = match self.lane(namespace, lane).await {
+            Ok(entry) => entry,
+            Err(error) if refused_with(&error) == Some(ErrorCode::LaneNotFound) => {
+                let first_use = DefineLane::new("engine".to_owned(), lane.to_owned(), namespace.to_owned());
+                let DefineLaneReply::Defined { entry, .. } = self.client.call(Route::Fleet, &first_use).await?;
+                entry
+            }
+            Err(error) => return Err(error),
+        };
+        self.install(route, entry).await
+    }
+
+    async fn install(&self, route: Route, entry: LaneEntry) -> Result<(), Error> {
+        self.client.call(route, &InstallLane { entry }).await.map(|_| ())
+    }
+}

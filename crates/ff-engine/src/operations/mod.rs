@@ -1,0 +1,50 @@
+//! Typed operations over any host: one per thing a user or a worker can ask for.
+//!
+//! Each is one round trip on its partition. What a partition has to be told first (a lane it has not seen, the depth of a
+//! bounded lane) is told and the call repeated; calls that concern every partition go to all of them at once.
+
+mod execution;
+mod fleet;
+mod lane;
+mod list;
+mod submission;
+mod task;
+
+use std::sync::Arc;
+
+use ff_core::error_code::ErrorCode;
+use ff_script::{Client, Error};
+
+pub use lane::Counts;
+pub use list::{ExecutionFilter, ListCursor, Page};
+pub use submission::NewExecution;
+pub use task::{Claimant, Claimed, fence_of};
+
+/// Operations on one store; cheap to clone.
+#[derive(Clone)]
+pub struct Operations {
+    client: Client,
+    depths: Arc<lane::Depths>,
+}
+
+impl Operations {
+    /// Operations through this client.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client, depths: Arc::default() }
+    }
+
+    /// The client beneath, for calls that have no operation of their own.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// The library's code for this refusal, if it is one.
+fn refused_with(error: &Error) -> Option<ErrorCode> {
+    match error {
+        Error::Engine(engine) => engine.error_code(),
+        Error::Host(_) | Error::Decode { .. } => None,
+    }
+}

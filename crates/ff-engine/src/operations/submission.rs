@@ -1,0 +1,233 @@
+//! Submitting: ids, digests, and telling partitions about lanes they have not seen.
+
+use ff_core::error_code::ErrorCode;
+use ff_core::types::ExecutionId;
+use ff_script::generated::{
+    Submission, SubmitExecution, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply, Submitted,
+};
+use ff_script::wire::Wire;
+use ff_script::{Error, Route};
+use futures::stream::{self, StreamExt};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{Operations, refused_with};
+
+const BATCH: usize = 64;
+const AT_ONCE: usize = 16;
+/// A lane may have to be installed and its depth counted before a submission passes.
+const TRIES: usize = 4;
+
+/// An execution to submit: everything a submitter may say, with an id minted unless one is proposed.
+///
+/// ```
+/// use ff_engine::NewExecution;
+/// let mut new = NewExecution::new("default", "reports", "render");
+/// new.fields.priority = Some(10);
+/// new.fields.input = Some(br#"{"page":1}"#.to_vec().into());
+/// ```
+#[derive(Clone, Debug)]
+pub struct NewExecution {
+    /// The fields of the submission; the engine fills in the digest and the lane's depth.
+    pub fields: Submission,
+}
+
+impl NewExecution {
+    /// A submission to a lane of a namespace.
+    #[must_use]
+    pub fn new(namespace: impl Into<String>, lane: impl Into<String>, kind: impl Into<String>) -> Self {
+        let fields =
+            Submission::new(ExecutionId::mint(), namespace.into(), lane.into(), kind.into(), String::new());
+        Self { fields }
+    }
+
+    /// Proposes an id; with an idempotency key it is ignored.
+    #[must_use]
+    pub fn with_id(mut self, id: ExecutionId) -> Self {
+        self.fields.execution_id = id;
+        self
+    }
+
+    /// The submission as the library takes it: the digest of its body, and with a key an id on the key's partition.
+    fn prepared(self) -> Submission {
+        let mut fields = self.fields;
+        if let Some(key) = &fields.idempotency_key {
+            fields.execution_id = ExecutionId::mint_with_seed(seed_of(&fields.namespace, key));
+        }
+        fields.body_digest = body_digest(&fields);
+        fields
+    }
+}
+
+/// The partition seed that an idempotency key gives: every submission with the key meets there.
+fn seed_of(namespace: &str, key: &str) -> u16 {
+    let digest = Sha256::new().chain_update(namespace).chain_update("/").chain_update(key).finalize();
+    u16::from_be_bytes([digest[0], digest[1]])
+}
+
+/// The digest of what was submitted, without what may differ between two sendings of the same thing.
+fn body_digest(fields: &Submission) -> String {
+    let body = Submission {
+        execution_id: ExecutionId::from_uuid(Uuid::nil()),
+        idempotency_key: None,
+        idempotency_ttl_ms: None,
+        trace_parent: None,
+        lane_depth: None,
+        body_digest: String::new(),
+        ..fields.clone()
+    };
+    let mut bytes = Vec::new();
+    body.write(&mut bytes);
+    hex::encode(&Sha256::digest(&bytes)[..16])
+}
+
+impl Operations {
+    /// Submits one execution: accepted whole or refused whole.
+    pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
+        self.submit_prepared(new.prepared()).await
+    }
+
+    async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
+        let route = self.client.route_of(&submission.execution_id);
+        let mut call = SubmitExecution { submission };
+        let mut tries = 1;
+        loop {
+            match self.client.call(route, &call).await {
+                Err(error) if tries < TRIES && self.make_way(route, &mut call.submission, &error).await? => tries += 1,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Tells the partition what it asked for; false when the refusal is the answer.
+    async fn make_way(&self, route: Route, submission: &mut Submission, error: &Error) -> Result<bool, Error> {
+        match refused_with(error) {
+            Some(ErrorCode::LaneUnseen) => {
+                self.show_lane(route, &submission.namespace, &submission.lane).await?;
+                Ok(true)
+            }
+            Some(ErrorCode::LaneDepthNeeded) => {
+                let depth = self.lane_depth(&submission.namespace, &submission.lane).await?;
+                submission.lane_depth = Some(depth);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Submits many; each is answered on its own, in the order given.
+    pub async fn submit_many(
+        &self,
+        new: Vec<NewExecution>,
+    ) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
+        let mut by_route: std::collections::BTreeMap<Route, Vec<(usize, Submission)>> = Default::default();
+        let count = new.len();
+        for (index, one) in new.into_iter().enumerate() {
+            let submission = one.prepared();
+            by_route.entry(self.client.route_of(&submission.execution_id)).or_default().push((index, submission));
+        }
+        let chunks: Vec<(Route, Vec<(usize, Submission)>)> = by_route
+            .into_iter()
+            .flat_map(|(route, items)| {
+                let mut chunks = Vec::new();
+                let mut items = items.into_iter().peekable();
+                while items.peek().is_some() {
+                    chunks.push((route, items.by_ref().take(BATCH).collect()));
+                }
+                chunks
+            })
+            .collect();
+        let answered: Vec<Vec<(usize, Result<SubmitExecutionReply, Error>)>> = stream::iter(chunks)
+            .map(|(route, items)| self.submit_chunk(route, items))
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        let mut answers: Vec<Option<Result<SubmitExecutionReply, Error>>> = (0..count).map(|_| None).collect();
+        for (index, answer) in answered.into_iter().flatten() {
+            answers[index] = Some(answer);
+        }
+        Ok(answers.into_iter().map(|answer| answer.expect("every submission was in one chunk")).collect())
+    }
+
+    async fn submit_chunk(
+        &self,
+        route: Route,
+        items: Vec<(usize, Submission)>,
+    ) -> Vec<(usize, Result<SubmitExecutionReply, Error>)> {
+        let submissions = items.iter().map(|(_, submission)| submission.clone()).collect();
+        let replies = match self.client.call(route, &SubmitExecutions { submissions }).await {
+            Ok(SubmitExecutionsReply::Submitted { items }) => items,
+            Err(error) => return items.into_iter().map(|(index, _)| (index, Err(error.clone()))).collect(),
+        };
+        let mut answers = Vec::with_capacity(items.len());
+        for ((index, submission), reply) in items.into_iter().zip(replies) {
+            let answer = match read_item(reply) {
+                // The partition asked for something: this one goes on alone, and its lane is known to the next.
+                Err(error)
+                    if matches!(
+                        refused_with(&error),
+                        Some(ErrorCode::LaneUnseen | ErrorCode::LaneDepthNeeded | ErrorCode::TryAgain)
+                    ) =>
+                {
+                    self.submit_prepared(submission).await
+                }
+                answer => answer,
+            };
+            answers.push((index, answer));
+        }
+        answers
+    }
+}
+
+fn read_item(item: Submitted) -> Result<SubmitExecutionReply, Error> {
+    let unreadable = |detail: String| Error::Decode { function: "ff_submit_executions", detail };
+    if let Some(refusal) = item.refusal {
+        return Err(Error::Engine(refusal.error().map_err(|error| unreadable(error.to_string()))?));
+    }
+    let execution_id = item.execution_id.ok_or_else(|| unreadable("execution_id: is missing".to_owned()))?;
+    if item.duplicate == Some(true) {
+        return Ok(SubmitExecutionReply::Duplicate { execution_id, state: item.state });
+    }
+    let state = item.state.ok_or_else(|| unreadable("state: is missing".to_owned()))?;
+    Ok(SubmitExecutionReply::Created { execution_id, state })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> NewExecution {
+        let mut new = NewExecution::new("default", "mail", "send");
+        new.fields.input = Some(b"{}".to_vec().into());
+        new
+    }
+
+    #[test]
+    fn the_digest_covers_the_body_and_not_the_sending() {
+        let first = sample().prepared();
+        let mut again = sample();
+        again.fields.trace_parent = Some("00-1".to_owned());
+        assert_eq!(again.prepared().body_digest, first.body_digest);
+
+        let mut keyed = sample();
+        keyed.fields.idempotency_key = Some("k".to_owned());
+        keyed.fields.idempotency_ttl_ms = Some(5);
+        assert_eq!(keyed.prepared().body_digest, first.body_digest);
+
+        let mut other = sample();
+        other.fields.priority = Some(1);
+        assert_ne!(other.prepared().body_digest, first.body_digest);
+    }
+
+    #[test]
+    fn a_key_decides_the_seed_whatever_id_is_proposed() {
+        let seeds: std::collections::BTreeSet<u16> = (0..3)
+            .map(|_| {
+                let mut new = sample().with_id(ExecutionId::mint());
+                new.fields.idempotency_key = Some("order-7".to_owned());
+                new.prepared().execution_id.seed()
+            })
+            .collect();
+        assert_eq!(seeds.len(), 1);
+    }
+}

@@ -1,0 +1,110 @@
+//! Waits for an execution's outcome without polling: its end is announced once someone asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::AwaitResultReply;
+use ff_script::{Error, Wake};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::news::{Listener, News};
+use crate::operations::Operations;
+
+type Waiters = HashMap<ExecutionId, (usize, Arc<Notify>)>;
+
+/// Everyone in this process who waits for an outcome.
+pub struct Waiting {
+    operations: Operations,
+    waiters: Mutex<Waiters>,
+}
+
+impl Waiting {
+    pub(crate) fn start(operations: Operations, tasks: &mut JoinSet<()>, stop: CancellationToken) -> Arc<Self> {
+        let mut news = Listener::new(operations.client().host().as_ref());
+        let waiting = Arc::new(Self { operations, waiters: Mutex::default() });
+        let hearing = Arc::clone(&waiting);
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    heard = news.next() => match heard {
+                        Some(heard) => hearing.hear(&heard),
+                        None => return,
+                    },
+                }
+            }
+        });
+        waiting
+    }
+
+    fn hear(&self, heard: &[News]) {
+        let waiters = self.lock();
+        for item in heard {
+            match item {
+                News::Said(_, Wake::Done { execution_id }) => {
+                    if let Some((_, waiter)) = waiters.get(execution_id) {
+                        waiter.notify_waiters();
+                    }
+                }
+                News::Said(..) => {}
+                // Whoever waits looks again.
+                News::Lost(_) | News::LostAny => waiters.values().for_each(|(_, waiter)| waiter.notify_waiters()),
+            }
+        }
+    }
+
+    /// The outcome, or where the execution stands when `timeout` is over.
+    pub async fn result(&self, id: ExecutionId, timeout: Duration) -> Result<AwaitResultReply, Error> {
+        let until = tokio::time::Instant::now() + timeout;
+        let ticket = Ticket::take(self, id);
+        loop {
+            // Registered before asking: an end between the answer and the wait is not missed.
+            let told = ticket.notify.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            let answer = self.operations.await_result(id).await?;
+            if matches!(answer, AwaitResultReply::Ended { .. }) {
+                return Ok(answer);
+            }
+            if tokio::time::timeout_at(until, told).await.is_err() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place among the waiters, given up on drop.
+struct Ticket<'a> {
+    waiting: &'a Waiting,
+    id: ExecutionId,
+    notify: Arc<Notify>,
+}
+
+impl<'a> Ticket<'a> {
+    fn take(waiting: &'a Waiting, id: ExecutionId) -> Self {
+        let mut waiters = waiting.lock();
+        let (count, notify) = waiters.entry(id).or_insert_with(|| (0, Arc::default()));
+        *count += 1;
+        Self { waiting, id, notify: Arc::clone(notify) }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut waiters = self.waiting.lock();
+        if let Some((count, _)) = waiters.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                waiters.remove(&self.id);
+            }
+        }
+    }
+}
