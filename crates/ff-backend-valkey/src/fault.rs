@@ -28,9 +28,9 @@ const PASSING: [&str; 9] =
 
 /// What a raise says when the server refused an inner command for one of those reasons: the code is lost on the way.
 const PASSING_INSIDE: [&str; 3] = [
+    "undeclared keys were accessed during rehashing of the slot",
     "Script attempted to access a non local key in a cluster node",
     "while the cluster is down",
-    "command not allowed when the replica is a read only replica",
 ];
 
 impl Fault {
@@ -76,6 +76,11 @@ impl Fault {
         }
     }
 
+    /// True when the server is a replica, perhaps since a moment ago.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Fault::Elsewhere(detail) if detail.starts_with("READONLY"))
+    }
+
     /// The error to give a caller for whom no repetition is left.
     pub(crate) fn into_error(self, function: &str) -> HostError {
         match self {
@@ -110,6 +115,9 @@ mod tests {
             ("BUSY", "server is busy".into(), |f| matches!(f, Fault::Elsewhere(_))),
             ("ERR", format!("-TRYAGAIN Multiple keys request{inside}"), |f| matches!(f, Fault::Elsewhere(_))),
             ("ERR", format!("Script attempted to access a non local key in a cluster node{inside}"), |f| {
+                matches!(f, Fault::Elsewhere(_))
+            }),
+            ("ERR", format!("Unable to execute command 'exists' in script because undeclared keys were accessed during rehashing of the slot{inside}"), |f| {
                 matches!(f, Fault::Elsewhere(_))
             }),
             ("OOM", "command not allowed".into(), |f| matches!(f, Fault::Full(_))),

@@ -16,7 +16,7 @@ use crate::connect::Connector;
 use crate::durability::{Confirmation, Promise};
 use crate::fault::Fault;
 use crate::inspect;
-use crate::library;
+use crate::library::{self, Ensured};
 use crate::node::Node;
 use crate::options::Options;
 use crate::topology::Topology;
@@ -117,7 +117,7 @@ impl ValkeyHost {
     async fn run(&self, route: &str, function: &str, command: &Cmd, confirm: Option<Confirmation>) -> Result<Vec<u8>, HostError> {
         let started = Instant::now();
         let mut backoff = Backoff::new();
-        let mut loads = 0;
+        let mut kept = 0;
         loop {
             let left = self.options.deadline.saturating_sub(started.elapsed());
             let node = self.topology.node(route.as_bytes());
@@ -127,12 +127,21 @@ impl ValkeyHost {
             };
             let fault = match (outcome, &node) {
                 (Ok(bytes), _) => return Ok(bytes),
-                (Err(Fault::NoFunction), Some(node)) if loads < 3 => {
-                    loads += 1;
-                    // Others flushed or restarted empty may be missing it too; they load it when they are asked.
-                    match library::ensure(&self.topology, node, &self.options.library).await {
-                        Ok(()) => continue,
-                        Err(fault) => fault,
+                (Err(Fault::NoFunction), Some(node)) if kept < 3 => {
+                    // Other nodes that lost it load it when they are called.
+                    let loaded = library::ensure(&self.topology, node, &self.options.library);
+                    match tokio::time::timeout(left, loaded).await {
+                        Ok(Ok(Ensured::Loaded)) => {
+                            kept = 0;
+                            continue;
+                        }
+                        // Another caller loaded it, or it has no such function: a few more looks tell.
+                        Ok(Ok(Ensured::Kept)) => {
+                            kept += 1;
+                            continue;
+                        }
+                        Ok(Err(fault)) => fault,
+                        Err(_) => Fault::Lost(format!("{} did not take the library in time", node.endpoint)),
                     }
                 }
                 (Err(fault), _) => fault,
@@ -146,14 +155,16 @@ impl ValkeyHost {
                 return Err(gave_up(fault, function, started.elapsed()));
             }
             tracing::debug!(function, route, ?fault, "repeating");
-            if matches!(&fault, Fault::Elsewhere(detail) if detail.contains("READONLY"))
+            if fault.is_read_only()
                 && let Some(node) = &node
             {
                 // A name may lead to another server by now.
                 node.reconnect();
             }
             tokio::time::sleep(pause).await;
-            if let Err(refusal @ Fault::Refused(_)) = self.topology.refresh().await {
+            let left = self.options.deadline.saturating_sub(started.elapsed());
+            let refreshed = tokio::time::timeout(left, self.topology.refresh()).await;
+            if let Ok(Err(refusal @ Fault::Refused(_))) = refreshed {
                 return Err(refusal.into_error(function));
             }
         }
@@ -178,10 +189,12 @@ async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
     let started = Instant::now();
     let mut backoff = Backoff::new();
     loop {
-        let fault = match attempt().await {
-            Ok(value) => return Ok(value),
-            Err(fault @ (Fault::Lost(_) | Fault::Elsewhere(_))) => fault,
-            Err(fault) => return Err(fault.into_error(what)),
+        let left = deadline.saturating_sub(started.elapsed());
+        let fault = match tokio::time::timeout(left, attempt()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(fault @ (Fault::Lost(_) | Fault::Elsewhere(_)))) => fault,
+            Ok(Err(fault)) => return Err(fault.into_error(what)),
+            Err(_) => Fault::Lost("no answer".to_owned()),
         };
         let pause = backoff.next();
         if started.elapsed() + pause >= deadline {

@@ -83,6 +83,10 @@ impl Lane {
             }
             match self.send(&jobs).await {
                 Ok(replies) => {
+                    // A name may lead to another server by now.
+                    if replies.iter().any(|reply| matches!(reply, Err(fault) if fault.is_read_only())) {
+                        self.connection = None;
+                    }
                     for (job, reply) in jobs.drain(..).zip(replies) {
                         let _ = job.answer.send(reply);
                     }

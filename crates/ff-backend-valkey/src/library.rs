@@ -31,6 +31,15 @@ enum Step {
     Refuse(String),
 }
 
+/// What was done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ensured {
+    /// The node had this library or a newer one, or serves no partition.
+    Kept,
+    /// The node has this library now.
+    Loaded,
+}
+
 fn step(ours: &Library, loaded: &Loaded) -> Step {
     match loaded {
         Loaded::Nothing => Step::Load,
@@ -56,14 +65,14 @@ pub(crate) async fn ensure_everywhere(topology: &Topology, library: &Library) ->
 ///
 /// **Invariant:** of two processes that load at the same time, the one with the higher number wins. The look and the
 /// load are one transaction, guarded by a key that only loaders touch and that does not outlive it.
-pub(crate) async fn ensure(topology: &Topology, node: &Node, library: &Library) -> Result<(), Fault> {
+pub(crate) async fn ensure(topology: &Topology, node: &Node, library: &Library) -> Result<Ensured, Fault> {
     // All loaders use the node's first partition; a node that serves none is never called.
-    let Some(route) = first_route(&topology.map(), node) else { return Ok(()) };
+    let Some(route) = first_route(&topology.map(), node) else { return Ok(Ensured::Kept) };
     let mut connection = topology.connector().open(&node.endpoint).await?;
     let work = async {
         for _ in 0..ROUNDS {
-            if ensure_once(&mut connection, &route, library).await? {
-                return Ok(());
+            if let Some(ensured) = ensure_once(&mut connection, &route, library).await? {
+                return Ok(ensured);
             }
         }
         Err(Fault::Elsewhere(format!("{}: other processes kept loading the library", node.endpoint)))
@@ -80,17 +89,17 @@ fn first_route(map: &Map, node: &Node) -> Option<String> {
         .find(|route| map.node(route.as_bytes()).is_some_and(|owner| owner.endpoint == node.endpoint))
 }
 
-/// One round; false when another loader was quicker.
+/// One round; nothing when another loader was quicker.
 async fn ensure_once(
     connection: &mut MultiplexedConnection,
     route: &str,
     library: &Library,
-) -> Result<bool, Fault> {
+) -> Result<Option<Ensured>, Fault> {
     let latch = format!("{route}:library-load");
     send(connection, redis::cmd("WATCH").arg(&latch)).await?;
     let loaded = probe(connection, route).await?;
     match step(library, &loaded) {
-        Step::Keep => return Ok(true),
+        Step::Keep => return Ok(Some(Ensured::Kept)),
         Step::Refuse(detail) => return Err(Fault::Refused(detail)),
         Step::Load => {}
     }
@@ -113,12 +122,12 @@ async fn ensure_once(
         executed = reply(Ok(value)).map_err(|fault| refused(library, fault))?;
     }
     match executed {
-        Value::Nil => Ok(false),
+        Value::Nil => Ok(None),
         Value::Array(results) => {
             for result in results {
                 reply(Ok(result)).map_err(|fault| refused(library, fault))?;
             }
-            Ok(true)
+            Ok(Some(Ensured::Loaded))
         }
         other => Err(Fault::Corrupt(format!("EXEC answered {other:?}"))),
     }

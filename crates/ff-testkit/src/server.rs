@@ -186,6 +186,7 @@ impl TestServer {
             .args(["--save", ""])
             .args(["--daemonize", "no"])
             .args(["--protected-mode", "no"])
+            .args(["--repl-diskless-sync-delay", "0"])
             .args(["--enable-debug-command", "yes"]);
         match self.options.aof {
             Aof::None => command.args(["--appendonly", "no"]),

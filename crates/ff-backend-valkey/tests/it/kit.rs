@@ -1,5 +1,6 @@
 //! A small library of its own, and short ways to call it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::{Options, ValkeyHost};
@@ -73,8 +74,8 @@ pub fn options(url: &str) -> Options {
     Options::new(url, library(1, "aaaa"))
 }
 
-pub async fn connect(url: &str) -> ValkeyHost {
-    ValkeyHost::connect(options(url)).await.unwrap()
+pub async fn connect(url: &str) -> Arc<ValkeyHost> {
+    Arc::new(ValkeyHost::connect(options(url)).await.unwrap())
 }
 
 /// Every flavour that is installed; Valkey must be.
@@ -169,4 +170,27 @@ pub async fn next_message(watch: &mut Watch) -> (Route, Vec<u8>) {
             return (route, payload);
         }
     }
+}
+
+/// Callers that count in the background, each request once; awaiting the task awaits them all.
+pub fn load(
+    host: &Arc<ValkeyHost>,
+    callers: usize,
+    calls: usize,
+    routes: &[Route],
+    pause: Duration,
+) -> tokio::task::JoinHandle<()> {
+    let (host, routes) = (Arc::clone(host), routes.to_vec());
+    tokio::spawn(async move {
+        let callers = (0..callers).map(|caller| {
+            let (host, routes) = (&host, &routes);
+            async move {
+                for n in 0..calls {
+                    count(host, routes[n % routes.len()], &format!("{caller}/{n}")).await.unwrap();
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        });
+        futures::future::join_all(callers).await;
+    })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ff_backend_valkey::{Options, ValkeyHost};
-use ff_script::HostError;
+use ff_script::{HostError, Library};
 use ff_testkit::Aof;
 
 use crate::kit::*;
@@ -13,24 +13,14 @@ async fn the_library_is_loaded_again_after_a_flush_during_load() {
     for binary in flavours() {
         let server = server_of(&binary, Aof::EverySecond);
         let host = connect(&server.url()).await;
-        let calls = async {
-            let callers = (0..8).map(|caller| {
-                let host = &host;
-                async move {
-                    for n in 0..200 {
-                        count(host, route(n % 5), &format!("{caller}/{n}")).await.unwrap();
-                    }
-                }
-            });
-            futures::future::join_all(callers).await;
-        };
-        let flushes = async {
-            for _ in 0..20 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
-            }
-        };
-        tokio::join!(calls, flushes);
+        let routes: Vec<_> = (0..5).map(route).collect();
+        let calls = load(&host, 8, 200, &routes, Duration::from_millis(1));
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
+        }
+        assert!(!calls.is_finished(), "the flushes came too late");
+        calls.await.unwrap();
         let mut sum = 0;
         for n in 0..5 {
             sum += read_count(&host, route(n)).await;
@@ -101,5 +91,18 @@ async fn a_text_the_server_will_not_load_is_refused() {
     match ValkeyHost::connect(options).await {
         Err(HostError::Refused { detail }) => assert!(detail.contains("ff_host_test"), "{detail}"),
         other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shipped_library_loads_on_every_flavour() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        for library in [Library::shipped(), Library::shipped()] {
+            let host = ValkeyHost::connect(Options { library: library.clone(), ..options(&server.url()) }).await.unwrap();
+            let reply = read(&host, route(0), "ff_library", &[]).await.unwrap();
+            assert_eq!(field(&reply, "number").as_u64(), Some(library.number.into()));
+            assert_eq!(field(&reply, "hash").as_str(), Some(library.hash.as_str()));
+        }
     }
 }

@@ -5,4 +5,6 @@ mod durability;
 mod kit;
 mod library;
 mod standalone;
+#[cfg(feature = "tls")]
+mod tls;
 mod wake;

@@ -1,5 +1,6 @@
 //! One server: calls, errors, restarts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ff_backend_valkey::ValkeyHost;
@@ -62,11 +63,14 @@ async fn calls_go_on_after_the_server_was_killed_and_started_again() {
         let host = connect(&server.url()).await;
         assert_eq!(count(&host, route(1), "a").await.unwrap(), 1);
         server.kill_9();
-        let (during, ()) = tokio::join!(count(&host, route(1), "b"), async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            server.restart().unwrap();
+        let during = tokio::spawn({
+            let host = Arc::clone(&host);
+            async move { count(&host, route(1), "b").await }
         });
-        assert_eq!(during.unwrap(), 2, "the call waited for the restart");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!during.is_finished());
+        server.restart().unwrap();
+        assert_eq!(during.await.unwrap().unwrap(), 2, "the call waited for the restart");
         assert_eq!(count(&host, route(1), "c").await.unwrap(), 3);
     }
 }
@@ -75,24 +79,13 @@ async fn calls_go_on_after_the_server_was_killed_and_started_again() {
 async fn callers_in_flight_survive_kills_and_each_request_counts_once() {
     let mut server = server(Aof::Always);
     let host = connect(&server.url()).await;
-    let calls = async {
-        let callers = (0..16).map(|caller| {
-            let host = &host;
-            async move {
-                for n in 0..200 {
-                    count(host, route(7), &format!("{caller}/{n}")).await.unwrap();
-                }
-            }
-        });
-        futures::future::join_all(callers).await;
-    };
-    let kills = async {
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            server.restart().unwrap();
-        }
-    };
-    tokio::join!(calls, kills);
+    let calls = load(&host, 16, 200, &[route(7)], Duration::from_millis(2));
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.restart().unwrap();
+    }
+    assert!(!calls.is_finished(), "the kills came too late");
+    calls.await.unwrap();
     assert_eq!(read_count(&host, route(7)).await, 16 * 200);
 }
 
