@@ -10,7 +10,9 @@ pub(crate) fn slot(key: &[u8]) -> u16 {
 
 /// What stands between the first `{` and the next `}`, unless that is nothing.
 fn tag(key: &[u8]) -> &[u8] {
-    let Some(open) = key.iter().position(|&byte| byte == b'{') else { return key };
+    let Some(open) = key.iter().position(|&byte| byte == b'{') else {
+        return key;
+    };
     let rest = &key[open + 1..];
     match rest.iter().position(|&byte| byte == b'}') {
         Some(length) if length > 0 => &rest[..length],
@@ -21,7 +23,13 @@ fn tag(key: &[u8]) -> &[u8] {
 /// CRC16 as clusters use it (XMODEM).
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0_u16, |crc, &byte| {
-        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
     })
 }
 

@@ -15,5 +15,8 @@ pub enum DumpValue {
     /// Plain bytes.
     String(Vec<u8>),
     /// Entries in order: id, then fields and values in the order they were added.
-    Stream(Vec<(String, Vec<(Vec<u8>, Vec<u8>)>)>),
+    Stream(Vec<StreamEntry>),
 }
+
+/// An entry of a stream: its id, then fields and values.
+pub type StreamEntry = (String, Vec<(Vec<u8>, Vec<u8>)>);

@@ -1,5 +1,7 @@
 //! The host against real servers: one of each flavour, restarts, clusters.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod cluster;
 mod durability;
 mod kit;
