@@ -4,6 +4,7 @@
 //! test moves it. Failures of the harness itself panic: a test cannot do anything about them.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -132,6 +133,7 @@ impl Store {
         for server in servers {
             server.command::<String>(&["FLUSHALL"]).expect("FLUSHALL");
         }
+        self.host().set_listening(false);
         self.now_ms.store(START_MS, Ordering::SeqCst);
         self.minted.store(0, Ordering::SeqCst);
         self.fix_partitions().await;
@@ -384,25 +386,62 @@ where
     });
 }
 
+/// One test of the suite by name, for running many on one store.
+pub type Named = (&'static str, fn(Arc<Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>);
+
+/// Runs all tests of an area on one cluster, emptied before each: a cluster takes seconds to start.
+///
+/// Goes on after a failure and names every test that failed.
+pub fn run_on_one_cluster(tests: &[Named]) {
+    if !Kind::Cluster.is_wanted() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let store = Arc::new(Store::open(Kind::Cluster).await);
+        let mut failed = Vec::new();
+        for (name, test) in tests {
+            eprintln!("{name} on a cluster");
+            store.wipe().await;
+            let running = (store.clone(), test(store.clone()));
+            let outcome = tokio::spawn(async move {
+                running.1.await;
+                running.0.assert_sound().await;
+            });
+            if outcome.await.is_err() {
+                failed.push(*name);
+            }
+        }
+        assert!(failed.is_empty(), "failed on a cluster: {failed:?}");
+    });
+}
+
 /// Makes one test per kind of host of each `async fn name(store) { … }`; `store` is an empty [`Store`] behind an `Arc`.
+///
+/// Used once per area: the tests of an area share one cluster and are one test there, `on_a_cluster`.
 #[macro_export]
 macro_rules! for_each_host {
-    ( $( $(#[$meta:meta])* async fn $name:ident($store:ident) $body:block )+ ) => { $(
-        $(#[$meta])*
-        mod $name {
-            #[allow(unused_imports, reason = "a test need not use everything its file imports")]
-            use super::*;
+    ( $( $(#[$meta:meta])* async fn $name:ident($store:ident) $body:block )+ ) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                #[allow(unused_imports, reason = "a test need not use everything its file imports")]
+                use super::*;
 
-            async fn test($store: std::sync::Arc<$crate::Store>) $body
+                pub async fn test($store: std::sync::Arc<$crate::Store>) $body
 
-            #[test]
-            fn embedded() { $crate::harness::run_on($crate::Kind::Embedded, test) }
-            #[test]
-            fn valkey() { $crate::harness::run_on($crate::Kind::Valkey, test) }
-            #[test]
-            fn cluster() { $crate::harness::run_on($crate::Kind::Cluster, test) }
-            #[test]
-            fn redis() { $crate::harness::run_on($crate::Kind::Redis, test) }
+                #[test]
+                fn embedded() { $crate::harness::run_on($crate::Kind::Embedded, test) }
+                #[test]
+                fn valkey() { $crate::harness::run_on($crate::Kind::Valkey, test) }
+                #[test]
+                fn redis() { $crate::harness::run_on($crate::Kind::Redis, test) }
+            }
+        )+
+
+        #[test]
+        fn on_a_cluster() {
+            $crate::harness::run_on_one_cluster(&[ $( (stringify!($name), |store| Box::pin($name::test(store))), )+ ]);
         }
-    )+ };
+    };
 }

@@ -3,10 +3,10 @@
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
     ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply, DescribeExecution, DescribeExecutionReply, Event, Execution,
-    Fairness, Fence, InstallLane, InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, ReadEvents, ReadEventsReply, Submission,
+    FailExecution, FailExecutionReply, Fairness, Fence, InstallLane, InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, PublicState, ReadEvents, ReadEventsReply, Submission,
     SubmitExecution, SubmitExecutionReply, Task,
 };
-use ff_script::{Error, Route};
+use ff_script::{Call, Error, Route};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -71,6 +71,16 @@ impl Store {
     /// Where an execution lives.
     pub fn route_of(&self, id: ExecutionId) -> Route {
         self.client().route_of(&id)
+    }
+
+    /// Runs one function in partition 0, where [`Store::submission`] puts everything.
+    pub async fn ask<C: Call>(&self, call: &C) -> Result<C::Reply, Error> {
+        self.call(HOME, call).await
+    }
+
+    /// What a user calls the state of an execution.
+    pub async fn state(&self, id: ExecutionId) -> PublicState {
+        self.describe(id).await.state
     }
 
     /// Gives every partition this definition of a lane, whatever it had.
@@ -176,6 +186,21 @@ impl Store {
         let call = CompleteExecution::new(task.execution_id, task.fence());
         let reply = self.call(self.route_of(task.execution_id), &call).await;
         assert_eq!(reply, Ok(CompleteExecutionReply::Completed));
+    }
+
+    /// Fails a task in a category, with a draw of one half.
+    pub async fn fail(&self, task: &Task, category: &str) -> FailExecutionReply {
+        let call = FailExecution::new(category.into(), 500, task.execution_id, task.fence(), format!("{category} happened"));
+        self.call(self.route_of(task.execution_id), &call).await.expect("the failure is taken")
+    }
+
+    /// Lets the lease of a task run out and claims the execution again.
+    pub async fn lose_and_reclaim(&self, task: &Task, worker: &str) -> Task {
+        self.go_to(self.describe(task.execution_id).await.lease.expect("a lease").expires_at);
+        self.fire_all().await;
+        let again = self.claim_one(worker).await;
+        assert_eq!(again.execution_id, task.execution_id);
+        again
     }
 
     /// Everything the store knows about an execution that exists.

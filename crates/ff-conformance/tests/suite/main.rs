@@ -1,0 +1,6 @@
+//! What every host must do, area by area; each test runs on every host.
+
+mod submit;
+mod time;
+mod claim;
+mod lanes;
