@@ -6,6 +6,13 @@
 //!
 //! **Invariant:** repeating a call is safe, because every function of the library answers a repetition of itself.
 //! Nothing here looks into arguments or replies.
+//!
+//! **Invariant:** a slot that moves is waited for, never asked with `ASKING`: at its new owner a function would find
+//! half a partition and take what has not arrived yet for missing.
+//!
+//! Beside the commands of the library, an ACL user needs `~ff:*`, `&ff:wake:*` and `+fcall +fcall_ro +function|load
+//! +info +watch +multi +exec +set +del +ssubscribe`; `+config|get` to see the server's log settings, `+cluster|slots`
+//! in a cluster, `+waitaof` or `+wait` for a confirmed durability, `+scan` for fsck and export.
 
 mod address;
 mod backoff;

@@ -16,6 +16,9 @@ use crate::lane::Lanes;
 /// How long callers that waited for a failed connect share its failure instead of trying one after the other.
 const SHARED_FAILURE: Duration = Duration::from_millis(20);
 
+/// A silence of this length means that the connection is gone.
+const PATIENT: Duration = Duration::from_millis(250);
+
 /// A server and the connections to it.
 pub(crate) struct Node {
     pub(crate) endpoint: Endpoint,
@@ -51,17 +54,21 @@ impl Node {
             number = Some(current.number);
             reply(current.connection.send_packed_command(command).await)
         };
-        let outcome = match tokio::time::timeout(limit, attempt).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Fault::Lost(format!(
-                "{} did not answer within {limit:?}",
-                self.endpoint
-            ))),
+        let outcome = tokio::time::timeout(limit, attempt).await;
+        let lost = match &outcome {
+            Ok(outcome) => matches!(outcome, Err(Fault::Lost(_))),
+            // A caller in its last moments says nothing about the connection.
+            Err(_) => limit >= PATIENT,
         };
-        if let (Err(Fault::Lost(_)), Some(number)) = (&outcome, number) {
+        if let (true, Some(number)) = (lost, number) {
             self.drop_connection(number);
         }
-        outcome
+        outcome.unwrap_or_else(|_| {
+            Err(Fault::Lost(format!(
+                "{} did not answer within {limit:?}",
+                self.endpoint
+            )))
+        })
     }
 
     /// Sends a command and waits until what it wrote is confirmed as asked.

@@ -274,3 +274,50 @@ async fn a_dump_shows_every_kind_of_value() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documented_permissions_suffice() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = "+fcall +fcall_ro +function|load +info +watch +multi +exec +set +del +ssubscribe +config|get +scan";
+        let library = "+exists +hincrby +hget +spublish";
+        let mut command = vec!["ACL", "SETUSER", "ann", "on", ">pw", "~ff:*", "&ff:wake:*"];
+        command.extend(host.split(' ').chain(library.split(' ')));
+        server.command::<String>(&command).unwrap();
+        let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
+        assert_eq!(count(&host, route(0), "a").await.unwrap(), 1);
+        let mut watch = host.watch();
+        host.subscribe(&[route(0)]).await.unwrap();
+        write(&host, route(0), "ff_announce", &[("payload", "x")])
+            .await
+            .unwrap();
+        assert_eq!(next_message(&mut watch).await, (route(0), b"x".to_vec()));
+        assert_eq!(host.store_commands().await.map(|n| n > 0), Ok(true));
+        host.scan(ScanCursor::Start, 10).await.unwrap();
+        server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
+        assert_eq!(count(&host, route(0), "b").await.unwrap(), 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_that_is_not_permitted_is_refused() {
+    let server = server(Aof::EverySecond);
+    server
+        .command::<String>(&[
+            "ACL",
+            "SETUSER",
+            "ann",
+            "on",
+            ">pw",
+            "~*",
+            "+@all",
+            "resetchannels",
+        ])
+        .unwrap();
+    let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
+    let outcome = host.subscribe(&[route(0)]).await;
+    assert!(
+        matches!(outcome, Err(HostError::Refused { .. })),
+        "{outcome:?}"
+    );
+}
