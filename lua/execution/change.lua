@@ -14,6 +14,7 @@ local function requeue(tx, rec, a)
   if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
   rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
+  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
 end
 
 define.fn {

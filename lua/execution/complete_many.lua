@@ -13,15 +13,18 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
+    -- Items are committed one by one: a malformed one refuses the call before the first of them.
     for i, item in ipairs(a.completions) do
-      local answer, problem = check.value("completion", item), nil
-      if answer then return answer end
-      answer, problem = tx:item(function()
+      local refusal = check.value("completion", item, string.format("completions[%d]", i - 1))
+      if refusal then return refusal end
+    end
+    for i, item in ipairs(a.completions) do
+      local answer, problem = tx:item(function()
         local refusal = complete.one(tx, item)
         if refusal == "replay" then return { ok = "replay" } end
         return refusal or { ok = "done" }
       end)
-      if answer == nil then error(problem, 0) end
+      answer = answer or reply.raised(problem)
       if answer.ok then
         items[i] = { execution_id = item.execution_id, replayed = answer.ok == "replay" }
       else

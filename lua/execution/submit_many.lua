@@ -18,7 +18,7 @@ define.fn {
       if answer == nil then
         local problem
         answer, problem = tx:item(function() return submit.one(tx, s) end)
-        if answer == nil then error(problem, 0) end
+        answer = answer or reply.raised(problem)
       end
       if answer.ok then
         items[i] = { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = answer.ok.is == "duplicate" }

@@ -21,7 +21,7 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance then
+    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
       return reply.ok("replayed", { task = start.task(tx, rec) })
     end
     if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) then
@@ -38,7 +38,7 @@ define.fn {
     local copy = lane.load(tx, execution.lane_path(rec))
     start.lease(tx, rec, a, a)
     if copy then
-      if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+      fair.started(tx, copy, rec)
       start.announce_expiry(tx, copy, lane, rec.lease_until)
     end
     return reply.ok("claimed", { task = start.task(tx, rec) })

@@ -18,7 +18,7 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[rec.grant] then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[rec.grant] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
     end
   end
   return out
@@ -59,7 +59,7 @@ define.fn {
         if #grants == 0 then return answer end
         break
       end
-      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) end
+      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) else choose.pass(found, entry) end
     end
     return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
   end,

@@ -18,11 +18,11 @@ function fair.start(tx, copy, fairness_key, now)
   return start
 end
 
--- Virtual time follows the work that starts.
+-- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
 function fair.started(tx, copy, rec)
-  local start = rec.score + rec.prio * copy.priority_weight
   local virtual = tonumber(copy.raw.virtual or nil)
-  if virtual and start > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", start)) end
+  if copy.fairness ~= "fair" or rec.fair == nil or virtual == nil then return end
+  if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
 -- Nothing waits: every key starts afresh.

@@ -5,6 +5,7 @@ local execution = require "record.execution"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local fair = require "index.fair"
+local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 
@@ -23,10 +24,11 @@ local function replayed(tx, a)
   return tasks
 end
 
-local function take_one(tx, a, entry, ids)
+local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
   start.lease(tx, rec, a, ids)
+  fair.started(tx, copy, rec)
   return { ok = rec }
 end
 
@@ -55,21 +57,22 @@ define.fn {
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
       looks = looks + 1
-      local answer = tx:item(function() return take_one(tx, a, entry, a.ids[#tasks + 1]) end)
+      local answer = tx:item(function() return take_one(tx, a, copy, entry, a.ids[#tasks + 1]) end)
       if answer and answer.err == "try_again" then
         if #tasks == 0 then return answer end
         break
       end
       if answer and answer.ok then
         local rec = answer.ok
-        if copy.fairness == "fair" then fair.started(tx, copy, rec) end
         first_end = math.min(first_end or rec.lease_until, rec.lease_until)
         tasks[#tasks + 1] = start.task(tx, rec)
+      else
+        choose.pass(found, entry)
       end
     end
     local head = choose.remember_rest(tx, copy, found, lane)
     if first_end then start.announce_expiry(tx, copy, lane, first_end) end
-    if head == nil and copy.fairness == "fair" and #found.queues == 1 then fair.idle(tx, copy) end
+    if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
 }

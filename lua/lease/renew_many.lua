@@ -14,15 +14,17 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
+    -- Items are committed one by one: a malformed one refuses the call before the first of them.
     for i, item in ipairs(a.renewals) do
-      local answer = check.value("renewal", item)
-      if answer then return answer end
-      local problem
-      answer, problem = tx:item(function()
+      local refusal = check.value("renewal", item, string.format("renewals[%d]", i - 1))
+      if refusal then return refusal end
+    end
+    for i, item in ipairs(a.renewals) do
+      local answer, problem = tx:item(function()
         local rec = execution.load(tx, item.execution_id)
         return renew.one(tx, rec, item) or { ok = rec }
       end)
-      if answer == nil then error(problem, 0) end
+      answer = answer or reply.raised(problem)
       if answer.ok then
         local rec = answer.ok
         items[i] = { execution_id = item.execution_id, lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil }

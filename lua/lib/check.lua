@@ -166,10 +166,10 @@ for _, t in ipairs(types.struct) do
   later(t.name, function() return check.struct(t.fields) end)
 end
 
--- The refusal for a value of a named type, or nil.
-function check.value(type_name, v)
+-- The refusal for a value of a named type, or nil; `at` names the place of the value.
+function check.value(type_name, v, at)
   local text, path, code = named[type_name](v)
-  if text then return check.refusal(text, path, code) end
+  if text then return check.refusal(text, (at or "") .. path, code) end
 end
 
 function check.refusal(text, path, code)

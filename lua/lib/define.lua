@@ -61,14 +61,11 @@ local function boot()
   booted = true
 end
 
--- A record that cannot be read is an answer; any other raise is a defect and stays one.
 local function run(contract, tx, args)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
   if fine then return answer end
   if type(answer) == "table" then answer = answer.err or "unknown" end
-  local key, field = string.match(answer, "CORRUPT (%S+) (%S+)")
-  if key == nil then error(answer, 0) end
-  return { err = "corrupt_record", detail = { key = key, field = field } }
+  return require("lib.reply").raised(answer)
 end
 
 function define.invoke(name, keys, argv)

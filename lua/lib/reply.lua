@@ -18,6 +18,13 @@ function reply.err(code, detail)
   return { err = code, detail = texts }
 end
 
+-- A record that cannot be read is an answer; any other raise is a defect and stays one.
+function reply.raised(problem)
+  local key, field = string.match(problem, "CORRUPT (%S+) (%S+)")
+  if key == nil then error(problem, 0) end
+  return reply.err("corrupt_record", { key = key, field = field })
+end
+
 -- A refusal as a field of a batch item.
 function reply.refusal(answer)
   return { code = answer.err, detail = answer.detail }

@@ -171,10 +171,10 @@ local function pairs_of(flat)
   return list
 end
 
--- Lowest scores first: a list of { member, score }.
-function Tx:zlowest(key, min, max, count)
+-- Lowest scores first, after the first `skip`: a list of { member, score }.
+function Tx:zlowest(key, min, max, count, skip)
   refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", "0", text(count), "WITHSCORES"))
+  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
 end
 
 -- Highest scores first, between max and min.

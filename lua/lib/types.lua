@@ -164,7 +164,7 @@ local struct = {
     { "state", "worker_state" }, { "incarnation", "uuid?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
   { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
-  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" } } },
+  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" }, { "head_score", "int?" } } },
   { name = "lane_counts", fields = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },

@@ -28,7 +28,7 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif kind == "worker" then owner = worker.load(tx, name)
+    elseif member == worker.timer then owner = tx:exists(keys.workers(tx))
     else owner = execution.load(tx, member) end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
@@ -68,7 +68,7 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
-  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "servers" then return end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
     return home.of(tx, rec) == key

@@ -15,20 +15,27 @@ local function fire_idempotency(tx, digest, member)
   timers.clear(tx, member)
 end
 
-local function fire_worker(tx, instance, member)
-  local w = worker.load(tx, instance)
-  if w == nil then return timers.clear(tx, member) end
-  if w.expires_at > tx.now then return tx:zadd(keys.timers(tx), w.expires_at, member) end
-  worker.remove(tx, w)
-  event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+-- Registrations that ran out leave; the timer moves to the next end.
+local function fire_workers(tx, member)
+  local next_end
+  for _, entry in ipairs(worker.all(tx)) do
+    if entry.expires_at > tx.now then
+      next_end = math.min(next_end or entry.expires_at, entry.expires_at)
+    else
+      local w = worker.load(tx, entry.instance, entry.expires_at)
+      worker.remove(tx, w or entry)
+      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id }) end
+    end
+  end
+  if next_end then tx:zadd(keys.timers(tx), next_end, member) else timers.clear(tx, member) end
 end
 
 local function fire(tx, member, draw)
   local kind, name = string.match(member, "^(%a+):(.+)$")
   if kind == "idem" then
     fire_idempotency(tx, name, member)
-  elseif kind == "worker" then
-    fire_worker(tx, name, member)
+  elseif member == worker.timer then
+    fire_workers(tx, member)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end

@@ -29,7 +29,7 @@ local function lane_counts(tx, path)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
     if entry.queue ~= "any" or eligible > 0 then
-      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered }
+      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
   if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end

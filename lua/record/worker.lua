@@ -1,43 +1,61 @@
--- A registered worker instance: what it serves, what it can do, until when it counts as alive.
+-- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted set
+-- for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
 
 local worker = {}
 
-function worker.load(tx, instance)
+worker.timer = "fleet:workers"
+
+-- The registration, with its end when it is alive or not yet swept.
+function worker.load(tx, instance, expires_at)
   local raw = tx:hgetall(keys.worker(tx, instance))
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
     capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation,
-    registered_at = tonumber(raw.registered_at), expires_at = tonumber(raw.expires_at),
+    registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
 
--- Plans the record, its list entry and its expiry.
+-- Plans the registration and its end.
 function worker.save(tx, w)
   local key = keys.worker(tx, w.instance)
   tx:hset(key, {
     "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes), "capabilities", cmsgpack.pack(w.capabilities),
-    "slots", w.slots, "state", w.state, "registered_at", w.registered_at, "expires_at", w.expires_at,
+    "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
-  tx:zadd(keys.workers(tx), w.registered_at, w.instance)
-  timers.set(tx, "worker:" .. w.instance, w.expires_at)
+  if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
+  worker.touch(tx, w.instance)
+  if tx:zscore(keys.timers(tx), worker.timer) == nil then timers.set(tx, worker.timer, w.expires_at) end
 end
 
-function worker.touch(tx, w)
-  w.expires_at = tx.now + limits.worker_ttl_ms
-  tx:hset(keys.worker(tx, w.instance), { "expires_at", w.expires_at })
-  tx:zadd(keys.timers(tx), w.expires_at, "worker:" .. w.instance)
+-- Moves the end of a registration. The timer stays: it looks again when it fires.
+function worker.touch(tx, instance)
+  tx:zadd(keys.workers(tx), tx.now + limits.worker_ttl_ms, instance)
+end
+
+function worker.drain(tx, instance)
+  tx:hset(keys.worker(tx, instance), { "state", "draining" })
+  tx:hset(keys.draining(tx), { instance, "1" })
 end
 
 function worker.remove(tx, w)
   tx:del(keys.worker(tx, w.instance))
   tx:zrem(keys.workers(tx), w.instance)
-  timers.clear(tx, "worker:" .. w.instance)
+  tx:hdel(keys.draining(tx), w.instance)
   tx:announce("fleet")
+end
+
+-- Instances in the order of their names, each with its end.
+function worker.all(tx)
+  local flat = tx:read("ZRANGE", keys.workers(tx), "0", "-1", "WITHSCORES")
+  local list = {}
+  for i = 1, #flat, 2 do list[#list + 1] = { instance = flat[i], expires_at = tonumber(flat[i + 1]) } end
+  table.sort(list, function(a, b) return a.instance < b.instance end)
+  return list
 end
 
 return worker

@@ -23,25 +23,42 @@ local function covered_queues(tx, path, capabilities, admission)
   return names
 end
 
--- Candidates in order, at most `want` more than needed to know the next head. `admission` includes work that needs a grant.
--- Answers { entries = { {id, score, queue} }, queues = names }.
-function choose.candidates(tx, copy, capabilities, want, admission)
-  local names = covered_queues(tx, copy.path, capabilities, admission)
-  local count = want + 1
-  if copy.raw.prefers then count = math.max(count, limits.prefer_window) end
-  local entries = {}
-  for _, name in ipairs(names) do
-    for _, item in ipairs(tx:zlowest(keys.queue(tx, copy.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), count)) do
-      entries[#entries + 1] = { id = item.member, score = item.score, queue = name }
+local function before(a, b)
+  if a.score ~= b.score then return a.score < b.score end
+  return a.id < b.id
+end
+
+-- Looks at the next page of every queue whose page is used up and was full. What was taken has left the queue; what was
+-- passed over still stands at its head.
+local function refill(tx, found)
+  local fresh = false
+  for _, name in ipairs(found.queues) do
+    if found.left[name] == 0 then
+      local page = tx:zlowest(keys.queue(tx, found.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), found.page, found.passed[name])
+      for _, item in ipairs(page) do found.entries[#found.entries + 1] = { id = item.member, score = item.score, queue = name } end
+      found.left[name] = #page == found.page and #page or nil
+      fresh = true
     end
   end
-  if #names > 1 then
-    table.sort(entries, function(a, b)
-      if a.score ~= b.score then return a.score < b.score end
-      return a.id < b.id
-    end)
-  end
-  return { entries = entries, queues = names }
+  if fresh and #found.queues > 1 then table.sort(found.entries, before) end
+end
+
+-- Candidates in order, as many as needed to know the next head. `admission` includes work that needs a grant.
+-- Answers { entries = { {id, score, queue} }, queues = names } and what it takes to find more.
+function choose.candidates(tx, copy, capabilities, want, admission)
+  local names = covered_queues(tx, copy.path, capabilities, admission)
+  local page = want + 1
+  if copy.raw.prefers then page = want + limits.prefer_window end
+  -- `left`: entries of the last page not taken yet, absent when the queue holds no more; `passed`: entries that could not start.
+  local found = { entries = {}, queues = names, path = copy.path, page = page, left = {}, passed = {} }
+  for _, name in ipairs(names) do found.left[name], found.passed[name] = 0, 0 end
+  refill(tx, found)
+  return found
+end
+
+-- The entry taken last could not start: it stays where it is.
+function choose.pass(found, entry)
+  found.passed[entry.queue] = found.passed[entry.queue] + 1
 end
 
 local function liking(rec, capabilities)
@@ -55,6 +72,7 @@ end
 -- Takes the next candidate off the list: the first, or in a lane with preferences the best liked among the first sixteen
 -- of the same priority.
 function choose.take(tx, found, copy, capabilities)
+  refill(tx, found)
   local entries = found.entries
   if #entries == 0 then return nil end
   local best = 1
@@ -70,11 +88,14 @@ function choose.take(tx, found, copy, capabilities)
       end
     end
   end
-  return table.remove(entries, best)
+  local taken = table.remove(entries, best)
+  if found.left[taken.queue] then found.left[taken.queue] = found.left[taken.queue] - 1 end
+  return taken
 end
 
 -- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
 function choose.remember_rest(tx, copy, found, lane)
+  refill(tx, found)
   local rest, head = {}, nil
   for _, entry in ipairs(found.entries) do
     rest[entry.queue] = true

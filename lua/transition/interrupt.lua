@@ -24,7 +24,7 @@ function interrupt.lost(tx, rec, by, actor)
   if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
   if in_a_row >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
-      by = by, attempt_state = "interrupted",
+      by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
       failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
     })
     return

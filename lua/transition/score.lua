@@ -6,9 +6,9 @@ local score = {}
 -- Age against priority: a point of priority is worth `priority_weight` milliseconds of age. In a fair lane the
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
-  local age = rec.spec.created_at
-  if copy.fairness == "fair" then age = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
-  return age - rec.prio * copy.priority_weight
+  rec.fair = nil
+  if copy.fairness == "fair" then rec.fair = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
+  return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
 end
 
 return score

@@ -2,7 +2,6 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local outbox = require "lib.outbox"
-local keys = require "lib.keys"
 local worker = require "record.worker"
 
 define.fn {
@@ -16,7 +15,7 @@ define.fn {
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     if w.state == "draining" then return reply.ok("already") end
-    tx:hset(keys.worker(tx, a.instance), { "state", "draining" })
+    worker.drain(tx, a.instance)
     event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, { "actor", a.actor })
     outbox.owe(tx, "yield_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("draining")

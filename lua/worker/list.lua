@@ -1,22 +1,20 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
-local keys = require "lib.keys"
 local worker = require "record.worker"
 
 define.fn {
   name = "ff_list_workers",
-  doc = "Registered workers that are alive, oldest registration first.",
+  doc = "Registered workers that are alive, in the order of their instance names.",
   flags = { "no-writes" },
   args = { offset = "count", limit = "list_limit" },
   reply = { workers = { items = "[worker]", more = "bool" } },
   errs = {},
   call = function(tx, a, now)
-    local found = tx:read("ZRANGE", keys.workers(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local all = worker.all(tx)
     local items = {}
-    for i = 1, math.min(#found, a.limit) do
-      local w = worker.load(tx, found[i])
-      if w and now < w.expires_at then items[#items + 1] = w end
+    for i = a.offset + 1, math.min(#all, a.offset + a.limit) do
+      if now < all[i].expires_at then items[#items + 1] = worker.load(tx, all[i].instance, all[i].expires_at) end
     end
-    return reply.ok("workers", { items = items, more = #found > a.limit })
+    return reply.ok("workers", { items = items, more = #all > a.offset + a.limit })
   end,
 }

@@ -873,6 +873,15 @@ wire_struct! {
         eligible ("eligible"): i64,
         /// `bool`: true or false
         uncovered ("uncovered"): bool,
+        /// `int?`: -9007199254740991 to 9007199254740991
+        head_score ("head_score"): Option<i64>,
+    }
+}
+impl QueueFacts {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(queue: String, requires: Vec<String>, admission: bool, eligible: i64, uncovered: bool) -> Self {
+        Self { queue, requires, admission, eligible, uncovered, head_score: None }
     }
 }
 
@@ -2007,7 +2016,7 @@ impl RegisterWorker {
 }
 
 wire_struct! {
-    /// Keeps registered worker instances alive, many in one call.
+    /// Keeps registered worker instances alive: one read and one write, however many there are.
     ///
     /// Calls `ff_heartbeat_workers`.
     HeartbeatWorkers {
@@ -2095,7 +2104,7 @@ wire_reply! {
 wire_call!(MarkWorkerDead -> MarkWorkerDeadReply, "ff_mark_worker_dead", read_only: false);
 
 wire_struct! {
-    /// Registered workers that are alive, oldest registration first.
+    /// Registered workers that are alive, in the order of their instance names.
     ///
     /// Calls `ff_list_workers`.
     ListWorkers {

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 1, hash = "eb5345073da769631b6b41eacddcf68abb41d32ab59a5b109f9c9ec849989f73" }
+local LIBRARY = { number = 2, hash = "c5599ccaf3266f6c36f05dd08d0aa466f38fbafd4499be5653526c58510cbc6c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -272,7 +272,7 @@ local struct = {
     { "state", "worker_state" }, { "incarnation", "uuid?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
   { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
-  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" } } },
+  { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" }, { "head_score", "int?" } } },
   { name = "lane_counts", fields = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
@@ -457,10 +457,10 @@ for _, t in ipairs(types.struct) do
   later(t.name, function() return check.struct(t.fields) end)
 end
 
--- The refusal for a value of a named type, or nil.
-function check.value(type_name, v)
+-- The refusal for a value of a named type, or nil; `at` names the place of the value.
+function check.value(type_name, v, at)
   local text, path, code = named[type_name](v)
-  if text then return check.refusal(text, path, code) end
+  if text then return check.refusal(text, (at or "") .. path, code) end
 end
 
 function check.refusal(text, path, code)
@@ -535,14 +535,11 @@ local function boot()
   booted = true
 end
 
--- A record that cannot be read is an answer; any other raise is a defect and stays one.
 local function run(contract, tx, args)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
   if fine then return answer end
   if type(answer) == "table" then answer = answer.err or "unknown" end
-  local key, field = string.match(answer, "CORRUPT (%S+) (%S+)")
-  if key == nil then error(answer, 0) end
-  return { err = "corrupt_record", detail = { key = key, field = field } }
+  return require("lib.reply").raised(answer)
 end
 
 function define.invoke(name, keys, argv)
@@ -589,6 +586,13 @@ function reply.err(code, detail)
     texts[name] = value
   end
   return { err = code, detail = texts }
+end
+
+-- A record that cannot be read is an answer; any other raise is a defect and stays one.
+function reply.raised(problem)
+  local key, field = string.match(problem, "CORRUPT (%S+) (%S+)")
+  if key == nil then error(problem, 0) end
+  return reply.err("corrupt_record", { key = key, field = field })
 end
 
 -- A refusal as a field of a batch item.
@@ -773,10 +777,10 @@ local function pairs_of(flat)
   return list
 end
 
--- Lowest scores first: a list of { member, score }.
-function Tx:zlowest(key, min, max, count)
+-- Lowest scores first, after the first `skip`: a list of { member, score }.
+function Tx:zlowest(key, min, max, count, skip)
   refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", "0", text(count), "WITHSCORES"))
+  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
 end
 
 -- Highest scores first, between max and min.
@@ -996,6 +1000,7 @@ function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
+function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
@@ -1309,7 +1314,7 @@ local execution = {}
 
 -- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
 local fields = {
-  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "updated", true },
+  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "updated", true },
   { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
@@ -1601,46 +1606,64 @@ return view
 end
 
 source["record.worker"] = function(require, LIBRARY)
--- A registered worker instance: what it serves, what it can do, until when it counts as alive.
+-- A registered worker instance: what it serves and what it can do. Until when it counts as alive stands in one sorted set
+-- for the whole fleet, so that a server keeps all its workers alive with one write; one timer watches its head.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local timers = require "index.timers"
 
 local worker = {}
 
-function worker.load(tx, instance)
+worker.timer = "fleet:workers"
+
+-- The registration, with its end when it is alive or not yet swept.
+function worker.load(tx, instance, expires_at)
   local raw = tx:hgetall(keys.worker(tx, instance))
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
     capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation,
-    registered_at = tonumber(raw.registered_at), expires_at = tonumber(raw.expires_at),
+    registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
 
--- Plans the record, its list entry and its expiry.
+-- Plans the registration and its end.
 function worker.save(tx, w)
   local key = keys.worker(tx, w.instance)
   tx:hset(key, {
     "worker_id", w.worker_id, "namespace", w.namespace, "lanes", cmsgpack.pack(w.lanes), "capabilities", cmsgpack.pack(w.capabilities),
-    "slots", w.slots, "state", w.state, "registered_at", w.registered_at, "expires_at", w.expires_at,
+    "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
-  tx:zadd(keys.workers(tx), w.registered_at, w.instance)
-  timers.set(tx, "worker:" .. w.instance, w.expires_at)
+  if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
+  worker.touch(tx, w.instance)
+  if tx:zscore(keys.timers(tx), worker.timer) == nil then timers.set(tx, worker.timer, w.expires_at) end
 end
 
-function worker.touch(tx, w)
-  w.expires_at = tx.now + limits.worker_ttl_ms
-  tx:hset(keys.worker(tx, w.instance), { "expires_at", w.expires_at })
-  tx:zadd(keys.timers(tx), w.expires_at, "worker:" .. w.instance)
+-- Moves the end of a registration. The timer stays: it looks again when it fires.
+function worker.touch(tx, instance)
+  tx:zadd(keys.workers(tx), tx.now + limits.worker_ttl_ms, instance)
+end
+
+function worker.drain(tx, instance)
+  tx:hset(keys.worker(tx, instance), { "state", "draining" })
+  tx:hset(keys.draining(tx), { instance, "1" })
 end
 
 function worker.remove(tx, w)
   tx:del(keys.worker(tx, w.instance))
   tx:zrem(keys.workers(tx), w.instance)
-  timers.clear(tx, "worker:" .. w.instance)
+  tx:hdel(keys.draining(tx), w.instance)
   tx:announce("fleet")
+end
+
+-- Instances in the order of their names, each with its end.
+function worker.all(tx)
+  local flat = tx:read("ZRANGE", keys.workers(tx), "0", "-1", "WITHSCORES")
+  local list = {}
+  for i = 1, #flat, 2 do list[#list + 1] = { instance = flat[i], expires_at = tonumber(flat[i + 1]) } end
+  table.sort(list, function(a, b) return a.instance < b.instance end)
+  return list
 end
 
 return worker
@@ -1931,11 +1954,11 @@ function fair.start(tx, copy, fairness_key, now)
   return start
 end
 
--- Virtual time follows the work that starts.
+-- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
 function fair.started(tx, copy, rec)
-  local start = rec.score + rec.prio * copy.priority_weight
   local virtual = tonumber(copy.raw.virtual or nil)
-  if virtual and start > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", start)) end
+  if copy.fairness ~= "fair" or rec.fair == nil or virtual == nil then return end
+  if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
 -- Nothing waits: every key starts afresh.
@@ -1984,9 +2007,9 @@ local score = {}
 -- Age against priority: a point of priority is worth `priority_weight` milliseconds of age. In a fair lane the
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
-  local age = rec.spec.created_at
-  if copy.fairness == "fair" then age = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
-  return age - rec.prio * copy.priority_weight
+  rec.fair = nil
+  if copy.fairness == "fair" then rec.fair = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
+  return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
 end
 
 return score
@@ -2171,25 +2194,42 @@ local function covered_queues(tx, path, capabilities, admission)
   return names
 end
 
--- Candidates in order, at most `want` more than needed to know the next head. `admission` includes work that needs a grant.
--- Answers { entries = { {id, score, queue} }, queues = names }.
-function choose.candidates(tx, copy, capabilities, want, admission)
-  local names = covered_queues(tx, copy.path, capabilities, admission)
-  local count = want + 1
-  if copy.raw.prefers then count = math.max(count, limits.prefer_window) end
-  local entries = {}
-  for _, name in ipairs(names) do
-    for _, item in ipairs(tx:zlowest(keys.queue(tx, copy.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), count)) do
-      entries[#entries + 1] = { id = item.member, score = item.score, queue = name }
+local function before(a, b)
+  if a.score ~= b.score then return a.score < b.score end
+  return a.id < b.id
+end
+
+-- Looks at the next page of every queue whose page is used up and was full. What was taken has left the queue; what was
+-- passed over still stands at its head.
+local function refill(tx, found)
+  local fresh = false
+  for _, name in ipairs(found.queues) do
+    if found.left[name] == 0 then
+      local page = tx:zlowest(keys.queue(tx, found.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), found.page, found.passed[name])
+      for _, item in ipairs(page) do found.entries[#found.entries + 1] = { id = item.member, score = item.score, queue = name } end
+      found.left[name] = #page == found.page and #page or nil
+      fresh = true
     end
   end
-  if #names > 1 then
-    table.sort(entries, function(a, b)
-      if a.score ~= b.score then return a.score < b.score end
-      return a.id < b.id
-    end)
-  end
-  return { entries = entries, queues = names }
+  if fresh and #found.queues > 1 then table.sort(found.entries, before) end
+end
+
+-- Candidates in order, as many as needed to know the next head. `admission` includes work that needs a grant.
+-- Answers { entries = { {id, score, queue} }, queues = names } and what it takes to find more.
+function choose.candidates(tx, copy, capabilities, want, admission)
+  local names = covered_queues(tx, copy.path, capabilities, admission)
+  local page = want + 1
+  if copy.raw.prefers then page = want + limits.prefer_window end
+  -- `left`: entries of the last page not taken yet, absent when the queue holds no more; `passed`: entries that could not start.
+  local found = { entries = {}, queues = names, path = copy.path, page = page, left = {}, passed = {} }
+  for _, name in ipairs(names) do found.left[name], found.passed[name] = 0, 0 end
+  refill(tx, found)
+  return found
+end
+
+-- The entry taken last could not start: it stays where it is.
+function choose.pass(found, entry)
+  found.passed[entry.queue] = found.passed[entry.queue] + 1
 end
 
 local function liking(rec, capabilities)
@@ -2203,6 +2243,7 @@ end
 -- Takes the next candidate off the list: the first, or in a lane with preferences the best liked among the first sixteen
 -- of the same priority.
 function choose.take(tx, found, copy, capabilities)
+  refill(tx, found)
   local entries = found.entries
   if #entries == 0 then return nil end
   local best = 1
@@ -2218,11 +2259,14 @@ function choose.take(tx, found, copy, capabilities)
       end
     end
   end
-  return table.remove(entries, best)
+  local taken = table.remove(entries, best)
+  if found.left[taken.queue] then found.left[taken.queue] = found.left[taken.queue] - 1 end
+  return taken
 end
 
 -- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
 function choose.remember_rest(tx, copy, found, lane)
+  refill(tx, found)
   local rest, head = {}, nil
   for _, entry in ipairs(found.entries) do
     rest[entry.queue] = true
@@ -2386,9 +2430,9 @@ local function store_result(tx, rec, result, encoding)
   end
 end
 
--- `how`: by (what ended a live lease), attempt_state, failure { reason, category }, result, result_encoding, data.
+-- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, data.
 function finish.execution(tx, rec, outcome, how)
-  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, tx.now end
+  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
   if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
@@ -2488,7 +2532,7 @@ function interrupt.lost(tx, rec, by, actor)
   if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
   if in_a_row >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
-      by = by, attempt_state = "interrupted",
+      by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
       failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
     })
     return
@@ -2629,7 +2673,7 @@ define.fn {
       if answer == nil then
         local problem
         answer, problem = tx:item(function() return submit.one(tx, s) end)
-        if answer == nil then error(problem, 0) end
+        answer = answer or reply.raised(problem)
       end
       if answer.ok then
         items[i] = { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = answer.ok.is == "duplicate" }
@@ -2678,15 +2722,18 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
+    -- Items are committed one by one: a malformed one refuses the call before the first of them.
     for i, item in ipairs(a.completions) do
-      local answer, problem = check.value("completion", item), nil
-      if answer then return answer end
-      answer, problem = tx:item(function()
+      local refusal = check.value("completion", item, string.format("completions[%d]", i - 1))
+      if refusal then return refusal end
+    end
+    for i, item in ipairs(a.completions) do
+      local answer, problem = tx:item(function()
         local refusal = complete.one(tx, item)
         if refusal == "replay" then return { ok = "replay" } end
         return refusal or { ok = "done" }
       end)
-      if answer == nil then error(problem, 0) end
+      answer = answer or reply.raised(problem)
       if answer.ok then
         items[i] = { execution_id = item.execution_id, replayed = answer.ok == "replay" }
       else
@@ -2940,6 +2987,7 @@ local function requeue(tx, rec, a)
   if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
   rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
+  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
 end
 
 define.fn {
@@ -3074,6 +3122,7 @@ local execution = require "record.execution"
 local lane = require "record.lane"
 local leases = require "index.leases"
 local fair = require "index.fair"
+local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 
@@ -3092,10 +3141,11 @@ local function replayed(tx, a)
   return tasks
 end
 
-local function take_one(tx, a, entry, ids)
+local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
   start.lease(tx, rec, a, ids)
+  fair.started(tx, copy, rec)
   return { ok = rec }
 end
 
@@ -3124,21 +3174,22 @@ define.fn {
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
       looks = looks + 1
-      local answer = tx:item(function() return take_one(tx, a, entry, a.ids[#tasks + 1]) end)
+      local answer = tx:item(function() return take_one(tx, a, copy, entry, a.ids[#tasks + 1]) end)
       if answer and answer.err == "try_again" then
         if #tasks == 0 then return answer end
         break
       end
       if answer and answer.ok then
         local rec = answer.ok
-        if copy.fairness == "fair" then fair.started(tx, copy, rec) end
         first_end = math.min(first_end or rec.lease_until, rec.lease_until)
         tasks[#tasks + 1] = start.task(tx, rec)
+      else
+        choose.pass(found, entry)
       end
     end
     local head = choose.remember_rest(tx, copy, found, lane)
     if first_end then start.announce_expiry(tx, copy, lane, first_end) end
-    if head == nil and copy.fairness == "fair" and #found.queues == 1 then fair.idle(tx, copy) end
+    if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
 }
@@ -3183,15 +3234,17 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local items = {}
+    -- Items are committed one by one: a malformed one refuses the call before the first of them.
     for i, item in ipairs(a.renewals) do
-      local answer = check.value("renewal", item)
-      if answer then return answer end
-      local problem
-      answer, problem = tx:item(function()
+      local refusal = check.value("renewal", item, string.format("renewals[%d]", i - 1))
+      if refusal then return refusal end
+    end
+    for i, item in ipairs(a.renewals) do
+      local answer, problem = tx:item(function()
         local rec = execution.load(tx, item.execution_id)
         return renew.one(tx, rec, item) or { ok = rec }
       end)
-      if answer == nil then error(problem, 0) end
+      answer = answer or reply.raised(problem)
       if answer.ok then
         local rec = answer.ok
         items[i] = { execution_id = item.execution_id, lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil }
@@ -3295,7 +3348,7 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[rec.grant] then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[rec.grant] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
     end
   end
   return out
@@ -3336,7 +3389,7 @@ define.fn {
         if #grants == 0 then return answer end
         break
       end
-      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) end
+      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) else choose.pass(found, entry) end
     end
     return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
   end,
@@ -3367,7 +3420,7 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance then
+    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
       return reply.ok("replayed", { task = start.task(tx, rec) })
     end
     if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) then
@@ -3384,7 +3437,7 @@ define.fn {
     local copy = lane.load(tx, execution.lane_path(rec))
     start.lease(tx, rec, a, a)
     if copy then
-      if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+      fair.started(tx, copy, rec)
       start.announce_expiry(tx, copy, lane, rec.lease_until)
     end
     return reply.ok("claimed", { task = start.task(tx, rec) })
@@ -3671,23 +3724,26 @@ end
 
 source["worker.heartbeat"] = function(require, LIBRARY)
 local define = require "lib.define"
+local keys = require "lib.keys"
 local reply = require "lib.reply"
 local worker = require "record.worker"
 
 define.fn {
   name = "ff_heartbeat_workers",
-  doc = "Keeps registered worker instances alive, many in one call.",
+  doc = "Keeps registered worker instances alive: one read and one write, however many there are.",
   flags = { "allow-oom" },
   args = { instances = "instances" },
   reply = { beaten = { items = "[heartbeat_result]" } },
   errs = {},
   call = function(tx, a, now)
+    local ends = {}
+    for _, entry in ipairs(worker.all(tx)) do ends[entry.instance] = entry.expires_at end
+    local draining = tx:hgetall(keys.draining(tx)) or {}
     local items = {}
     for i, instance in ipairs(a.instances) do
-      local w = worker.load(tx, instance)
-      local known = w ~= nil and now < w.expires_at
-      if known then worker.touch(tx, w) end
-      items[i] = { instance = instance, known = known, draining = known and w.state == "draining" }
+      local known = ends[instance] ~= nil and now < ends[instance]
+      if known then worker.touch(tx, instance) end
+      items[i] = { instance = instance, known = known, draining = known and draining[instance] ~= nil }
     end
     return reply.ok("beaten", { items = items })
   end,
@@ -3725,7 +3781,6 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local outbox = require "lib.outbox"
-local keys = require "lib.keys"
 local worker = require "record.worker"
 
 define.fn {
@@ -3739,7 +3794,7 @@ define.fn {
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     if w.state == "draining" then return reply.ok("already") end
-    tx:hset(keys.worker(tx, a.instance), { "state", "draining" })
+    worker.drain(tx, a.instance)
     event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, { "actor", a.actor })
     outbox.owe(tx, "yield_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("draining")
@@ -3775,24 +3830,22 @@ end
 source["worker.list"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local keys = require "lib.keys"
 local worker = require "record.worker"
 
 define.fn {
   name = "ff_list_workers",
-  doc = "Registered workers that are alive, oldest registration first.",
+  doc = "Registered workers that are alive, in the order of their instance names.",
   flags = { "no-writes" },
   args = { offset = "count", limit = "list_limit" },
   reply = { workers = { items = "[worker]", more = "bool" } },
   errs = {},
   call = function(tx, a, now)
-    local found = tx:read("ZRANGE", keys.workers(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local all = worker.all(tx)
     local items = {}
-    for i = 1, math.min(#found, a.limit) do
-      local w = worker.load(tx, found[i])
-      if w and now < w.expires_at then items[#items + 1] = w end
+    for i = a.offset + 1, math.min(#all, a.offset + a.limit) do
+      if now < all[i].expires_at then items[#items + 1] = worker.load(tx, all[i].instance, all[i].expires_at) end
     end
-    return reply.ok("workers", { items = items, more = #found > a.limit })
+    return reply.ok("workers", { items = items, more = #all > a.offset + a.limit })
   end,
 }
 end
@@ -4138,7 +4191,7 @@ local function lane_counts(tx, path)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
     if entry.queue ~= "any" or eligible > 0 then
-      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered }
+      counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
   if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end
@@ -4336,20 +4389,27 @@ local function fire_idempotency(tx, digest, member)
   timers.clear(tx, member)
 end
 
-local function fire_worker(tx, instance, member)
-  local w = worker.load(tx, instance)
-  if w == nil then return timers.clear(tx, member) end
-  if w.expires_at > tx.now then return tx:zadd(keys.timers(tx), w.expires_at, member) end
-  worker.remove(tx, w)
-  event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+-- Registrations that ran out leave; the timer moves to the next end.
+local function fire_workers(tx, member)
+  local next_end
+  for _, entry in ipairs(worker.all(tx)) do
+    if entry.expires_at > tx.now then
+      next_end = math.min(next_end or entry.expires_at, entry.expires_at)
+    else
+      local w = worker.load(tx, entry.instance, entry.expires_at)
+      worker.remove(tx, w or entry)
+      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id }) end
+    end
+  end
+  if next_end then tx:zadd(keys.timers(tx), next_end, member) else timers.clear(tx, member) end
 end
 
 local function fire(tx, member, draw)
   local kind, name = string.match(member, "^(%a+):(.+)$")
   if kind == "idem" then
     fire_idempotency(tx, name, member)
-  elseif kind == "worker" then
-    fire_worker(tx, name, member)
+  elseif member == worker.timer then
+    fire_workers(tx, member)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
@@ -4657,7 +4717,7 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif kind == "worker" then owner = worker.load(tx, name)
+    elseif member == worker.timer then owner = tx:exists(keys.workers(tx))
     else owner = execution.load(tx, member) end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
@@ -4697,7 +4757,7 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
-  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "servers" then return end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
     return home.of(tx, rec) == key

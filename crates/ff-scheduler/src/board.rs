@@ -1,0 +1,287 @@
+//! What is known about ready work, and who waits for it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use tokio::sync::oneshot;
+
+use crate::choose::{LaneView, best_head, choose};
+
+/// The work a worker can see: one lane through one capability set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Sight {
+    /// `<namespace>/<lane>`.
+    pub lane: String,
+    /// Sorted.
+    pub capabilities: Vec<String>,
+}
+
+/// Where a worker is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Errand {
+    pub sight: Sight,
+    pub partition: u16,
+    /// Some of its work needs admission.
+    pub admission: bool,
+    /// The announcements heard about the place when the worker was sent.
+    heard: u64,
+}
+
+/// A partition as seen through one sight.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// The score of its head; the lowest there is when unknown.
+    score: i64,
+    hot: bool,
+    /// Work that needs admission was announced.
+    admission: bool,
+    /// Somebody is asking it right now.
+    asked: bool,
+    /// Announcements heard so far.
+    heard: u64,
+}
+
+struct SightState {
+    heads: BTreeMap<u16, Head>,
+    weight: i64,
+    waiters: VecDeque<u64>,
+}
+
+struct Waiter {
+    worker: String,
+    sights: Vec<Sight>,
+    errand: oneshot::Sender<Errand>,
+}
+
+/// All sights and everyone who waits. Changing it sends waiting workers on their errands.
+#[derive(Default)]
+pub(crate) struct Board {
+    sights: HashMap<Sight, SightState>,
+    waiters: HashMap<u64, Waiter>,
+    /// What each worker's lanes have saved up, so that turns last from claim to claim.
+    credits: HashMap<String, HashMap<Sight, i64>>,
+    next_waiter: u64,
+}
+
+impl Board {
+    pub fn knows(&self, sight: &Sight) -> bool {
+        self.sights.contains_key(sight)
+    }
+
+    pub fn sights_of(&self, lane: &str) -> Vec<Sight> {
+        self.sights.keys().filter(|sight| sight.lane == lane).cloned().collect()
+    }
+
+    pub fn all_sights(&self) -> Vec<Sight> {
+        self.sights.keys().cloned().collect()
+    }
+
+    /// Begins to watch a sight; nothing is known to be ready yet.
+    pub fn watch(&mut self, sight: Sight, weight: i64) {
+        self.sights.entry(sight).or_insert_with(|| SightState { heads: BTreeMap::new(), weight, waiters: VecDeque::new() });
+    }
+
+    pub fn set_weight(&mut self, lane: &str, weight: i64) {
+        for (sight, state) in &mut self.sights {
+            if sight.lane == lane {
+                state.weight = weight;
+            }
+        }
+    }
+
+    /// A partition has work with this head, as an announcement or a look says.
+    pub fn ready(&mut self, sight: &Sight, partition: u16, score: i64, admission: bool) {
+        let Some(state) = self.sights.get_mut(sight) else { return };
+        let head = state.heads.entry(partition).or_insert(Head { score, hot: false, admission, asked: false, heard: 0 });
+        head.heard += 1;
+        head.score = if head.hot { head.score.min(score) } else { score };
+        head.hot = true;
+        head.admission |= admission;
+        self.send_out(sight);
+    }
+
+    /// A claim has answered: what is left in the partition, if anything.
+    pub fn answered(&mut self, errand: &Errand, left: Option<i64>) {
+        let Some(state) = self.sights.get_mut(&errand.sight) else { return };
+        if let Some(head) = state.heads.get_mut(&errand.partition) {
+            head.asked = false;
+            match left {
+                Some(score) => {
+                    head.hot = true;
+                    head.score = score;
+                }
+                // Empty, unless something was announced after the claim was sent.
+                None => {
+                    head.hot = head.heard != errand.heard;
+                    head.admission &= head.hot;
+                }
+            }
+        }
+        self.send_out(&errand.sight);
+    }
+
+    /// A claim did not answer: whatever made the partition hot may still be there.
+    pub fn unanswered(&mut self, errand: &Errand) {
+        self.answered(errand, Some(i64::MIN));
+    }
+
+    /// Takes a place in the line of every sight; the errand arrives as soon as there is one.
+    pub fn wait(&mut self, worker: &str, sights: Vec<Sight>) -> (u64, oneshot::Receiver<Errand>) {
+        let id = self.next_waiter;
+        self.next_waiter += 1;
+        let (errand, receiver) = oneshot::channel();
+        for sight in &sights {
+            if let Some(state) = self.sights.get_mut(sight) {
+                state.waiters.push_back(id);
+            }
+        }
+        self.waiters.insert(id, Waiter { worker: worker.to_owned(), sights, errand });
+        self.send_one(id);
+        (id, receiver)
+    }
+
+    /// Leaves the line.
+    pub fn leave(&mut self, id: u64) {
+        if let Some(waiter) = self.waiters.remove(&id) {
+            self.forget(id, &waiter.sights);
+        }
+    }
+
+    fn forget(&mut self, id: u64, sights: &[Sight]) {
+        for sight in sights {
+            if let Some(state) = self.sights.get_mut(sight) {
+                state.waiters.retain(|waiting| *waiting != id);
+            }
+        }
+    }
+
+    /// A worker is gone for good.
+    pub fn forget_worker(&mut self, worker: &str) {
+        self.credits.remove(worker);
+    }
+
+    /// Sends waiters of this sight out while there is somewhere to go.
+    fn send_out(&mut self, sight: &Sight) {
+        while let Some(state) = self.sights.get(sight) {
+            let Some(first) = state.waiters.front().copied() else { return };
+            if best(state).is_none() || !self.send_one(first) {
+                return;
+            }
+        }
+    }
+
+    /// Sends one waiter to the best place it can see; false when there is none.
+    fn send_one(&mut self, id: u64) -> bool {
+        let Some(waiter) = self.waiters.get(&id) else { return false };
+        let saved = self.credits.entry(waiter.worker.clone()).or_default();
+        let mut lanes: Vec<LaneView> = waiter
+            .sights
+            .iter()
+            .map(|sight| {
+                let state = self.sights.get(sight);
+                let credit = saved.get(sight).copied().unwrap_or(0);
+                LaneView { weight: state.map_or(1, |s| s.weight), credit, best: state.and_then(best) }
+            })
+            .collect();
+        let Some(index) = choose(&mut lanes) else { return false };
+        *saved = waiter.sights.iter().cloned().zip(lanes.iter().map(|lane| lane.credit)).collect();
+        let (_, partition) = lanes[index].best.expect("a chosen lane has work");
+        let waiter = self.waiters.remove(&id).expect("it was there a moment ago");
+        self.forget(id, &waiter.sights);
+        let sight = waiter.sights[index].clone();
+        let head = self.sights.get_mut(&sight).and_then(|state| state.heads.get_mut(&partition)).expect("it was the best");
+        let errand = Errand { sight, partition, admission: head.admission, heard: head.heard };
+        // A worker that gave up in the meantime leaves the place as it was.
+        if waiter.errand.send(errand).is_ok() {
+            head.asked = true;
+        }
+        true
+    }
+}
+
+fn best(state: &SightState) -> Option<(i64, u16)> {
+    best_head(state.heads.iter().filter(|(_, head)| head.hot && !head.asked).map(|(partition, head)| (head.score, *partition)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(lane: &str) -> Sight {
+        Sight { lane: lane.to_owned(), capabilities: Vec::new() }
+    }
+
+    fn board(lanes: &[&str]) -> Board {
+        let mut board = Board::default();
+        for lane in lanes {
+            board.watch(sight(lane), 1);
+        }
+        board
+    }
+
+    #[test]
+    fn one_piece_of_work_sends_one_worker() {
+        let mut board = board(&["a"]);
+        let (_, mut first) = board.wait("w", vec![sight("a")]);
+        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        board.ready(&sight("a"), 3, 10, false);
+        let errand = first.try_recv().expect("the first in line goes");
+        assert_eq!(errand.partition, 3);
+        assert!(second.try_recv().is_err());
+        board.answered(&errand, Some(20));
+        assert_eq!(second.try_recv().expect("more was left").partition, 3);
+    }
+
+    #[test]
+    fn an_empty_answer_keeps_what_was_announced_after_the_claim_was_sent() {
+        let mut board = board(&["a"]);
+        board.ready(&sight("a"), 1, 10, false);
+        let (_, mut first) = board.wait("w", vec![sight("a")]);
+        let errand = first.try_recv().expect("there is work");
+        board.ready(&sight("a"), 1, 11, false);
+        board.answered(&errand, None);
+        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        let errand = second.try_recv().expect("the later announcement counts");
+        board.answered(&errand, None);
+        let (_, mut third) = board.wait("w", vec![sight("a")]);
+        assert!(third.try_recv().is_err());
+    }
+
+    #[test]
+    fn the_best_head_goes_first_and_a_busy_partition_is_left_alone() {
+        let mut board = board(&["a"]);
+        for (partition, score) in [(1, 30), (2, 10), (3, 20)] {
+            board.ready(&sight("a"), partition, score, false);
+        }
+        let order: Vec<u16> = (0..3)
+            .map(|_| board.wait("w", vec![sight("a")]).1.try_recv().expect("three have work").partition)
+            .collect();
+        assert_eq!(order, [2, 3, 1]);
+    }
+
+    #[test]
+    fn lanes_take_turns_from_claim_to_claim() {
+        let mut board = board(&["a", "b"]);
+        let lanes: Vec<String> = (0..4)
+            .map(|_| {
+                board.ready(&sight("a"), 1, 1, false);
+                board.ready(&sight("b"), 1, 1, false);
+                let (_, mut errand) = board.wait("w", vec![sight("a"), sight("b")]);
+                let errand = errand.try_recv().expect("both have work");
+                board.answered(&errand, Some(1));
+                errand.sight.lane
+            })
+            .collect();
+        assert_eq!(lanes, ["a", "b", "a", "b"]);
+    }
+
+    #[test]
+    fn a_worker_that_left_does_not_take_work_along() {
+        let mut board = board(&["a", "b"]);
+        let (id, gone) = board.wait("w", vec![sight("a"), sight("b")]);
+        drop(gone);
+        let (_, mut waiting) = board.wait("w", vec![sight("b")]);
+        board.ready(&sight("b"), 7, 1, false);
+        assert_eq!(waiting.try_recv().expect("it is next").partition, 7);
+        board.leave(id);
+    }
+}

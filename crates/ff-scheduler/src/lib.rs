@@ -1,0 +1,13 @@
+//! Brings waiting workers and ready work together: one call per claim, no polling.
+//!
+//! The [`Dispatcher`] keeps, for each lane and capability set somebody waits with, the partitions known to hold work and
+//! the score of each one's head. A waiting worker is sent to the best one; nobody else is sent to the same partition until
+//! the claim has answered, so one piece of work never wakes a hundred workers. [`choose`] is the pure part.
+
+pub mod admission;
+pub mod choose;
+mod board;
+mod dispatcher;
+
+pub use admission::{Admission, Admitted, RefuseAll};
+pub use dispatcher::{Dispatcher, DispatcherOptions, Profile};
