@@ -1,0 +1,123 @@
+//! Who takes part: each actor acts on its own beliefs, which the network may have made wrong.
+
+mod lanes;
+mod operator;
+mod outbox;
+mod routes;
+mod submitter;
+mod timers;
+mod worker;
+
+use std::collections::BTreeMap;
+
+use ff_core::PartitionConfig;
+use ff_core::types::ExecutionId;
+use ff_script::Route;
+use ff_script::generated::{Fairness, LaneEntry};
+
+use crate::profile::Profile;
+use crate::request::{Outcome, Request};
+use crate::rng::Rng;
+
+pub(crate) const NAMESPACE: &str = "default";
+
+/// The lanes of every simulation: name, worth of a point of priority, fairness.
+pub(crate) const LANES: &[(&str, i64, Fairness)] = &[
+    ("strict", 1_000_000_000_000, Fairness::Fifo),
+    ("aging", 500, Fairness::Fifo),
+    ("fair", 1_000, Fairness::Fair),
+];
+
+/// Every capability any worker has.
+pub(crate) const CAPABILITIES: &[&str] = &["eu", "gpu", "ssd"];
+
+/// The longest lease a worker asks for.
+pub(crate) const LEASE_TTL_MS_MAX: i64 = 3_000;
+
+/// What everybody knows: ids that were mentioned, lanes as last heard of.
+pub(crate) struct Board {
+    pub partitions: PartitionConfig,
+    pub lanes: BTreeMap<String, LaneEntry>,
+    pub known: Vec<ExecutionId>,
+    pub instances: Vec<String>,
+    pub submissions_left: u32,
+}
+
+impl Board {
+    pub fn new(partitions: PartitionConfig, submissions: u32) -> Self {
+        Board {
+            partitions,
+            lanes: BTreeMap::new(),
+            known: Vec::new(),
+            instances: Vec::new(),
+            submissions_left: submissions,
+        }
+    }
+
+    pub fn route_of(&self, id: &ExecutionId) -> Route {
+        Route::Execution(self.partitions.of_execution(id))
+    }
+
+    pub fn routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.executions).map(Route::Execution)
+    }
+
+    /// Keeps the newer of two definitions.
+    pub fn heard_of(&mut self, entry: &LaneEntry) {
+        let known = self.lanes.get(&entry.lane);
+        if known.is_none_or(|known| known.version < entry.version) {
+            self.lanes.insert(entry.lane.clone(), entry.clone());
+        }
+    }
+}
+
+/// One moment of an actor.
+pub(crate) struct Scene<'a> {
+    pub now: i64,
+    pub rng: &'a mut Rng,
+    pub board: &'a mut Board,
+    pub said: Vec<(Route, Request)>,
+}
+
+impl Scene<'_> {
+    pub fn say(&mut self, route: Route, request: impl Into<Request>) {
+        self.said.push((route, request.into()));
+    }
+
+    /// Says something about an execution to its partition.
+    pub fn tell(&mut self, id: ExecutionId, request: impl Into<Request>) {
+        let route = self.board.route_of(&id);
+        self.say(route, request);
+    }
+}
+
+pub(crate) trait Actor {
+    fn name(&self) -> String;
+
+    /// Acts; answers after how many milliseconds to act again.
+    fn tick(&mut self, scene: &mut Scene<'_>) -> i64;
+
+    /// Hears how one of its calls ended.
+    fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>);
+}
+
+/// Everybody a profile asks for.
+pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<Box<dyn Actor>> {
+    let mut all: Vec<Box<dyn Actor>> = Vec::new();
+    for number in 0..profile.submitters {
+        all.push(Box::new(submitter::Submitter::new(number)));
+    }
+    for number in 0..profile.workers {
+        let worker = worker::Worker::new(number, rng);
+        board.instances.push(worker.instance().to_owned());
+        all.push(Box::new(worker));
+    }
+    all.push(Box::new(operator::Operator));
+    all.push(Box::new(timers::Timers {
+        lazy: profile.lazy_timers,
+    }));
+    all.push(Box::new(routes::Routes));
+    all.push(Box::new(outbox::Outbox::default()));
+    all.push(Box::new(lanes::Lanes));
+    all
+}

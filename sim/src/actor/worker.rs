@@ -1,0 +1,361 @@
+//! Claims and runs work; crashes, sleeps past its leases and goes on as a zombie with old fences.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::Route;
+use ff_script::generated::*;
+use uuid::Uuid;
+
+use super::{Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, submitter};
+use crate::request::{Outcome, Reply, Request};
+use crate::rng::Rng;
+
+type Held = (ExecutionId, Fence);
+
+/// Old fences a worker remembers to misuse.
+const GRAVES_MAX: usize = 16;
+
+pub(crate) struct Worker {
+    instance: String,
+    capabilities: Vec<String>,
+    lanes: Vec<String>,
+    lease_ttl_ms: i64,
+    incarnation: Uuid,
+    registered: bool,
+    held: Vec<Held>,
+    graves: Vec<Held>,
+}
+
+impl Worker {
+    pub fn new(number: usize, rng: &mut Rng) -> Self {
+        let capabilities = CAPABILITIES.iter().filter(|_| rng.percent(45)).map(|&c| c.to_owned()).collect();
+        let mut lanes: Vec<String> = LANES.iter().filter(|_| rng.percent(70)).map(|l| l.0.to_owned()).collect();
+        if lanes.is_empty() {
+            lanes.push(LANES[0].0.to_owned());
+        }
+        Worker {
+            instance: format!("worker-{number}"),
+            capabilities,
+            lanes,
+            lease_ttl_ms: rng.between(1_000, LEASE_TTL_MS_MAX),
+            incarnation: rng.uuid(),
+            registered: false,
+            held: Vec::new(),
+            graves: Vec::new(),
+        }
+    }
+
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    fn bury(&mut self, held: Held) {
+        self.graves.push(held);
+        if self.graves.len() > GRAVES_MAX {
+            self.graves.remove(0);
+        }
+    }
+
+    fn drop_held(&mut self, id: ExecutionId) {
+        if let Some(at) = self.held.iter().position(|held| held.0 == id) {
+            let held = self.held.remove(at);
+            self.bury(held);
+        }
+    }
+
+    fn claim(&self, scene: &mut Scene<'_>) {
+        let lane = scene.rng.pick(&self.lanes).clone();
+        let partition = scene.rng.below(usize::from(scene.board.partitions.executions)) as u16;
+        let route = Route::Execution(partition);
+        let max = scene.rng.between(1, 3);
+        if scene.rng.percent(30) {
+            let call = IssueGrants {
+                capabilities: self.capabilities.clone(),
+                grant_ids: (0..max).map(|_| scene.rng.uuid()).collect(),
+                instance: self.instance.clone(),
+                lane,
+                max,
+                namespace: NAMESPACE.to_owned(),
+                ttl_ms: scene.rng.between(100, 2_000),
+            };
+            return scene.say(route, call);
+        }
+        let ids = (0..max)
+            .map(|_| LeaseIds {
+                attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
+                lease_id: LeaseId::from_uuid(scene.rng.uuid()),
+            })
+            .collect();
+        let call = ClaimExecutions {
+            capabilities: self.capabilities.clone(),
+            ids,
+            instance: self.instance.clone(),
+            lane,
+            lease_ttl_ms: self.lease_ttl_ms,
+            max,
+            namespace: NAMESPACE.to_owned(),
+            request_id: scene.rng.uuid(),
+            worker_id: "pool".to_owned(),
+        };
+        scene.say(route, call);
+    }
+
+    /// Says something under a fence; answers whether the worker thinks it is done with it.
+    fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
+        let (id, fence) = held.clone();
+        match scene.rng.weighted(&[34, 26, 16, 5, 5, 9, 3]) {
+            0 => {
+                let mut call = RenewLease::new(id, fence);
+                call.lease_ttl_ms = scene.rng.percent(20).then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
+                scene.tell(id, call);
+                false
+            }
+            1 => {
+                let mut call = CompleteExecution::new(id, fence);
+                call.result = submitter::draw_bytes(scene.rng);
+                scene.tell(id, call);
+                true
+            }
+            2 => {
+                let category = (*scene.rng.pick(&["flaky", "fatal", "other"])).to_owned();
+                let draw = scene.rng.between(0, 1000);
+                let mut call = FailExecution::new(category, draw, id, fence, "it broke".to_owned());
+                call.retryable = scene.rng.percent(15).then(|| scene.rng.percent(50));
+                call.retry_after_ms = scene.rng.percent(15).then(|| scene.rng.between(0, 2_000));
+                scene.tell(id, call);
+                true
+            }
+            3 => {
+                let mut call = DelayExecution::new(id, fence);
+                if scene.rng.percent(50) {
+                    call.delay_ms = Some(scene.rng.between(0, 2_000));
+                } else {
+                    call.delay_until = Some(scene.now + scene.rng.between(-500, 2_000));
+                }
+                scene.tell(id, call);
+                true
+            }
+            4 => {
+                scene.tell(
+                    id,
+                    YieldExecution {
+                        execution_id: id,
+                        fence,
+                    },
+                );
+                true
+            }
+            5 => {
+                let pct = scene.rng.between(0, 100);
+                scene.tell(id, UpdateProgress::new(id, fence, pct));
+                false
+            }
+            _ => {
+                scene.tell(id, CancelAttempt::new(id, fence));
+                true
+            }
+        }
+    }
+
+    fn renew_all(&self, scene: &mut Scene<'_>) {
+        let mut by_route: BTreeMap<Route, Vec<Renewal>> = BTreeMap::new();
+        for (id, fence) in &self.held {
+            let renewals = by_route.entry(scene.board.route_of(id)).or_default();
+            if renewals.iter().all(|renewal| renewal.execution_id != *id) {
+                renewals.push(Renewal::new(*id, fence.clone()));
+            }
+        }
+        for (route, renewals) in by_route {
+            scene.say(route, RenewLeases { renewals });
+        }
+    }
+
+    fn complete_all(&mut self, scene: &mut Scene<'_>) {
+        let mut by_route: BTreeMap<Route, Vec<Completion>> = BTreeMap::new();
+        for (id, fence) in std::mem::take(&mut self.held) {
+            self.bury((id, fence.clone()));
+            let completions = by_route.entry(scene.board.route_of(&id)).or_default();
+            if completions.iter().all(|completion| completion.execution_id != id) {
+                let mut completion = Completion::new(id, fence);
+                completion.result = submitter::draw_bytes(scene.rng);
+                completions.push(completion);
+            }
+        }
+        for (route, completions) in by_route {
+            scene.say(route, CompleteExecutions { completions });
+        }
+    }
+
+    fn work(&mut self, scene: &mut Scene<'_>) {
+        if self.held.len() > 1 && scene.rng.percent(15) {
+            return if scene.rng.percent(60) { self.renew_all(scene) } else { self.complete_all(scene) };
+        }
+        let at = scene.rng.below(self.held.len());
+        let held = self.held[at].clone();
+        if self.use_fence(&held, scene) {
+            self.held.remove(at);
+            self.bury(held);
+        }
+    }
+
+    fn took(&mut self, task: &Task) {
+        let fence = Fence {
+            attempt_id: task.attempt_id,
+            lease_id: task.lease_id,
+            lease_epoch: task.lease_epoch,
+        };
+        self.held.retain(|held| held.0 != task.execution_id);
+        self.held.push((task.execution_id, fence));
+    }
+
+    fn granted(&self, grant: &Grant, scene: &mut Scene<'_>) {
+        let id = grant.execution_id;
+        match scene.rng.weighted(&[70, 8, 12, 10]) {
+            0 => {
+                let call = ConsumeGrant {
+                    attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
+                    capabilities: self.capabilities.clone(),
+                    execution_id: id,
+                    grant_id: grant.grant_id,
+                    instance: self.instance.clone(),
+                    lease_id: LeaseId::from_uuid(scene.rng.uuid()),
+                    lease_ttl_ms: self.lease_ttl_ms,
+                    request_id: scene.rng.uuid(),
+                    worker_id: "pool".to_owned(),
+                };
+                scene.tell(id, call);
+            }
+            1 => scene.tell(
+                id,
+                ReleaseGrant {
+                    execution_id: id,
+                    grant_id: grant.grant_id,
+                },
+            ),
+            2 => {
+                let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
+                scene.tell(
+                    id,
+                    BlockExecution {
+                        detail: BTreeMap::from([("limit".to_owned(), "10".to_owned())]),
+                        execution_id: id,
+                        grant_id: grant.grant_id,
+                        reason,
+                    },
+                );
+            }
+            // Forgotten: the grant runs out.
+            _ => {}
+        }
+    }
+}
+
+impl Actor for Worker {
+    fn name(&self) -> String {
+        self.instance.clone()
+    }
+
+    fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
+        if !self.registered {
+            let mut call = RegisterWorker::new(
+                self.capabilities.clone(),
+                self.instance.clone(),
+                self.lanes.clone(),
+                NAMESPACE.to_owned(),
+                4,
+                "pool".to_owned(),
+            );
+            call.incarnation = Some(self.incarnation);
+            call.take_over = scene.rng.percent(70).then_some(true);
+            scene.say(Route::Fleet, call);
+        }
+        if scene.rng.permille(25) {
+            // The process dies; its successor knows nothing but has the old one's fences in a log to misuse.
+            for held in std::mem::take(&mut self.held) {
+                self.bury(held);
+            }
+            self.incarnation = scene.rng.uuid();
+            self.registered = false;
+            return scene.rng.between(300, 6_000);
+        }
+        if scene.rng.permille(30) {
+            // A long pause: it wakes up believing that it still holds everything.
+            return scene.rng.between(self.lease_ttl_ms, self.lease_ttl_ms * 3);
+        }
+        match scene.rng.weighted(&[38, 44, 8, 7, 1]) {
+            0 if self.held.len() < 4 => self.claim(scene),
+            2 if !self.graves.is_empty() => {
+                let held = scene.rng.pick(&self.graves).clone();
+                self.use_fence(&held, scene);
+            }
+            3 => scene.say(
+                Route::Fleet,
+                HeartbeatWorkers {
+                    instances: vec![self.instance.clone()],
+                },
+            ),
+            4 => {
+                self.registered = false;
+                let mut call = DeregisterWorker::new(self.instance.clone());
+                call.incarnation = scene.rng.percent(50).then_some(self.incarnation);
+                scene.say(Route::Fleet, call);
+            }
+            _ if !self.held.is_empty() => self.work(scene),
+            _ => self.claim(scene),
+        }
+        scene.rng.between(20, 250)
+    }
+
+    fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
+        match (request, outcome) {
+            (_, Outcome::Reply(Reply::RegisterWorker(_))) => self.registered = true,
+            (_, Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items }))) => {
+                if items.iter().any(|item| !item.known) {
+                    self.registered = false;
+                }
+            }
+            (_, Outcome::Reply(Reply::ClaimExecutions(reply))) => {
+                if let ClaimExecutionsReply::Claimed { tasks, .. } | ClaimExecutionsReply::Replayed { tasks } = reply {
+                    for task in tasks {
+                        self.took(task);
+                    }
+                }
+            }
+            (_, Outcome::Reply(Reply::ConsumeGrant(reply))) => {
+                let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) = reply;
+                self.took(task);
+            }
+            (_, Outcome::Reply(Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }))) => {
+                for grant in grants {
+                    self.granted(grant, scene);
+                }
+            }
+            (
+                Request::RenewLease(call),
+                Outcome::Reply(Reply::RenewLease(RenewLeaseReply::Renewed {
+                    cancel_requested,
+                    yield_requested,
+                    ..
+                })),
+            ) => {
+                let (id, fence) = (call.execution_id, call.fence.clone());
+                if *cancel_requested && scene.rng.percent(60) {
+                    scene.tell(id, CancelAttempt::new(id, fence));
+                    self.drop_held(id);
+                } else if *yield_requested && scene.rng.percent(60) {
+                    scene.tell(
+                        id,
+                        YieldExecution {
+                            execution_id: id,
+                            fence,
+                        },
+                    );
+                    self.drop_held(id);
+                }
+            }
+            (Request::RenewLease(call), Outcome::Refused(_)) => self.drop_held(call.execution_id),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The store as bytes: every index entry has its reason in a record that was seen, and every record its entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ff_backend_embedded::DumpValue;
+use ff_core::types::ExecutionId;
+use ff_script::Route;
+use ff_script::generated::*;
+
+use super::shadow::needs_admission;
+use super::{Check, Checker, Violation, require};
+
+/// Scores of granted and active work lie above these.
+const GRANTED_FROM: i64 = 2_000_000_000_000_000;
+const ACTIVE_FROM: i64 = 4_000_000_000_000_000;
+
+type Dump = BTreeMap<String, DumpValue>;
+
+impl Checker {
+    pub(super) fn check_indexes(&self, dump: &Dump) -> Check {
+        for partition in 0..self.partitions.executions {
+            self.check_places(dump, partition)?;
+            self.check_timers(dump, partition)?;
+            self.check_leases(dump, partition)?;
+            self.check_records(dump, partition)?;
+        }
+        Ok(())
+    }
+
+    /// Each execution stands in exactly one place of its lane, with the score its state gives it.
+    fn check_places(&self, dump: &Dump, partition: u16) -> Check {
+        let prefix = format!("ff:idx:{}:lane:", tag(partition));
+        let mut found: BTreeMap<String, Vec<(&str, i64)>> = BTreeMap::new();
+        for (key, value) in range(dump, &prefix) {
+            let DumpValue::Zset(members) = value else {
+                continue;
+            };
+            for (member, score) in members {
+                let id = String::from_utf8_lossy(member).into_owned();
+                found.entry(id).or_default().push((&key[prefix.len()..], *score as i64));
+            }
+        }
+        for (id, _, seen) in self.live_in(partition) {
+            let places = found.remove(&id.to_string()).unwrap_or_default();
+            require!(10, places.len() == 1, "{id} ({}) stands in {places:?}", seen.state);
+            let (place, score) = places[0];
+            let (wanted, wanted_score) = place_of(seen);
+            let path = format!("{}/{}:", seen.namespace, seen.lane);
+            let fits = place.strip_prefix(&path).is_some_and(|rest| match wanted {
+                Place::Exactly(name) => rest == name,
+                Place::Queue => rest.starts_with("queue:") && rest.starts_with("queue:admit.") == needs_admission(seen),
+            });
+            require!(10, fits, "{id} ({} {:?}) stands in {place}", seen.state, seen.blocking_reason);
+            if let Some(wanted_score) = wanted_score {
+                require!(10, score == wanted_score, "{id} ({}) has score {score} in {place}, must be {wanted_score}", seen.state);
+            }
+        }
+        require!(37, found.is_empty(), "entries without a record: {found:?}");
+        Ok(())
+    }
+
+    /// One timer for what waits for a time, none for what does not.
+    fn check_timers(&self, dump: &Dump, partition: u16) -> Check {
+        let mut timers = members(dump, &format!("ff:idx:{}:timers", tag(partition)));
+        for (id, shadow, seen) in self.live_in(partition) {
+            let entry = timers.remove(&id.to_string());
+            let wanted = shadow.wake_at(seen);
+            require!(11, entry == wanted, "{id} ({}) wakes at {entry:?}, must be {wanted:?}", seen.state);
+        }
+        // A key that has run out may have been swept or not.
+        let mut ends: Vec<i64> = self
+            .keys
+            .values()
+            .filter(|key| key.partition == partition && key.until_ms > self.now)
+            .map(|key| key.until_ms)
+            .collect();
+        let mut found: Vec<i64> = timers.values().copied().filter(|at| *at > self.now).collect();
+        ends.sort_unstable();
+        found.sort_unstable();
+        let named = timers.keys().all(|member| member.starts_with("idem:"));
+        require!(11, named && ends == found, "timers of nothing: {timers:?}, keys end at {ends:?}");
+        Ok(())
+    }
+
+    /// The leases of each worker are the executions it runs.
+    fn check_leases(&self, dump: &Dump, partition: u16) -> Check {
+        let prefix = format!("ff:idx:{}:workers:", tag(partition));
+        let mut found = BTreeSet::new();
+        for (key, value) in range(dump, &prefix) {
+            if let DumpValue::Hash(fields) = value {
+                let worker = &key[prefix.len()..];
+                found.extend(fields.keys().map(|id| (worker.to_owned(), String::from_utf8_lossy(id).into_owned())));
+            }
+        }
+        let expected: BTreeSet<(String, String)> = self
+            .live_in(partition)
+            .filter_map(|(id, _, seen)| Some((seen.lease.as_ref()?.worker_instance.clone(), id.to_string())))
+            .collect();
+        require!(7, found == expected, "leases kept {found:?}, leases held {expected:?}");
+        Ok(())
+    }
+
+    /// Records and the list of all of them.
+    fn check_records(&self, dump: &Dump, partition: u16) -> Check {
+        let expected: BTreeSet<String> = self.live_in(partition).map(|(id, ..)| id.to_string()).collect();
+        let prefix = format!("ff:exec:{}:", tag(partition));
+        let stored: BTreeSet<String> = range(dump, &prefix).map(|(key, _)| key[prefix.len()..prefix.len() + 36].to_owned()).collect();
+        require!(8, stored == expected, "stored {stored:?}, expected {expected:?}");
+        let listed: BTreeSet<String> = members(dump, &format!("ff:idx:{}:all", tag(partition))).into_keys().collect();
+        require!(10, listed == expected, "listed {listed:?}, expected {expected:?}");
+        Ok(())
+    }
+
+    /// At the end of everything only what describes the installation may be left.
+    pub fn nothing_left(&self, dump: &Dump) -> Check {
+        for (key, value) in dump {
+            let known = key == "ff:config:partitions"
+                || key.starts_with("ff:lane:")
+                || key.starts_with("ff:events:")
+                || (key.starts_with("ff:idx:") && key.ends_with(":lanes"))
+                || (key.starts_with("ff:outbox:") && matches!(value, DumpValue::Stream(entries) if entries.is_empty()));
+            require!(37, known, "{key} is left behind: {value:?}");
+        }
+        Ok(())
+    }
+
+    /// Everything that must have ended by now and has not.
+    pub fn unfinished(&self, except: impl Fn(&Execution) -> bool) -> Option<(ExecutionId, &Execution)> {
+        self.live()
+            .find(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal && !except(seen))
+            .map(|(id, _, seen)| (*id, seen))
+    }
+
+    /// The earliest time at which anything of these partitions wakes.
+    pub fn next_wake(&self) -> Option<i64> {
+        let unfinished = self.live().filter(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal);
+        unfinished.filter_map(|(_, shadow, seen)| shadow.wake_at(seen)).min()
+    }
+}
+
+enum Place {
+    Exactly(&'static str),
+    Queue,
+}
+
+fn place_of(seen: &Execution) -> (Place, Option<i64>) {
+    let created = seen.created_at;
+    match (seen.phase, seen.blocking_reason) {
+        (LifecyclePhase::Terminal, _) => (Place::Exactly("terminal"), Some(created)),
+        (LifecyclePhase::Suspended, _) => (Place::Exactly("suspended"), Some(created)),
+        (LifecyclePhase::Active, _) => (Place::Queue, Some(ACTIVE_FROM + created)),
+        (LifecyclePhase::Runnable, Some(reason)) => {
+            let name = match reason {
+                BlockingReason::WaitingForCapableWorker => "blocked:route",
+                BlockingReason::WaitingForQuota => "blocked:quota",
+                BlockingReason::WaitingForBudget => "blocked:budget",
+                BlockingReason::WaitingForDependencies => "blocked:dependencies",
+                BlockingReason::WaitingForChildren => "blocked:children",
+                BlockingReason::HeldByOperator => "blocked:operator",
+            };
+            (Place::Exactly(name), None)
+        }
+        (LifecyclePhase::Runnable, None) if seen.delay_until.is_some() => (Place::Exactly("delayed"), Some(created)),
+        (LifecyclePhase::Runnable, None) if seen.granted_until.is_some() => (Place::Queue, Some(GRANTED_FROM + created)),
+        (LifecyclePhase::Runnable, None) => (Place::Queue, Some(seen.score)),
+    }
+}
+
+fn tag(partition: u16) -> String {
+    Route::Execution(partition).tag().expect("partitions have tags")
+}
+
+fn range<'a>(dump: &'a Dump, prefix: &'a str) -> impl Iterator<Item = (&'a String, &'a DumpValue)> {
+    dump.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
+}
+
+fn members(dump: &Dump, key: &str) -> BTreeMap<String, i64> {
+    match dump.get(key) {
+        Some(DumpValue::Zset(members)) => {
+            members.iter().map(|(member, score)| (String::from_utf8_lossy(member).into_owned(), *score as i64)).collect()
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
+impl Violation {
+    /// Something did not end in time.
+    pub(crate) fn liveness(detail: impl Into<String>) -> Self {
+        Violation::new(0, detail)
+    }
+}

@@ -1,0 +1,307 @@
+//! The history checker: follows every call, and knows what it may have changed and what it must have answered.
+//!
+//! For each call it works out the answer from what it has seen so far ([`verdict`]), holds every event against the state before and
+//! after ([`judge`]), and requires everything else to be as it was. Now and then it reads the whole store ([`indexes`]).
+
+mod indexes;
+mod judge;
+mod order;
+mod quiet;
+mod shadow;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use ff_core::PartitionConfig;
+use ff_core::types::ExecutionId;
+use ff_script::Route;
+use ff_script::generated::*;
+
+use crate::request::{Outcome, Reply, Request};
+use crate::store::Store;
+pub(crate) use shadow::Shadow;
+use shadow::{Key, diff};
+
+/// An invariant that did not hold, by its number in ARCHITECTURE.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's number; 0 for liveness.
+    pub invariant: u32,
+    /// What was seen.
+    pub detail: String,
+}
+
+impl Violation {
+    pub(crate) fn new(invariant: u32, detail: impl Into<String>) -> Self {
+        Violation {
+            invariant,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invariant {} broken: {}", self.invariant, self.detail)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+pub(crate) type Check = Result<(), Violation>;
+
+/// Requires something of the history; otherwise the invariant with this number is broken.
+macro_rules! require {
+    ($invariant:expr, $holds:expr, $($text:tt)+) => {
+        if !$holds {
+            return Err($crate::check::Violation::new($invariant, format!($($text)+)));
+        }
+    };
+}
+pub(crate) use require;
+
+/// One call and everything it showed.
+pub(crate) struct Step<'a> {
+    pub now: i64,
+    pub route: Route,
+    pub request: &'a Request,
+    pub outcome: &'a Outcome,
+    pub events: &'a [Event],
+}
+
+impl Step<'_> {
+    fn partition(&self) -> u16 {
+        match self.route {
+            Route::Execution(partition) => partition,
+            other => unreachable!("{other} holds no executions"),
+        }
+    }
+}
+
+pub(crate) struct Checker {
+    partitions: PartitionConfig,
+    pub executions: BTreeMap<ExecutionId, Shadow>,
+    /// Idempotency keys by namespace and key.
+    keys: BTreeMap<String, Key>,
+    /// Each partition's copies of lanes.
+    lanes: BTreeMap<(u16, String), LaneEntry>,
+    /// Lanes of a partition that were ever given work with preferences.
+    preferring: BTreeSet<(u16, String)>,
+    /// When each registered worker's registration ends.
+    workers: BTreeMap<String, i64>,
+    cursors: BTreeMap<Route, String>,
+    /// When the last call happened.
+    now: i64,
+}
+
+impl Checker {
+    pub fn new(partitions: PartitionConfig) -> Self {
+        Checker {
+            partitions,
+            executions: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            preferring: BTreeSet::new(),
+            workers: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            now: 0,
+        }
+    }
+
+    /// The events of a partition that were not there after the last call to it.
+    pub fn new_events(&mut self, store: &Store, route: Route) -> Result<Vec<Event>, Violation> {
+        let events = store.events(route, self.cursors.get(&route).map(String::as_str))?;
+        if let Some(last) = events.last() {
+            self.cursors.insert(route, last.id.clone());
+        }
+        Ok(events)
+    }
+
+    /// Executions that exist.
+    pub fn live(&self) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
+        self.executions.iter().filter_map(|(id, shadow)| Some((id, shadow, shadow.seen.as_ref()?)))
+    }
+
+    fn live_in(&self, partition: u16) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
+        self.live().filter(move |(id, ..)| self.partitions.of_execution(id) == partition)
+    }
+
+    fn seen(&self, id: &ExecutionId) -> Option<&Execution> {
+        self.executions.get(id)?.seen.as_ref()
+    }
+
+    /// Looks at one call: its answer, its events, and what it left in the records it names.
+    pub fn observe(&mut self, step: &Step<'_>, store: &Store) -> Check {
+        self.now = step.now;
+        if !step.outcome.committed() {
+            require!(
+                38,
+                step.events.is_empty(),
+                "{} wrote {} events although it ended with {}",
+                step.request.name(),
+                step.events.len(),
+                step.outcome
+            );
+        }
+        for event in step.events {
+            require!(41, event.at == step.now, "{} is dated {}, the call happened at {}", event.r#type, event.at, step.now);
+        }
+        if step.route == Route::Fleet {
+            return self.observe_fleet(step);
+        }
+        self.check_answer(step)?;
+        self.check_order(step)?;
+
+        let mut touched: BTreeMap<ExecutionId, Option<&Event>> =
+            step.request.targets().into_iter().map(|id| (id, None)).collect();
+        for event in step.events {
+            let Some(id) = event.execution_id else {
+                return Err(Violation::new(41, format!("{} names no execution", event.r#type)));
+            };
+            let twice = touched.insert(id, Some(event)).flatten();
+            require!(
+                41,
+                twice.is_none(),
+                "one call, two events for {id}: {} and {}",
+                twice.map_or("", |e| e.r#type.as_str()),
+                event.r#type
+            );
+        }
+        for (id, event) in touched {
+            let after = store.describe(id)?;
+            match event {
+                Some(event) => self.judge(step, id, event, after)?,
+                None => self.stay_quiet(step, id, after)?,
+            }
+        }
+        self.note_lane(step);
+        self.check_fired(step)
+    }
+
+    /// After the host came back: everything answered before is still there, to the letter.
+    pub fn survived(&self, store: &Store) -> Check {
+        for (id, shadow) in &self.executions {
+            let found = store.describe(*id)?;
+            require!(
+                8,
+                found == shadow.seen,
+                "{id} is not what it was before the crash: {}",
+                diff(shadow.seen.as_ref(), found.as_ref())
+            );
+        }
+        Ok(())
+    }
+
+    fn note_lane(&mut self, step: &Step<'_>) {
+        if !step.outcome.committed() {
+            return;
+        }
+        if let Request::InstallLane(call) = step.request {
+            let key = (step.partition(), call.entry.lane.clone());
+            if self.lanes.get(&key).is_none_or(|known| known.version < call.entry.version) {
+                self.lanes.insert(key, call.entry.clone());
+            }
+        }
+    }
+
+    /// When a round of timers says that nothing more is due, nothing is.
+    fn check_fired(&mut self, step: &Step<'_>) -> Check {
+        let Outcome::Reply(Reply::FireDue(FireDueReply::Fired {
+            count,
+            more,
+            next_at,
+            stuck,
+            ..
+        })) = step.outcome
+        else {
+            return Ok(());
+        };
+        let partition = step.partition();
+        require!(38, *stuck == 0, "{stuck} timers raised");
+        require!(
+            41,
+            step.events.len() as i64 <= *count,
+            "{} events out of {count} timers",
+            step.events.len()
+        );
+        if !more {
+            self.keys.retain(|_, key| key.partition != partition || key.until_ms > step.now);
+            for (id, shadow, seen) in self.live_in(partition) {
+                if let Some(at) = shadow.wake_at(seen) {
+                    require!(6, at > step.now, "{id} was due at {at}, the timers ran at {} and left it", step.now);
+                }
+            }
+            let wakes = self.live_in(partition).filter_map(|(_, shadow, seen)| shadow.wake_at(seen));
+            let ends = self.keys.values().filter(|key| key.partition == partition).map(|key| key.until_ms);
+            let expected = wakes.chain(ends).min();
+            require!(11, *next_at == expected, "the next timer is said to be {next_at:?}, it is {expected:?}");
+        }
+        Ok(())
+    }
+
+    /// Calls about workers and lane definitions.
+    fn observe_fleet(&mut self, step: &Step<'_>) -> Check {
+        let found: Vec<&str> = step.events.iter().map(|event| event.r#type.as_str()).collect();
+        let ttl = 30_000;
+        let expected: Vec<&str> = match (step.request, step.outcome) {
+            (Request::RegisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
+                self.workers.insert(call.instance.clone(), step.now + ttl);
+                vec!["worker.registered"]
+            }
+            (Request::HeartbeatWorkers(call), outcome) => {
+                for (at, instance) in call.instances.iter().enumerate() {
+                    let alive = self.workers.get(instance).is_some_and(|until| step.now < *until);
+                    if outcome.committed() && alive {
+                        self.workers.insert(instance.clone(), step.now + ttl);
+                    }
+                    if let Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })) = outcome {
+                        require!(15, items[at].known == alive, "{instance}: known {}, alive {alive}", items[at].known);
+                    }
+                }
+                vec![]
+            }
+            (Request::DeregisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
+                self.workers.remove(&call.instance);
+                vec!["worker.left"]
+            }
+            (Request::DrainWorker(_), Outcome::Reply(Reply::DrainWorker(DrainWorkerReply::Draining))) => vec!["worker.draining"],
+            (Request::MarkWorkerDead(call), outcome) if outcome.committed() => {
+                self.workers.remove(&call.instance);
+                vec!["worker.marked_dead"]
+            }
+            (Request::DefineLane(_), Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { changed: true, .. }))) => {
+                vec!["lane.changed"]
+            }
+            (Request::FireDue(_), _) => {
+                for event in step.events {
+                    let instance = event.worker_instance.clone().unwrap_or_default();
+                    let until = self.workers.remove(&instance);
+                    require!(
+                        15,
+                        event.r#type == "worker.expired" && until.is_some_and(|until| until <= step.now),
+                        "{} of {instance} at {}, registered until {until:?}",
+                        event.r#type,
+                        step.now
+                    );
+                }
+                return Ok(());
+            }
+            (_, Outcome::Failed(_)) => return Ok(()),
+            _ => vec![],
+        };
+        require!(41, found == expected, "{} emitted {found:?}, expected {expected:?}", step.request.name());
+        Ok(())
+    }
+
+    /// The whole store: every index against what was seen, and the library's own findings.
+    pub fn deep(&self, store: &Store) -> Check {
+        if let Some(finding) = store.fsck()?.first() {
+            return Err(Violation::new(
+                u32::try_from(finding.invariant).unwrap_or(0),
+                format!("fsck: {} in {}", finding.problem, finding.key.escape_ascii()),
+            ));
+        }
+        self.check_indexes(&store.dump()?)
+    }
+}

@@ -1,0 +1,153 @@
+//! What the checker remembers about one execution, beyond what the store says about it.
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::*;
+use uuid::Uuid;
+
+/// An idempotency key and what it stands for.
+pub(crate) struct Key {
+    pub partition: u16,
+    pub execution_id: ExecutionId,
+    pub body_digest: String,
+    pub until_ms: i64,
+}
+
+/// How a lease ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Complete,
+    Fail,
+    Retry(i64),
+    Delay(i64),
+    Yield,
+    Cancel,
+    Expired,
+    Revoked,
+    /// By a person, a deadline or a timeout: no operation of the worker.
+    Other,
+}
+
+/// The latest lease.
+#[derive(Clone, Debug)]
+pub(crate) struct LastLease {
+    pub fence: Fence,
+    pub request_id: Uuid,
+    pub instance: String,
+    pub ttl_ms: i64,
+    pub renewals: i64,
+    /// Absent while it lives.
+    pub ended: Option<End>,
+}
+
+pub(crate) struct Shadow {
+    pub submission: Submission,
+    /// As last described; absent once it was retired.
+    pub seen: Option<Execution>,
+    /// The highest epoch so far.
+    pub epoch: i64,
+    /// Attempts started so far.
+    pub attempts: i64,
+    /// Failed attempts since the last replay.
+    pub failures: i64,
+    /// Why the next attempt will be made, when it is not the first.
+    pub next: Option<AttemptType>,
+    /// Whether an attempt started since the last replay.
+    pub started: bool,
+    pub lease: Option<LastLease>,
+    pub cancel_by: Option<i64>,
+    pub grant: Option<(Uuid, String)>,
+}
+
+impl Shadow {
+    pub fn new(submission: Submission, seen: Execution) -> Self {
+        Shadow {
+            submission,
+            seen: Some(seen),
+            epoch: 0,
+            attempts: 0,
+            failures: 0,
+            next: None,
+            started: false,
+            lease: None,
+            cancel_by: None,
+            grant: None,
+        }
+    }
+
+    /// When the execution next needs attention; worked out here independently of the library.
+    pub fn wake_at(&self, seen: &Execution) -> Option<i64> {
+        let mut times = vec![seen.deadline_at];
+        match seen.phase {
+            LifecyclePhase::Terminal => return seen.ended_at.map(|at| at + seen.retention_ms),
+            LifecyclePhase::Active => {
+                times.push(seen.lease.as_ref().map(|lease| lease.expires_at));
+                times.push(seen.attempt_deadline_at);
+                times.push(self.cancel_by);
+            }
+            LifecyclePhase::Runnable => {
+                if !self.started {
+                    times.push(seen.start_by);
+                }
+                if seen.blocking_reason.is_none() {
+                    times.push(seen.delay_until);
+                    times.push(seen.granted_until);
+                }
+            }
+            LifecyclePhase::Suspended => {}
+        }
+        times.into_iter().flatten().min()
+    }
+
+    /// True when nothing forbids a start now.
+    pub fn may_start(&self, seen: &Execution, now: i64) -> bool {
+        seen.deadline_at.is_none_or(|at| now < at) && (self.started || seen.start_by.is_none_or(|at| now < at))
+    }
+
+    /// Leases lost in a row before this one.
+    pub fn lost_in_a_row(&self, seen: &Execution) -> i64 {
+        if self.lease.as_ref().is_some_and(|lease| lease.renewals >= 3) { 0 } else { seen.reclaim_count }
+    }
+
+    /// Whether the policy allows another attempt after this many failures.
+    pub fn may_retry(&self, seen: &Execution, failures: i64, category: &str) -> bool {
+        let retry = &seen.retry;
+        let holds = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().any(|c| c == category));
+        failures < retry.max_attempts.unwrap_or(3) && holds(&retry.never_on) != Some(true) && holds(&retry.retry_on) != Some(false)
+    }
+}
+
+/// Eligible: in a queue, neither held back nor promised to anyone.
+pub(crate) fn eligible(seen: &Execution) -> bool {
+    seen.phase == LifecyclePhase::Runnable
+        && seen.blocking_reason.is_none()
+        && seen.delay_until.is_none()
+        && seen.granted_until.is_none()
+}
+
+pub(crate) fn needs_admission(seen: &Execution) -> bool {
+    !seen.quotas.is_empty() || !seen.budgets.is_empty()
+}
+
+pub(crate) fn covered(requires: &[String], capabilities: &[String]) -> bool {
+    requires.iter().all(|token| capabilities.contains(token))
+}
+
+/// The fields in which two descriptions differ.
+pub(crate) fn diff(before: Option<&Execution>, after: Option<&Execution>) -> String {
+    match (before, after) {
+        (Some(before), Some(after)) => {
+            let (before, after) = (format!("{before:#?}"), format!("{after:#?}"));
+            let different: Vec<String> = before
+                .lines()
+                .zip(after.lines())
+                .filter(|(b, a)| b != a)
+                .take(6)
+                .map(|(b, a)| format!("{} → {}", b.trim(), a.trim()))
+                .collect();
+            different.join("; ")
+        }
+        (None, Some(_)) => "it exists now".to_owned(),
+        (Some(_), None) => "it is gone".to_owned(),
+        (None, None) => "no difference".to_owned(),
+    }
+}

@@ -1,0 +1,76 @@
+//! A seeded simulation: submitters, workers, operators and timers talk to the embedded host over a bad network in virtual time.
+//!
+//! One `u64` decides everything. The host is real: the library's text in Lua over a store on disk, killed at any store command and
+//! opened again. After every call the checker compares what was answered and announced with what it had seen before; at the end
+//! the faults stop, everything must end in time, and after retention nothing may be left.
+//!
+//! ```text
+//! cargo run -p ff-sim -- --seed 17            one run with its trace
+//! cargo nextest run -p ff-sim                 300 seeds; FF_SIM_SEEDS=10000 for a long run
+//! ```
+
+mod actor;
+mod check;
+mod profile;
+mod request;
+mod rng;
+mod settle;
+mod store;
+mod totals;
+mod world;
+
+pub use check::Violation;
+pub use totals::Totals;
+
+/// How many calls the host runs before the faults stop, unless said otherwise.
+pub const STEPS: u32 = 220;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Decides everything that happens.
+    pub seed: u64,
+    /// How many calls the host runs before the faults stop.
+    pub steps: u32,
+    /// The library's text; the test bundle unless a mutant is under test.
+    pub library: String,
+    /// Whether to keep a readable line per step.
+    pub trace: bool,
+}
+
+impl Options {
+    /// The test bundle under this seed.
+    #[must_use]
+    pub fn new(seed: u64, steps: u32) -> Self {
+        Self {
+            seed,
+            steps,
+            library: ff_script::Library::test().text,
+            trace: false,
+        }
+    }
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What happened, counted.
+    pub totals: Totals,
+    /// The trace, when it was asked for.
+    pub trace: Vec<String>,
+    /// The first invariant that did not hold.
+    pub violation: Option<Violation>,
+}
+
+/// Runs one seed to its end or to the first violation.
+#[must_use]
+pub fn run(options: &Options) -> Report {
+    let mut world = world::World::new(options);
+    let violation = world.run().err();
+    let (totals, trace) = world.into_parts();
+    Report {
+        totals,
+        trace,
+        violation,
+    }
+}

@@ -1,0 +1,50 @@
+//! What kind of day a seed has: how bad the network is, how often the host dies, how late the timers run.
+
+use crate::rng::Rng;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// Partitions of executions.
+    pub partitions: u16,
+    /// In a thousand: requests that never arrive, replies that never come back, requests that arrive twice, and late.
+    pub lose_request: u32,
+    pub lose_reply: u32,
+    pub duplicate: u32,
+    pub late: u32,
+    /// In a thousand calls: the host dies inside it, dies after its commit, its disk fails once.
+    pub crash: u32,
+    pub die: u32,
+    pub broken: u32,
+    /// In a thousand calls: the disk is full for a while from now on; the whole world stands still for a while.
+    pub full: u32,
+    pub stall: u32,
+    /// In a hundred timer rounds: the timers sleep for seconds.
+    pub lazy_timers: u32,
+    pub workers: usize,
+    pub submitters: usize,
+    /// Submissions before the submitters go home.
+    pub submissions: u32,
+}
+
+impl Profile {
+    pub fn draw(rng: &mut Rng) -> Self {
+        let bad = [0, 1, 1, 2, 4][rng.below(5)];
+        let dies = [0, 1, 2, 4][rng.below(4)];
+        Profile {
+            partitions: rng.between(1, 3) as u16,
+            lose_request: 25 * bad,
+            lose_reply: 30 * bad,
+            duplicate: 30 * bad,
+            late: 30 * bad,
+            crash: 4 * dies,
+            die: 4 * dies,
+            broken: 3 * dies,
+            full: if rng.percent(30) { 8 } else { 0 },
+            stall: if rng.percent(40) { 8 } else { 0 },
+            lazy_timers: [0, 5, 20][rng.below(3)],
+            workers: rng.between(2, 4) as usize,
+            submitters: rng.between(1, 2) as usize,
+            submissions: rng.between(15, 45) as u32,
+        }
+    }
+}

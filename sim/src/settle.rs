@@ -1,0 +1,264 @@
+//! After the faults: workers for everything, timers on time. All that is not held must end soon, and in the end nothing is left.
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::Route;
+use ff_script::generated::*;
+
+use crate::actor::{CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE};
+use crate::check::{Check, Violation, require};
+use crate::request::{Outcome, Reply, Request};
+use crate::world::World;
+
+/// Everything unblocked ends within this time after the faults stop.
+const BOUND_MS: i64 = 3 * LEASE_TTL_MS_MAX + 5_000;
+
+/// More rounds than any run needs; a run that needs them all makes no progress.
+const ROUNDS_MAX: u32 = 400;
+
+pub(crate) fn run(world: &mut World) -> Check {
+    let begin = world.now;
+    resume_lanes(world)?;
+    let held = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::HeldByOperator);
+    finish_all(world, begin + BOUND_MS, held)?;
+    if let Some((id, seen)) = world.checker.unfinished(held) {
+        let text = format!("{id} is still {} {:?} {} ms after the faults stopped", seen.state, seen.blocking_reason, world.now - begin);
+        return Err(Violation::liveness(text));
+    }
+    world.check_deeply()?;
+
+    let kept: Vec<ExecutionId> = world.checker.live().filter(|(_, _, seen)| held(seen)).map(|(id, ..)| *id).collect();
+    for id in kept {
+        ask(world, id, ReleaseExecution::new("ada".to_owned(), id))?;
+    }
+    let begin = world.now;
+    finish_all(world, begin + BOUND_MS, |_| false)?;
+    if let Some((id, seen)) = world.checker.unfinished(|_| false) {
+        return Err(Violation::liveness(format!("{id} was released and is still {}", seen.state)));
+    }
+    retire_all(world)
+}
+
+fn call(world: &mut World, route: Route, request: impl Into<Request>) -> Result<Reply, Violation> {
+    let request = request.into();
+    match world.execute(route, &request, "settle", None)? {
+        Outcome::Reply(reply) => Ok(reply),
+        other => Err(Violation::liveness(format!("{} without faults: {other}", request.name()))),
+    }
+}
+
+fn ask(world: &mut World, id: ExecutionId, request: impl Into<Request>) -> Result<Reply, Violation> {
+    let route = world.board.route_of(&id);
+    call(world, route, request)
+}
+
+fn resume_lanes(world: &mut World) -> Check {
+    for (lane, ..) in LANES {
+        let mut define = DefineLane::new("ada".to_owned(), (*lane).to_owned(), NAMESPACE.to_owned());
+        define.state = Some(LaneState::Active);
+        if let Reply::DefineLane(DefineLaneReply::Defined { entry, .. }) = call(world, Route::Fleet, define)? {
+            for route in world.board.routes() {
+                call(world, route, InstallLane { entry: entry.clone() })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fires, admits, claims and completes until everything has ended or the time is up.
+fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool) -> Check {
+    for _ in 0..ROUNDS_MAX {
+        drain_outbox(world)?;
+        for route in world.board.routes() {
+            fire(world, route)?;
+        }
+        unblock(world)?;
+        for route in world.board.routes() {
+            for (lane, ..) in LANES {
+                work(world, route, lane)?;
+            }
+        }
+        if world.checker.unfinished(&except).is_none() {
+            return Ok(());
+        }
+        let Some(next) = world.checker.next_wake() else {
+            return Ok(());
+        };
+        if next > until {
+            return Ok(());
+        }
+        // Whoever sleeps until a timer wakes at it or shortly after.
+        world.now = next.max(world.now) + world.rng.between(0, 50);
+    }
+    Err(Violation::liveness(format!("no end after {ROUNDS_MAX} rounds")))
+}
+
+fn fire(world: &mut World, route: Route) -> Check {
+    for _ in 0..ROUNDS_MAX {
+        let draw = world.rng.between(0, 1000);
+        if let Reply::FireDue(FireDueReply::Fired { more: false, .. }) = call(world, route, FireDue { draw, limit: 64 })? {
+            return Ok(());
+        }
+    }
+    Err(Violation::liveness(format!("the timers of {route} never come to an end")))
+}
+
+fn all_capabilities() -> Vec<String> {
+    CAPABILITIES.iter().map(|&token| token.to_owned()).collect()
+}
+
+/// Quotas and budgets have room, and somebody covers every route.
+fn unblock(world: &mut World) -> Check {
+    let waiting: Vec<(ExecutionId, BlockingReason)> =
+        world.checker.live().filter_map(|(id, _, seen)| Some((*id, seen.blocking_reason?))).collect();
+    for (id, reason) in &waiting {
+        let reason = match reason {
+            BlockingReason::WaitingForQuota => AdmissionReason::WaitingForQuota,
+            BlockingReason::WaitingForBudget => AdmissionReason::WaitingForBudget,
+            _ => continue,
+        };
+        ask(
+            world,
+            *id,
+            UnblockExecution {
+                execution_id: *id,
+                reason,
+            },
+        )?;
+    }
+    review(world)
+}
+
+fn review(world: &mut World) -> Check {
+    for route in world.board.routes() {
+        for (lane, ..) in LANES {
+            let mut review = ReviewRoutes::new(vec![all_capabilities()], (*lane).to_owned(), 64, NAMESPACE.to_owned());
+            for _ in 0..ROUNDS_MAX {
+                let Reply::ReviewRoutes(ReviewRoutesReply::Reviewed { next_cursor, .. }) = call(world, route, review.clone())? else {
+                    unreachable!("replies fit their requests")
+                };
+                review.cursor = next_cursor;
+                if next_cursor.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes and completes everything a lane has in a partition, admitted work through grants.
+fn work(world: &mut World, route: Route, lane: &str) -> Check {
+    for _ in 0..ROUNDS_MAX {
+        let claim = ClaimExecutions {
+            capabilities: all_capabilities(),
+            ids: (0..8)
+                .map(|_| LeaseIds {
+                    attempt_id: AttemptId::from_uuid(world.rng.uuid()),
+                    lease_id: LeaseId::from_uuid(world.rng.uuid()),
+                })
+                .collect(),
+            instance: "last-worker".to_owned(),
+            lane: lane.to_owned(),
+            lease_ttl_ms: LEASE_TTL_MS_MAX,
+            max: 8,
+            namespace: NAMESPACE.to_owned(),
+            request_id: world.rng.uuid(),
+            worker_id: "pool".to_owned(),
+        };
+        let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed { mut tasks, next_score }) = call(world, route, claim)? else {
+            return Err(Violation::liveness(format!("a claim in lane {lane} was neither refused nor served")));
+        };
+        let issue = IssueGrants {
+            capabilities: all_capabilities(),
+            grant_ids: (0..4).map(|_| world.rng.uuid()).collect(),
+            instance: "last-worker".to_owned(),
+            lane: lane.to_owned(),
+            max: 4,
+            namespace: NAMESPACE.to_owned(),
+            ttl_ms: 1_000,
+        };
+        let mut granted = 0;
+        if let Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }) = call(world, route, issue)? {
+            granted = grants.len();
+            for grant in grants {
+                let consume = ConsumeGrant {
+                    attempt_id: AttemptId::from_uuid(world.rng.uuid()),
+                    capabilities: all_capabilities(),
+                    execution_id: grant.execution_id,
+                    grant_id: grant.grant_id,
+                    instance: "last-worker".to_owned(),
+                    lease_id: LeaseId::from_uuid(world.rng.uuid()),
+                    lease_ttl_ms: LEASE_TTL_MS_MAX,
+                    request_id: world.rng.uuid(),
+                    worker_id: "pool".to_owned(),
+                };
+                if let Reply::ConsumeGrant(ConsumeGrantReply::Claimed { task }) = ask(world, grant.execution_id, consume)? {
+                    tasks.push(task);
+                }
+            }
+        }
+        let idle = tasks.is_empty() && granted == 0 && next_score.is_none();
+        for task in tasks {
+            let fence = Fence {
+                attempt_id: task.attempt_id,
+                lease_id: task.lease_id,
+                lease_epoch: task.lease_epoch,
+            };
+            ask(world, task.execution_id, CompleteExecution::new(task.execution_id, fence))?;
+        }
+        if idle {
+            return Ok(());
+        }
+    }
+    Err(Violation::liveness(format!("lane {lane} of {route} never runs dry")))
+}
+
+fn drain_outbox(world: &mut World) -> Check {
+    let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) = call(world, Route::Fleet, ReadOutbox { limit: 1000 })? else {
+        unreachable!("replies fit their requests")
+    };
+    for effect in &items {
+        for route in world.board.routes() {
+            loop {
+                let drain = DrainLeases {
+                    actor: effect.data["actor"].clone(),
+                    instance: effect.data["instance"].clone(),
+                    limit: 64,
+                    revoke: effect.r#type == "revoke_leases",
+                };
+                if let Reply::DrainLeases(DrainLeasesReply::Drained { more: false, .. }) = call(world, route, drain)? {
+                    break;
+                }
+            }
+        }
+    }
+    if !items.is_empty() {
+        let ids = items.into_iter().map(|effect| effect.id).collect();
+        call(world, Route::Fleet, AckOutbox { ids })?;
+    }
+    Ok(())
+}
+
+/// Lets every retention, key and registration run out, then looks for what is left.
+fn retire_all(world: &mut World) -> Check {
+    let routes: Vec<Route> = world.board.routes().chain([Route::Fleet]).collect();
+    for _ in 0..ROUNDS_MAX {
+        let mut next: Option<i64> = None;
+        for route in &routes {
+            if let Some(at) = world.store.next_due(*route)? {
+                next = Some(next.map_or(at, |known| known.max(at)));
+            }
+        }
+        let Some(next) = next else {
+            break;
+        };
+        world.now = world.now.max(next);
+        for route in &routes {
+            fire(world, *route)?;
+        }
+    }
+    review(world)?;
+    world.check_deeply()?;
+    require!(37, world.checker.live().next().is_none(), "executions outlive their retention");
+    world.checker.nothing_left(&world.store.dump()?)
+}

@@ -1,0 +1,318 @@
+//! The world: virtual time, a queue of what happens next, and a network that loses, copies and delays.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ff_core::PartitionConfig;
+use ff_script::Route;
+use ff_script::generated::*;
+
+use crate::actor::{self, Actor, Board, Scene};
+use crate::check::{Checker, Step, Violation};
+use crate::profile::Profile;
+use crate::request::{Failure, Outcome, Reply, Request};
+use crate::rng::Rng;
+use crate::settle;
+use crate::store::{Fault, Store};
+use crate::totals::Totals;
+use crate::Options;
+
+/// When every simulation begins.
+const BEGIN_MS: i64 = 1_700_000_000_000;
+
+/// Every how many calls the whole store is checked.
+const DEEP_EVERY: u32 = 8;
+
+/// How often a client asks again before it gives up.
+const ASKS_MAX: u32 = 3;
+
+enum Due {
+    Tick(usize),
+    Arrive(u64, Route, Arc<Request>),
+    Answer(u64, Arc<Outcome>),
+    /// The client waited long enough for an answer.
+    Silence(u64),
+    RoomAgain,
+}
+
+struct Asked {
+    actor: usize,
+    route: Route,
+    request: Arc<Request>,
+    asks: u32,
+}
+
+pub(crate) struct World {
+    pub rng: Rng,
+    pub store: Store,
+    pub checker: Checker,
+    pub board: Board,
+    pub now: i64,
+    profile: Profile,
+    steps: u32,
+    done: u32,
+    queue: BTreeMap<(i64, u64), Due>,
+    sequence: u64,
+    asked: BTreeMap<u64, Asked>,
+    actors: Vec<Box<dyn Actor>>,
+    totals: Totals,
+    trace: Option<Vec<String>>,
+}
+
+impl World {
+    pub fn new(options: &Options) -> Self {
+        let mut rng = Rng::new(options.seed);
+        let profile = Profile::draw(&mut rng);
+        let partitions = PartitionConfig {
+            executions: profile.partitions,
+            budgets: 1,
+            quotas: 1,
+            schedules: 1,
+        };
+        let store = Store::new(&options.library, partitions, BEGIN_MS);
+        let mut board = Board::new(partitions, profile.submissions);
+        let actors = actor::cast(&profile, &mut board, &mut rng);
+        World {
+            store,
+            checker: Checker::new(partitions),
+            board,
+            now: BEGIN_MS,
+            profile,
+            steps: options.steps,
+            done: 0,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            asked: BTreeMap::new(),
+            actors,
+            totals: Totals::default(),
+            trace: options.trace.then(Vec::new),
+            rng,
+        }
+    }
+
+    pub fn into_parts(self) -> (Totals, Vec<String>) {
+        (self.totals, self.trace.unwrap_or_default())
+    }
+
+    pub fn run(&mut self) -> Result<(), Violation> {
+        let profile = format!("{:?}", self.profile);
+        self.note(|| profile);
+        self.store.fix_partitions()?;
+        self.define_lanes()?;
+        for actor in 0..self.actors.len() {
+            let at = self.now + self.rng.between(0, 100);
+            self.schedule(at, Due::Tick(actor));
+        }
+        while self.done < self.steps {
+            let Some(((at, _), due)) = self.queue.pop_first() else {
+                break;
+            };
+            self.now = self.now.max(at);
+            self.happen(due)?;
+        }
+        self.note(|| "---- the faults stop ----".to_owned());
+        self.store.set_full(false);
+        settle::run(self)
+    }
+
+    fn define_lanes(&mut self) -> Result<(), Violation> {
+        for (lane, weight, fairness) in actor::LANES {
+            let mut call = DefineLane::new("setup".to_owned(), (*lane).to_owned(), actor::NAMESPACE.to_owned());
+            call.priority_weight = Some(*weight);
+            call.fairness = Some(*fairness);
+            let outcome = self.execute(Route::Fleet, &call.into(), "setup", None)?;
+            if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) = outcome {
+                self.board.lanes.insert((*lane).to_owned(), entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn schedule(&mut self, at: i64, due: Due) {
+        self.sequence += 1;
+        self.queue.insert((at, self.sequence), due);
+    }
+
+    pub fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>8.3} {}", (self.now - BEGIN_MS) as f64 / 1000.0, line()));
+        }
+    }
+
+    fn happen(&mut self, due: Due) -> Result<(), Violation> {
+        match due {
+            Due::Tick(actor) => {
+                let next = self.play(actor, |actor, scene| actor.tick(scene));
+                self.schedule(self.now + next.max(1), Due::Tick(actor));
+            }
+            Due::Arrive(token, route, request) => self.arrive(token, route, &request)?,
+            Due::Answer(token, outcome) => {
+                if let Some(asked) = self.asked.remove(&token) {
+                    let request = asked.request;
+                    self.play(asked.actor, |actor, scene| {
+                        actor.answer(&request, &outcome, scene);
+                        0
+                    });
+                }
+            }
+            Due::Silence(token) => self.silence(token),
+            Due::RoomAgain => {
+                self.store.set_full(false);
+                self.note(|| "the disk has room again".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets an actor act and sends what it wants to say.
+    fn play(&mut self, index: usize, act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64) -> i64 {
+        let mut scene = Scene {
+            now: self.now,
+            rng: &mut self.rng,
+            board: &mut self.board,
+            said: Vec::new(),
+        };
+        let next = act(self.actors[index].as_mut(), &mut scene);
+        for (route, request) in scene.said {
+            self.sequence += 1;
+            let token = self.sequence;
+            let request = Arc::new(request);
+            self.asked.insert(
+                token,
+                Asked {
+                    actor: index,
+                    route,
+                    request,
+                    asks: 0,
+                },
+            );
+            self.send(token);
+        }
+        next
+    }
+
+    /// Puts a request on the wire: it may vanish, take long, or arrive twice.
+    fn send(&mut self, token: u64) {
+        let asked = self.asked.get_mut(&token).expect("asked before it is sent");
+        asked.asks += 1;
+        let (route, request) = (asked.route, asked.request.clone());
+        if self.rng.permille(self.profile.lose_request) {
+            self.totals.count("fault", "lost request");
+        } else {
+            let late = self.rng.permille(self.profile.late);
+            if late {
+                self.totals.count("fault", "late request");
+            }
+            let took = if late { self.rng.between(500, 12_000) } else { self.rng.between(0, 15) };
+            self.schedule(self.now + took, Due::Arrive(token, route, request.clone()));
+            if self.rng.permille(self.profile.duplicate) {
+                self.totals.count("fault", "duplicated request");
+                let again = self.now + self.rng.between(0, 6_000);
+                self.schedule(again, Due::Arrive(token, route, request));
+            }
+        }
+        let patience = self.rng.between(150, 900);
+        self.schedule(self.now + patience, Due::Silence(token));
+    }
+
+    fn silence(&mut self, token: u64) {
+        let Some(asked) = self.asked.get(&token) else {
+            return;
+        };
+        if asked.asks < ASKS_MAX && self.rng.percent(80) {
+            self.totals.count("fault", "asked again");
+            self.send(token);
+        } else {
+            self.asked.remove(&token);
+        }
+    }
+
+    fn arrive(&mut self, token: u64, route: Route, request: &Arc<Request>) -> Result<(), Violation> {
+        let fault = self.draw_fault();
+        let who = self
+            .asked
+            .get(&token)
+            .map_or_else(|| "(late copy)".to_owned(), |asked| self.actors[asked.actor].name());
+        let outcome = self.execute(route, request, &who, fault)?;
+        self.done += 1;
+        if self.rng.permille(self.profile.lose_reply) {
+            self.totals.count("fault", "lost reply");
+        } else if !matches!(outcome, Outcome::Failed(Failure::Crashed | Failure::Died)) {
+            let took = self.rng.between(0, 15);
+            self.schedule(self.now + took, Due::Answer(token, Arc::new(outcome)));
+        }
+        if !self.store.is_full() && self.rng.permille(self.profile.full) {
+            self.totals.count("fault", "full disk");
+            self.note(|| "the disk is full".to_owned());
+            self.store.set_full(true);
+            let until = self.now + self.rng.between(200, 3_000);
+            self.schedule(until, Due::RoomAgain);
+        }
+        if self.rng.permille(self.profile.stall) {
+            self.totals.count("fault", "stall");
+            self.now += self.rng.between(1_000, 40_000);
+            self.note(|| "the world stood still".to_owned());
+        }
+        Ok(())
+    }
+
+    fn draw_fault(&mut self) -> Option<Fault> {
+        if self.rng.permille(self.profile.crash) {
+            return Some(Fault::CrashAt(self.rng.between(1, 16) as u64));
+        }
+        if self.rng.permille(self.profile.die) {
+            return Some(Fault::CrashAfterCommit);
+        }
+        if self.rng.permille(self.profile.broken) {
+            return Some(Fault::BreakAt(self.rng.between(1, 16) as u64));
+        }
+        None
+    }
+
+    /// Runs a call on the host and has the checker look at everything it did.
+    pub fn execute(&mut self, route: Route, request: &Request, who: &str, fault: Option<Fault>) -> Result<Outcome, Violation> {
+        self.store.set_now(self.now);
+        let outcome = self.store.run(route, request, fault);
+        let shown = match &outcome {
+            Ok(outcome) => outcome.to_string(),
+            Err(violation) => violation.to_string(),
+        };
+        self.note(|| format!("{who} → {route} {request}\n             = {shown}"));
+        let outcome = outcome?;
+        self.totals.count("calls", "all");
+        match &outcome {
+            Outcome::Reply(_) => {}
+            Outcome::Refused(error) => self.totals.count("refused", error.code()),
+            Outcome::Failed(failure) => self.totals.count("failed", &format!("{failure:?}")),
+        }
+        let events = self.checker.new_events(&self.store, route)?;
+        for event in &events {
+            self.totals.count("event", &event.r#type);
+            if let Some(trace) = &mut self.trace {
+                let id = event.execution_id.map_or_else(String::new, |id| id.to_string()[..8].to_owned());
+                trace.push(format!("             ! {} {id} {:?}", event.r#type, event.data));
+            }
+        }
+        let step = Step {
+            now: self.now,
+            route,
+            request,
+            outcome: &outcome,
+            events: &events,
+        };
+        self.checker.observe(&step, &self.store)?;
+        if matches!(outcome, Outcome::Failed(Failure::Crashed | Failure::Died)) {
+            self.checker.survived(&self.store)?;
+        }
+        if self.totals.of("calls.all").is_multiple_of(u64::from(DEEP_EVERY)) {
+            self.check_deeply()?;
+        }
+        Ok(outcome)
+    }
+
+    /// The whole store against what the checker expects, and the library's own check.
+    pub fn check_deeply(&mut self) -> Result<(), Violation> {
+        self.totals.count("checks", "deep");
+        self.checker.deep(&self.store)
+    }
+}
