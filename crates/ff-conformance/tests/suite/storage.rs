@@ -1,0 +1,125 @@
+//! What the store holds and what it costs: nothing is left behind, and the common path stays within its calls.
+
+use ff_conformance::for_each_host;
+use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE};
+use ff_script::dump::{Dump, DumpValue};
+use ff_script::generated::*;
+
+/// Drops what a partition remembers about a lane's queues to save reads; it belongs to no execution.
+pub fn forget_hints(dump: &mut Dump) {
+    for (key, value) in dump.iter_mut().filter(|(key, _)| key.starts_with("ff:lane:")) {
+        let DumpValue::Hash(fields) = value else { panic!("{key} is no hash") };
+        fields.retain(|name, _| name == b"definition" || name == b"version");
+    }
+}
+
+for_each_host! {
+    async fn retention_leaves_nothing_behind(store) {
+        store.install_default_lane().await;
+        let before = store.dump_without_streams().await;
+        let short = |s: Submission| Submission { retention_ms: Some(1_000), ..s };
+        // A plain one, one with everything that has keys of its own, one that was never claimed, one nobody could run.
+        store.submit(short(store.submission("plain"))).await;
+        let rich = Submission {
+            input: Some(vec![1; 5_000].into()), tags: Some([("a".to_owned(), "b".to_owned()), ("c".to_owned(), "d".to_owned())].into()), requires: Some(vec!["gpu".into()]),
+            idempotency_key: Some("k".into()), idempotency_ttl_ms: Some(10), prefers: Some(vec!["eu".into()]), fairness_key: Some("t".into()),
+            retry: Some(Retry { max_attempts: Some(12), jitter: Some(Jitter::None), backoff: Some(Backoff { delay_ms: Some(0), ..Backoff::new(BackoffType::Fixed) }), ..Retry::default() }),
+            ..store.submission("rich")
+        };
+        let rich = store.submit(short(rich)).await;
+        store.submit(Submission { deadline_ms: Some(500), ..short(store.submission("late")) }).await;
+        store.submit(Submission { deadline_ms: Some(3_000), requires: Some(vec!["tpu".into()]), ..short(store.submission("tpu")) }).await;
+        for _ in 0..2 {
+            store.ask(&ReviewRoutes::new(vec![vec!["gpu".into()]], LANE.into(), 64, NAMESPACE.into())).await.unwrap();
+            store.advance(1_000);
+            store.fire_all().await;
+        }
+        let plain = store.claim_one("w1").await;
+        store.complete(&plain).await;
+        for _ in 0..10 {
+            let task = store.claim_as("w2", &["gpu"], 1).await.remove(0);
+            assert_eq!(task.execution_id, rich);
+            store.fail(&task, "net").await;
+        }
+        let task = store.claim_as("w2", &["gpu"], 1).await.remove(0);
+        store.ask(&AwaitResult { execution_id: rich }).await.unwrap();
+        let call = CompleteExecution { result: Some(vec![2; 5_000].into()), ..CompleteExecution::new(rich, task.fence()) };
+        store.ask(&call).await.unwrap();
+        for _ in 0..6 {
+            store.advance(1_000);
+            store.fire_all().await;
+            store.ask(&ReviewRoutes::new(vec![], LANE.into(), 64, NAMESPACE.into())).await.unwrap();
+        }
+        let mut after = store.dump_without_streams().await;
+        forget_hints(&mut after);
+        assert_eq!(after, before);
+        let PartitionStatsReply::Stats { executions, timers, lanes, .. } = store.ask(&PartitionStats::default()).await.unwrap();
+        assert_eq!((executions, timers, lanes[0].terminal, lanes[0].queues.len()), (0, 0, 0, 0));
+    }
+
+    async fn a_fair_lane_forgets_its_keys_when_nothing_waits(store) {
+        store.install_lane(NAMESPACE, LANE, LaneDefinition { fairness: Fairness::Fair, ..ff_conformance::work::plain_lane() }).await;
+        let before = store.dump_without_streams().await;
+        for key in ["a", "b"] {
+            store.submit(Submission { fairness_key: Some(key.into()), retention_ms: Some(1), ..store.submission("mail") }).await;
+        }
+        for task in store.claim("w1", 5).await {
+            store.complete(&task).await;
+        }
+        store.advance(1);
+        store.fire_all().await;
+        let mut after = store.dump_without_streams().await;
+        forget_hints(&mut after);
+        assert_eq!(after, before);
+    }
+
+    async fn the_common_path_stays_within_its_store_calls(store) {
+        store.install_default_lane().await;
+        let submission = || SubmitExecution { submission: Submission { input: Some(vec![7; 4_096].into()), ..store.submission("mail") } };
+        for _ in 0..3 {
+            store.ask(&submission()).await.unwrap();
+        }
+        // The first claim announces its end and quiets the queue; the ones after it are the common case.
+        store.claim("w1", 1).await;
+        let submitted = store.counted(HOME, &submission()).await.unwrap().calls;
+        let claimed = store.counted(HOME, &store.claim_call("w1", 1)).await.unwrap();
+        let ClaimExecutionsReply::Claimed { tasks, .. } = claimed.reply else { panic!("not claimed") };
+        let task = &tasks[0];
+        store.advance(1_000);
+        let renewed = store.counted(HOME, &RenewLease::new(task.execution_id, task.fence())).await.unwrap().calls;
+        let call = CompleteExecution { result: Some(vec![7; 4_096].into()), ..CompleteExecution::new(task.execution_id, task.fence()) };
+        let completed = store.counted(HOME, &call).await.unwrap().calls;
+        assert!(submitted <= 8 && claimed.calls <= 10 && renewed <= 4 && completed <= 8,
+            "submit {submitted} of 8, claim {} of 10, renew {renewed} of 4, complete {completed} of 8", claimed.calls);
+    }
+
+    async fn a_claim_that_finds_nothing_is_cheap_and_writes_nothing(store) {
+        store.install_default_lane().await;
+        let before = store.dump().await;
+        let counted = store.counted(HOME, &store.claim_call("w1", 8)).await.unwrap();
+        assert!(counted.calls <= 4, "{} calls", counted.calls);
+        assert_eq!(store.dump().await, before);
+    }
+
+    async fn the_library_says_its_number_and_hash(store) {
+        let shipped = ff_script::Library::shipped();
+        let LibraryReply::Library { number, hash } = store.ask(&Library {}).await.unwrap();
+        assert_eq!((number, hash), (i64::from(shipped.number), shipped.hash));
+    }
+
+    async fn every_key_of_a_partition_carries_its_tag(store) {
+        store.install_default_lane().await;
+        for partition in 0..4_u16 {
+            let id = ff_core::types::ExecutionId::from_uuid(store.uuid(partition));
+            let submission = Submission { execution_id: id, input: Some(vec![1; 5_000].into()), idempotency_key: Some("k".into()), tags: Some([("a".to_owned(), "b".to_owned())].into()), ..store.submission("mail") };
+            store.submit(submission).await;
+            let route = ff_script::Route::Execution(partition);
+            let claim = store.claim_call("w1", 1);
+            assert_eq!(store.claim_with(route, &claim).await[0].execution_id, id);
+        }
+        for key in store.dump().await.into_keys() {
+            let tags = (0..4).filter(|n| key.contains(&format!("{{p:{n}}}"))).count();
+            assert!(tags == 1 || key == "ff:config:partitions", "{key}");
+        }
+    }
+}
