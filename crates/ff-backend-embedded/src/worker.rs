@@ -79,7 +79,7 @@ type Published = (Vec<u8>, Vec<u8>);
 
 impl Worker {
     pub fn new(store: Arc<Store>, shared: Arc<Shared>, options: &Options) -> Result<Worker, HostError> {
-        let library = Library::load(&options.library, options.instructions_max)
+        let library = Library::load(&options.library, options.instructions_max, options.strict)
             .map_err(|detail| HostError::Refused { detail: format!("the library does not load: {detail}") })?;
         tracing::debug!(functions = library.len(), "library loaded");
         Ok(Worker { store, library, shared, clock: Arc::clone(&options.clock), strict: options.strict })
