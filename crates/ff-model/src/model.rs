@@ -1,0 +1,173 @@
+//! A plain reference model of one partition: what the specification says a call answers and leaves behind.
+//!
+//! Nothing here knows keys, indexes or plans. An execution is a sum type, a lane is a struct, and everything that can be
+//! derived (order of work, timers, which requirement sets have work) is derived on the spot.
+
+mod claim;
+mod due;
+mod end;
+mod execution;
+mod grant;
+mod lane;
+mod operate;
+mod query;
+mod retry;
+mod routes;
+mod submit;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::{BlockingReason, Refusal};
+
+pub use execution::{Ending, Execution, Stage};
+pub use lane::Lane;
+
+use execution::Block;
+
+/// What a call answers.
+pub type Answer<T> = Result<T, Refusal>;
+
+/// One partition.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// The host's time in milliseconds.
+    pub now: i64,
+    /// Every execution that is not retired.
+    pub executions: BTreeMap<ExecutionId, Execution>,
+    /// The lanes this partition has a copy of, by `namespace/lane`.
+    pub lanes: BTreeMap<String, Lane>,
+    keys: BTreeMap<(String, String), Key>,
+}
+
+/// What an idempotency key stands for.
+#[derive(Clone, Debug)]
+struct Key {
+    execution_id: ExecutionId,
+    body_digest: String,
+    until: i64,
+}
+
+/// Something with a wake-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Timer {
+    Execution(ExecutionId),
+    Key(String, String),
+}
+
+/// A refusal; a detail that is absent is left out.
+fn refused(code: &str, detail: &[(&str, Option<String>)]) -> Refusal {
+    let detail = detail.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?))).collect();
+    Refusal { code: code.to_owned(), detail }
+}
+
+fn not_found() -> Refusal {
+    refused("execution_not_found", &[])
+}
+
+fn invalid(field: &str, problem: &str) -> Refusal {
+    refused("invalid_argument", &[("field", Some(field.to_owned())), ("problem", Some(problem.to_owned()))])
+}
+
+impl Model {
+    /// An empty partition at this time.
+    pub fn at(now: i64) -> Model {
+        Model { now, ..Model::default() }
+    }
+
+    fn get(&self, id: ExecutionId) -> Answer<&Execution> {
+        self.executions.get(&id).ok_or_else(not_found)
+    }
+
+    fn lane_of(&self, execution: &Execution) -> Option<&Lane> {
+        self.lanes.get(&execution.path())
+    }
+
+    /// Changes one execution and what follows from it: its time of change, and the queues it left.
+    fn edit<R>(&mut self, id: ExecutionId, change: impl FnOnce(&mut Execution) -> R) -> R {
+        let now = self.now;
+        let execution = self.executions.get_mut(&id).expect("whoever edits has found it");
+        let (path, queue, was_queued) = (execution.path(), queue_of(execution), execution.is_queued());
+        let outcome = change(execution);
+        execution.updated_at = now;
+        let stays = execution.is_queued() && execution.path() == path;
+        if was_queued && !stays {
+            self.forget_if_empty(&path, &queue);
+        }
+        outcome
+    }
+
+    /// A requirement set without work is forgotten, unless it is known that nobody covers it.
+    fn forget_if_empty(&mut self, path: &str, queue: &str) {
+        if self.queue_is_empty(path, queue)
+            && let Some(lane) = self.lanes.get_mut(path)
+            && !lane.is_confirmed_uncovered(queue)
+        {
+            lane.uncovered.remove(queue);
+        }
+    }
+
+    fn queue_is_empty(&self, path: &str, queue: &str) -> bool {
+        !self.executions.values().any(|e| e.is_queued() && e.path() == path && queue_of(e) == queue)
+    }
+
+    /// Clears whatever held a waiting execution back and decides its place anew.
+    fn settle(&mut self, id: ExecutionId) {
+        let now = self.now;
+        let execution = &self.executions[&id];
+        let blocked = self.lane_of(execution).is_some_and(|lane| lane.is_confirmed_uncovered(&queue_of(execution)));
+        self.edit(id, |execution| {
+            let requires = execution.said.requires.join(",");
+            let waiting = execution.waiting_mut().expect("only a waiting execution settles");
+            (waiting.block, waiting.grant) = (None, None);
+            waiting.delay = waiting.delay.filter(|at| *at > now);
+            if waiting.delay.is_none() && blocked {
+                waiting.block = Some(route_block(requires, now));
+            }
+        });
+    }
+
+    /// Eligible work of some queues, best first.
+    fn eligible(&self, path: &str, queues: &BTreeSet<String>) -> Vec<ExecutionId> {
+        let mut found: Vec<&Execution> =
+            self.executions.values().filter(|e| e.is_eligible() && e.path() == path && queues.contains(&queue_of(e))).collect();
+        found.sort_by_key(|e| (e.score, e.id.to_string()));
+        found.into_iter().map(|e| e.id).collect()
+    }
+
+    /// The queues of a lane that have work or are known to be uncovered, with what they require and whether they need admission.
+    fn queues(&self, path: &str) -> BTreeMap<String, (Vec<String>, bool)> {
+        let known = self.lanes.get(path).into_iter().flat_map(|lane| &lane.uncovered);
+        let known = known.map(|(name, u)| (name.clone(), (u.requires.clone(), u.admission)));
+        let with_work = self.executions.values().filter(|e| e.path() == path && e.is_queued());
+        let with_work = with_work.map(|e| (queue_of(e), (e.said.requires.clone(), e.needs_admission())));
+        known.chain(with_work).filter(|(name, _)| name != "any").collect()
+    }
+
+    /// Every wake-up, earliest first.
+    fn timers(&self) -> Vec<(i64, Timer)> {
+        let executions = self.executions.values().filter_map(|e| Some((e.wakes_at()?, e.id.to_string(), Timer::Execution(e.id))));
+        let keys = self.keys.iter().map(|((namespace, key), record)| {
+            let member = format!("idem:{}", lane::digest(&format!("{namespace}/{key}")));
+            (record.until, member, Timer::Key(namespace.clone(), key.clone()))
+        });
+        let mut all: Vec<_> = executions.chain(keys).collect();
+        all.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        all.into_iter().map(|(at, _, timer)| (at, timer)).collect()
+    }
+
+    /// When the next thing is due.
+    pub fn next_wake_up(&self) -> Option<i64> {
+        self.timers().first().map(|(at, _)| *at)
+    }
+}
+
+/// The queue an execution's requirements put it in.
+fn queue_of(execution: &Execution) -> String {
+    lane::queue_name(&execution.said.requires, execution.needs_admission())
+}
+
+fn route_block(requires: String, now: i64) -> Block {
+    let detail = BTreeMap::from([("requires".to_owned(), requires)]);
+    Block { reason: BlockingReason::WaitingForCapableWorker, detail, since: now }
+}

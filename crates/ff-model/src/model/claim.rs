@@ -1,0 +1,130 @@
+//! Claiming: the best work a worker may have becomes its own.
+
+use std::collections::BTreeSet;
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::{ClaimExecutions, ClaimExecutionsReply, Fence, LeaseIds, Task};
+use uuid::Uuid;
+
+use super::execution::{Running, Stage};
+use super::lane::covers;
+use super::{Answer, Model, invalid};
+
+/// Candidates compared by preferred capabilities.
+const PREFER_WINDOW: usize = 16;
+
+/// Candidates one call looks at.
+pub(super) const LOOKS_MAX: usize = 64;
+
+/// Who takes a lease.
+pub(super) struct Holder<'a> {
+    pub instance: &'a str,
+    pub worker_id: &'a str,
+    pub request: Uuid,
+    pub ttl_ms: i64,
+    pub ids: LeaseIds,
+}
+
+impl Model {
+    pub fn claim(&mut self, call: &ClaimExecutions) -> Answer<ClaimExecutionsReply> {
+        if (call.ids.len() as i64) < call.max {
+            return Err(invalid("ids", "must hold max items"));
+        }
+        let live = self.live_leases(&call.instance, call.request_id);
+        if !live.is_empty() {
+            return Ok(ClaimExecutionsReply::Replayed { tasks: live });
+        }
+        let path = format!("{}/{}", call.namespace, call.lane);
+        let Some(lane) = self.lanes.get(&path) else {
+            return Ok(ClaimExecutionsReply::Claimed { next_score: None, tasks: Vec::new() });
+        };
+        if !lane.starts() {
+            return Ok(ClaimExecutionsReply::Paused { state: lane.definition.state });
+        }
+        let mut rest = self.eligible(&path, &self.queues_for(&path, &call.capabilities, false));
+        let (mut tasks, mut looks) = (Vec::new(), 0);
+        while (tasks.len() as i64) < call.max && looks < LOOKS_MAX && !rest.is_empty() {
+            let id = self.take_best(&mut rest, &call.capabilities);
+            looks += 1;
+            if !self.executions[&id].may_start(self.now) {
+                continue;
+            }
+            let holder = Holder {
+                instance: &call.instance,
+                worker_id: &call.worker_id,
+                request: call.request_id,
+                ttl_ms: call.lease_ttl_ms,
+                ids: call.ids[tasks.len()].clone(),
+            };
+            tasks.push(self.start(id, holder));
+        }
+        let next_score = rest.iter().map(|id| self.executions[id].score).min();
+        let idle = next_score.is_none() && self.queues(&path).is_empty();
+        let lane = self.lanes.get_mut(&path).expect("looked up above");
+        if idle && lane.is_fair() {
+            lane.idle();
+        }
+        Ok(ClaimExecutionsReply::Claimed { next_score, tasks })
+    }
+
+    /// What this very request already holds.
+    fn live_leases(&self, instance: &str, request: Uuid) -> Vec<Task> {
+        let held = self.executions.values().filter(|e| {
+            e.running().is_some_and(|r| r.instance == instance && r.request == request && self.now < r.until)
+        });
+        held.map(|e| e.task()).collect()
+    }
+
+    /// The queues a worker looks at: what everyone may run, and what its capabilities cover.
+    pub(super) fn queues_for(&self, path: &str, capabilities: &[String], admission: bool) -> BTreeSet<String> {
+        let covered = self.queues(path).into_iter().filter(|(_, (requires, admits))| (admission || !admits) && covers(capabilities, requires));
+        covered.map(|(name, _)| name).chain(["any".to_owned()]).collect()
+    }
+
+    /// Takes the next candidate off the list: the best liked of the first sixteen, never across priorities.
+    pub(super) fn take_best(&self, rest: &mut Vec<ExecutionId>, capabilities: &[String]) -> ExecutionId {
+        let priority = self.executions[&rest[0]].priority;
+        let likes = |id: &ExecutionId| self.executions[id].said.prefers.iter().filter(|token| capabilities.contains(token)).count();
+        let (mut best, mut most) = (0, likes(&rest[0]));
+        for (at, id) in rest.iter().enumerate().take(PREFER_WINDOW).skip(1) {
+            if self.executions[id].priority != priority {
+                break;
+            }
+            if likes(id) > most {
+                (best, most) = (at, likes(id));
+            }
+        }
+        rest.remove(best)
+    }
+
+    /// A new attempt under a new lease.
+    pub(super) fn start(&mut self, id: ExecutionId, holder: Holder<'_>) -> Task {
+        let now = self.now;
+        let (task, path, fair_start) = self.edit(id, |execution| {
+            let kind = execution.waiting().expect("only waiting work starts").next;
+            let lease_epoch = (execution.epoch() + 1).max(now * 1_000);
+            execution.stage = Stage::Running(Box::new(Running {
+                fence: Fence { attempt_id: holder.ids.attempt_id, lease_id: holder.ids.lease_id, lease_epoch },
+                instance: holder.instance.to_owned(),
+                worker_id: holder.worker_id.to_owned(),
+                request: holder.request,
+                until: now + holder.ttl_ms,
+                ttl_ms: holder.ttl_ms,
+                renewals: 0,
+                cancel: None,
+                yield_asked: false,
+                index: execution.attempts.len() as i64,
+                kind,
+                started_at: now,
+                timeout_at: execution.said.attempt_timeout_ms.map(|ms| now + ms),
+            }));
+            execution.started_once = true;
+            execution.progress = None;
+            (execution.task(), execution.path(), execution.fair_start)
+        });
+        if let Some(lane) = self.lanes.get_mut(&path) {
+            lane.started(fair_start);
+        }
+        task
+    }
+}

@@ -1,0 +1,82 @@
+//! What happens because time passes: nothing early, everything at the next look.
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::{AttemptState, Failure, FireDue, FireDueReply, NextDue, NextDueReply, Outcome};
+
+use super::end::Failing;
+use super::execution::{Ending, Stage};
+use super::{Answer, Model, Timer};
+
+impl Model {
+    pub fn fire_due(&mut self, call: &FireDue) -> Answer<FireDueReply> {
+        let due: Vec<Timer> = self.timers().into_iter().take_while(|(at, _)| *at <= self.now).map(|(_, timer)| timer).collect();
+        let mut count = 0;
+        for timer in due.into_iter().take(call.limit as usize) {
+            count += 1;
+            // One draw for the call, spread over its items.
+            let draw = (call.draw + count * 397) % 1_001;
+            match timer {
+                Timer::Key(namespace, key) => {
+                    self.keys.remove(&(namespace, key));
+                }
+                Timer::Execution(id) => self.fire(id, draw),
+            }
+        }
+        let next_at = self.next_wake_up();
+        Ok(FireDueReply::Fired { count, stuck: 0, more: next_at.is_some_and(|at| at <= self.now), next_at, now: self.now })
+    }
+
+    pub fn next_due(&self, _call: &NextDue) -> Answer<NextDueReply> {
+        Ok(NextDueReply::Next { next_at: self.next_wake_up(), now: self.now })
+    }
+
+    fn fire(&mut self, id: ExecutionId, draw: i64) {
+        let now = self.now;
+        let passed = |at: Option<i64>| at.is_some_and(|at| at <= now);
+        let execution = &self.executions[&id];
+        if execution.ended().is_some() {
+            self.executions.remove(&id);
+            return;
+        }
+        if passed(execution.deadline) {
+            return self.expire(id, "deadline");
+        }
+        match &execution.stage {
+            Stage::Ended(_) => {}
+            Stage::Running(running) => {
+                if let Some((by, reason)) = &running.cancel
+                    && *by <= now
+                {
+                    let failure = Failure { reason: reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
+                    self.edit(id, |execution| {
+                        execution.end(Outcome::Cancelled, Some((Ending::Other, AttemptState::Cancelled)), Some(failure), None, now);
+                    });
+                } else if passed(running.timeout_at) && running.timeout_at <= Some(running.until) {
+                    let failing = Failing {
+                        state: AttemptState::TimedOut,
+                        reason: "attempt timeout passed",
+                        category: "timeout",
+                        retryable: true,
+                        retry_after_ms: None,
+                        draw,
+                        by_holder: false,
+                    };
+                    self.attempt_failed(id, &failing);
+                } else {
+                    let at = running.until;
+                    self.lose(id, Ending::Expired { at });
+                }
+            }
+            Stage::Waiting(_) if !execution.started_once && passed(execution.start_by) => self.expire(id, "start_within"),
+            Stage::Waiting(_) => self.settle(id),
+        }
+    }
+
+    fn expire(&mut self, id: ExecutionId, cause: &str) {
+        let now = self.now;
+        let failure = Failure { reason: format!("{cause} passed"), category: cause.to_owned() };
+        self.edit(id, |execution| {
+            execution.end(Outcome::Expired, Some((Ending::Other, AttemptState::Interrupted)), Some(failure), None, now);
+        });
+    }
+}

@@ -1,0 +1,285 @@
+//! What a lease's holder says: renew, complete, fail, cancel, delay, yield, progress. All of it is fenced.
+
+use ff_core::types::ExecutionId;
+use ff_script::Bytes;
+use ff_script::generated::{
+    AttemptState, AttemptType, CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, CompleteExecutions,
+    CompleteExecutionsReply, CompletedItem, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Failure, Fence, Outcome,
+    Progress, Refusal, RenewLease, RenewLeaseReply, RenewLeases, RenewLeasesReply, Renewed, UpdateProgress, UpdateProgressReply,
+    YieldExecution, YieldExecutionReply,
+};
+
+use super::execution::{Ending, Stage, Waiting};
+use super::{Answer, Model, invalid, refused};
+
+/// What a fence is good for.
+enum Standing {
+    /// The lease lives.
+    Live,
+    /// It ended by this.
+    Past(Ending),
+}
+
+/// A failed attempt, and what the retry policy needs to know about it.
+pub(super) struct Failing<'a> {
+    pub state: AttemptState,
+    pub reason: &'a str,
+    pub category: &'a str,
+    pub retryable: bool,
+    pub retry_after_ms: Option<i64>,
+    pub draw: i64,
+    /// The holder said so itself, and may ask again.
+    pub by_holder: bool,
+}
+
+impl Model {
+    fn standing(&self, id: ExecutionId, fence: &Fence) -> Answer<Standing> {
+        let execution = self.get(id)?;
+        let running = execution.running();
+        if execution.fence() != Some(fence) {
+            return Err(refused(
+                "stale_lease",
+                &[
+                    ("presented_epoch", Some(fence.lease_epoch.to_string())),
+                    ("current_epoch", Some(execution.epoch().to_string())),
+                    ("worker_instance", running.map(|r| r.instance.clone())),
+                    ("lease_expires_at", running.map(|r| r.until.to_string())),
+                ],
+            ));
+        }
+        match (running, &execution.past) {
+            (Some(running), _) if self.now >= running.until => Err(expired(running.until)),
+            (Some(_), _) => Ok(Standing::Live),
+            (None, Some((_, ending))) => Ok(Standing::Past(ending.clone())),
+            (None, None) => unreachable!("a fence matched"),
+        }
+    }
+
+    /// The refusal for a lease that ended by something else than what its holder now repeats.
+    fn ended(&self, id: ExecutionId, ending: &Ending) -> Refusal {
+        match ending {
+            Ending::Expired { at } => expired(*at),
+            Ending::Revoked => refused("lease_revoked", &[]),
+            _ => {
+                let execution = &self.executions[&id];
+                let fence = execution.fence().expect("it had a lease");
+                refused(
+                    "execution_not_active",
+                    &[
+                        ("lifecycle_phase", Some(execution.phase().to_string())),
+                        ("terminal_outcome", execution.ended().map(|ended| ended.outcome.to_string())),
+                        ("lease_epoch", Some(fence.lease_epoch.to_string())),
+                        ("attempt_id", Some(fence.attempt_id.to_string())),
+                    ],
+                )
+            }
+        }
+    }
+
+    fn live(&self, id: ExecutionId, fence: &Fence) -> Answer<()> {
+        match self.standing(id, fence)? {
+            Standing::Live => Ok(()),
+            Standing::Past(ending) => Err(self.ended(id, &ending)),
+        }
+    }
+
+    pub fn renew(&mut self, call: &RenewLease) -> Answer<RenewLeaseReply> {
+        self.live(call.execution_id, &call.fence)?;
+        let now = self.now;
+        Ok(self.edit(call.execution_id, |execution| {
+            let running = execution.running_mut().expect("its lease lives");
+            running.ttl_ms = call.lease_ttl_ms.unwrap_or(running.ttl_ms);
+            running.until = now + running.ttl_ms;
+            running.renewals += 1;
+            RenewLeaseReply::Renewed {
+                lease_expires_at: running.until,
+                cancel_requested: running.cancel.is_some(),
+                yield_requested: running.yield_asked,
+            }
+        }))
+    }
+
+    pub fn renew_many(&mut self, call: &RenewLeases) -> Answer<RenewLeasesReply> {
+        let mut items = Vec::new();
+        for item in &call.renewals {
+            let one = RenewLease { execution_id: item.execution_id, fence: item.fence.clone(), lease_ttl_ms: item.lease_ttl_ms };
+            let answered = Renewed::new(item.execution_id);
+            items.push(match self.renew(&one) {
+                Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => Renewed {
+                    lease_expires_at: Some(lease_expires_at),
+                    cancel_requested: Some(cancel_requested),
+                    yield_requested: Some(yield_requested),
+                    ..answered
+                },
+                Err(refusal) => Renewed { refusal: Some(refusal), ..answered },
+            });
+        }
+        Ok(RenewLeasesReply::Renewed { items })
+    }
+
+    pub fn progress(&mut self, call: &UpdateProgress) -> Answer<UpdateProgressReply> {
+        self.live(call.execution_id, &call.fence)?;
+        self.edit(call.execution_id, |execution| {
+            execution.progress = Some(Progress { pct: call.pct, message: call.message.clone() });
+        });
+        Ok(UpdateProgressReply::Noted)
+    }
+
+    pub fn complete(&mut self, call: &CompleteExecution) -> Answer<CompleteExecutionReply> {
+        let id = call.execution_id;
+        match self.standing(id, &call.fence)? {
+            Standing::Past(Ending::Completed) => return Ok(CompleteExecutionReply::Replayed),
+            Standing::Past(ending) => return Err(self.ended(id, &ending)),
+            Standing::Live => {}
+        }
+        let now = self.now;
+        let result: Option<(Bytes, String)> =
+            call.result.clone().map(|bytes| (bytes, call.result_encoding.clone().unwrap_or_else(|| "json".to_owned())));
+        self.edit(id, |execution| {
+            execution.end(Outcome::Success, Some((Ending::Completed, AttemptState::Succeeded)), None, result, now);
+        });
+        Ok(CompleteExecutionReply::Completed)
+    }
+
+    pub fn complete_many(&mut self, call: &CompleteExecutions) -> Answer<CompleteExecutionsReply> {
+        let mut items = Vec::new();
+        for item in &call.completions {
+            let one = CompleteExecution {
+                execution_id: item.execution_id,
+                fence: item.fence.clone(),
+                result: item.result.clone(),
+                result_encoding: item.result_encoding.clone(),
+            };
+            let answered = CompletedItem::new(item.execution_id);
+            items.push(match self.complete(&one) {
+                Ok(reply) => CompletedItem { replayed: Some(reply == CompleteExecutionReply::Replayed), ..answered },
+                Err(refusal) => CompletedItem { refusal: Some(refusal), ..answered },
+            });
+        }
+        Ok(CompleteExecutionsReply::Completed { items })
+    }
+
+    pub fn fail(&mut self, call: &FailExecution) -> Answer<FailExecutionReply> {
+        let id = call.execution_id;
+        match self.standing(id, &call.fence)? {
+            Standing::Past(Ending::Failed) => return Ok(FailExecutionReply::Failed { replayed: true }),
+            Standing::Past(Ending::Retried { at }) => return Ok(FailExecutionReply::RetryScheduled { delay_until: at, replayed: true }),
+            Standing::Past(ending) => return Err(self.ended(id, &ending)),
+            Standing::Live => {}
+        }
+        let failing = Failing {
+            state: AttemptState::Failed,
+            reason: &call.reason,
+            category: &call.category,
+            retryable: call.retryable.unwrap_or(true),
+            retry_after_ms: call.retry_after_ms,
+            draw: call.draw,
+            by_holder: true,
+        };
+        Ok(match self.attempt_failed(id, &failing) {
+            Some(at) => FailExecutionReply::RetryScheduled { delay_until: at, replayed: false },
+            None => FailExecutionReply::Failed { replayed: false },
+        })
+    }
+
+    /// Tries again by the policy, at the time it answers, or ends the execution.
+    pub(super) fn attempt_failed(&mut self, id: ExecutionId, failing: &Failing<'_>) -> Option<i64> {
+        let now = self.now;
+        let failure = Failure { reason: failing.reason.to_owned(), category: failing.category.to_owned() };
+        let at = self.edit(id, |execution| {
+            execution.failures += 1;
+            let policy = &execution.said.retry;
+            if !failing.retryable || !policy.allows(execution.failures, failing.category) {
+                let ending = if failing.by_holder { Ending::Failed } else { Ending::Other };
+                execution.end(Outcome::Failed, Some((ending, failing.state)), Some(failure), None, now);
+                return None;
+            }
+            let at = now + failing.retry_after_ms.unwrap_or_else(|| policy.wait_ms(execution.failures, failing.draw));
+            let ending = if failing.by_holder { Ending::Retried { at } } else { Ending::Other };
+            execution.end_attempt(ending, failing.state, Some(failure), now);
+            execution.lost_in_a_row = 0;
+            let last_tier = execution.said.fallbacks.len() as i64 - 1;
+            if last_tier >= 0 {
+                execution.tier = Some(execution.tier.map_or(0, |tier| tier + 1).min(last_tier));
+            }
+            execution.stage = Stage::Waiting(Waiting { delay: Some(at).filter(|at| *at > now), block: None, grant: None, next: AttemptType::Retry });
+            Some(at)
+        })?;
+        self.settle(id);
+        Some(at)
+    }
+
+    pub fn cancel_attempt(&mut self, call: &CancelAttempt) -> Answer<CancelAttemptReply> {
+        let id = call.execution_id;
+        match self.standing(id, &call.fence)? {
+            Standing::Past(Ending::Cancelled) => return Ok(CancelAttemptReply::Replayed),
+            Standing::Past(ending) => return Err(self.ended(id, &ending)),
+            Standing::Live => {}
+        }
+        let now = self.now;
+        self.edit(id, |execution| {
+            let asked = execution.running().and_then(|r| r.cancel.as_ref()).and_then(|(_, reason)| reason.clone());
+            let reason = call.reason.clone().or(asked).unwrap_or_default();
+            let failure = Failure { reason, category: "cancelled".to_owned() };
+            execution.end(Outcome::Cancelled, Some((Ending::Cancelled, AttemptState::Cancelled)), Some(failure), None, now);
+        });
+        Ok(CancelAttemptReply::Cancelled)
+    }
+
+    pub fn delay(&mut self, call: &DelayExecution) -> Answer<DelayExecutionReply> {
+        if call.delay_until.is_some() == call.delay_ms.is_some() {
+            return Err(invalid("delay_until", "give delay_until or delay_ms, one of them"));
+        }
+        let id = call.execution_id;
+        match self.standing(id, &call.fence)? {
+            Standing::Past(Ending::Delayed { until }) => return Ok(DelayExecutionReply::Delayed { delay_until: until, replayed: true }),
+            Standing::Past(ending) => return Err(self.ended(id, &ending)),
+            Standing::Live => {}
+        }
+        let until = call.delay_until.or(call.delay_ms.map(|ms| self.now + ms)).expect("one of them is given");
+        self.hand_back(id, Ending::Delayed { until }, Some(until));
+        Ok(DelayExecutionReply::Delayed { delay_until: until, replayed: false })
+    }
+
+    pub fn yield_back(&mut self, call: &YieldExecution) -> Answer<YieldExecutionReply> {
+        let id = call.execution_id;
+        match self.standing(id, &call.fence)? {
+            Standing::Past(Ending::Yielded) => return Ok(YieldExecutionReply::Replayed),
+            Standing::Past(ending) => return Err(self.ended(id, &ending)),
+            Standing::Live => {}
+        }
+        self.hand_back(id, Ending::Yielded, None);
+        Ok(YieldExecutionReply::Yielded)
+    }
+
+    /// The attempt ends interrupted, the execution waits again.
+    pub(super) fn hand_back(&mut self, id: ExecutionId, ending: Ending, delay: Option<i64>) {
+        let now = self.now;
+        self.edit(id, |execution| {
+            execution.end_attempt(ending, AttemptState::Interrupted, None, now);
+            execution.stage = Stage::Waiting(Waiting { delay: delay.filter(|at| *at > now), block: None, grant: None, next: AttemptType::Reclaim });
+        });
+        self.settle(id);
+    }
+
+    /// A lease was lost: offered again at once, or the end when that happened too often in a row.
+    pub(super) fn lose(&mut self, id: ExecutionId, ending: Ending) {
+        let now = self.now;
+        let execution = &self.executions[&id];
+        let running = execution.running().expect("only a running execution loses its lease");
+        let in_a_row = if running.renewals >= 3 { 0 } else { execution.lost_in_a_row };
+        if in_a_row >= execution.said.max_reclaims {
+            let failure = Failure { reason: format!("lease lost {} times in a row", in_a_row + 1), category: "poisoned".to_owned() };
+            self.edit(id, |execution| {
+                execution.end(Outcome::Failed, Some((ending, AttemptState::Interrupted)), Some(failure), None, now);
+            });
+            return;
+        }
+        self.edit(id, |execution| execution.lost_in_a_row = in_a_row + 1);
+        self.hand_back(id, ending, None);
+    }
+}
+
+fn expired(at: i64) -> Refusal {
+    refused("lease_expired", &[("expired_at", Some(at.to_string()))])
+}

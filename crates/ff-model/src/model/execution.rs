@@ -1,0 +1,425 @@
+//! One execution as the model sees it: what was said, where it stands, what happened so far.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::ExecutionId;
+use ff_script::Bytes;
+use ff_script::generated::{
+    Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution as View, Failure, Fence, Lease, LifecyclePhase, OperatorAction,
+    Outcome, Progress, PublicState, QuotaRef, Retry, Task,
+};
+use uuid::Uuid;
+
+use super::retry::Policy;
+
+/// Finished attempts a description shows; older ones are counted.
+const ATTEMPTS_SHOWN: usize = 8;
+
+/// Operator actions that are remembered.
+const ACTIONS_KEPT: usize = 100;
+
+/// What the submitter said, gaps filled; never changes.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub namespace: String,
+    pub kind: String,
+    pub input: Bytes,
+    pub input_encoding: String,
+    pub created_at: i64,
+    pub start_within_ms: Option<i64>,
+    pub attempt_timeout_ms: Option<i64>,
+    pub max_reclaims: i64,
+    pub max_replays: i64,
+    pub requires: Vec<String>,
+    pub prefers: Vec<String>,
+    pub fairness_key: Option<String>,
+    pub budgets: Vec<BudgetRef>,
+    pub quotas: Vec<QuotaRef>,
+    pub fallbacks: Vec<Bytes>,
+    pub retention_ms: i64,
+    pub max_frames: i64,
+    pub trace_parent: Option<String>,
+    pub completion_webhook: Option<String>,
+    pub retry: Policy,
+    pub body_digest: String,
+}
+
+/// Where an execution stands.
+#[derive(Clone, Debug)]
+pub enum Stage {
+    Waiting(Waiting),
+    Running(Box<Running>),
+    Ended(Ended),
+}
+
+/// It could run: now, later, when something clears, or when its reserved worker comes.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    pub delay: Option<i64>,
+    pub block: Option<Block>,
+    pub grant: Option<Granted>,
+    /// What kind of attempt comes next.
+    pub next: AttemptType,
+}
+
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub reason: BlockingReason,
+    pub detail: BTreeMap<String, String>,
+    pub since: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Granted {
+    pub id: Uuid,
+    pub instance: String,
+    pub until: i64,
+}
+
+/// A worker has it.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub fence: Fence,
+    pub instance: String,
+    pub worker_id: String,
+    pub request: Uuid,
+    pub until: i64,
+    pub ttl_ms: i64,
+    pub renewals: i64,
+    pub cancel: Option<(i64, Option<String>)>,
+    pub yield_asked: bool,
+    pub index: i64,
+    pub kind: AttemptType,
+    pub started_at: i64,
+    pub timeout_at: Option<i64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub outcome: Outcome,
+    pub at: i64,
+    pub result: Option<(Bytes, String)>,
+    pub failure: Option<Failure>,
+}
+
+/// How a lease ended, as far as its holder may still ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Completed,
+    Failed,
+    Retried { at: i64 },
+    Cancelled,
+    Delayed { until: i64 },
+    Yielded,
+    Expired { at: i64 },
+    Revoked,
+    /// Something the holder did not do: deadline, attempt timeout, an operator's cancel.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Execution {
+    pub id: ExecutionId,
+    pub said: Said,
+    pub lane: String,
+    pub priority: i64,
+    pub score: i64,
+    /// The virtual start, when it was last scored in a fair lane.
+    pub fair_start: Option<i64>,
+    pub tags: BTreeMap<String, String>,
+    pub deadline: Option<i64>,
+    pub start_by: Option<i64>,
+    /// It ran since it was submitted or replayed: the queue time no longer counts.
+    pub started_once: bool,
+    pub updated_at: i64,
+    pub stage: Stage,
+    pub attempts: Vec<Attempt>,
+    /// The last lease that ended, and how.
+    pub past: Option<(Fence, Ending)>,
+    pub failures: i64,
+    pub lost_in_a_row: i64,
+    pub replays: i64,
+    pub tier: Option<i64>,
+    pub progress: Option<Progress>,
+    pub actions: Vec<OperatorAction>,
+    pub awaited: bool,
+}
+
+impl Execution {
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.said.namespace, self.lane)
+    }
+
+    pub fn phase(&self) -> LifecyclePhase {
+        match self.stage {
+            Stage::Waiting(_) => LifecyclePhase::Runnable,
+            Stage::Running(_) => LifecyclePhase::Active,
+            Stage::Ended(_) => LifecyclePhase::Terminal,
+        }
+    }
+
+    pub fn waiting(&self) -> Option<&Waiting> {
+        match &self.stage {
+            Stage::Waiting(waiting) => Some(waiting),
+            _ => None,
+        }
+    }
+
+    pub fn waiting_mut(&mut self) -> Option<&mut Waiting> {
+        match &mut self.stage {
+            Stage::Waiting(waiting) => Some(waiting),
+            _ => None,
+        }
+    }
+
+    pub fn running(&self) -> Option<&Running> {
+        match &self.stage {
+            Stage::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+
+    pub fn running_mut(&mut self) -> Option<&mut Running> {
+        match &mut self.stage {
+            Stage::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.stage {
+            Stage::Ended(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    pub fn blocked_by(&self) -> Option<BlockingReason> {
+        self.waiting()?.block.as_ref().map(|block| block.reason)
+    }
+
+    /// Anyone could start it: it waits for nothing, not even for a reserved worker.
+    pub fn is_eligible(&self) -> bool {
+        self.waiting().is_some_and(|w| w.delay.is_none() && w.block.is_none() && w.grant.is_none())
+    }
+
+    /// It is eligible, granted or active: it stands in the queue of its requirement set.
+    pub fn is_queued(&self) -> bool {
+        match &self.stage {
+            Stage::Waiting(w) => w.delay.is_none() && w.block.is_none(),
+            Stage::Running(_) => true,
+            Stage::Ended(_) => false,
+        }
+    }
+
+    /// Nothing starts past its deadline or its queue time.
+    pub fn may_start(&self, now: i64) -> bool {
+        self.deadline.is_none_or(|at| at > now) && (self.started_once || self.start_by.is_none_or(|at| at > now))
+    }
+
+    pub fn needs_admission(&self) -> bool {
+        !self.said.budgets.is_empty() || !self.said.quotas.is_empty()
+    }
+
+    /// The fence that counts: of the lease that lives, or of the last one.
+    pub fn fence(&self) -> Option<&Fence> {
+        match &self.stage {
+            Stage::Running(running) => Some(&running.fence),
+            _ => self.past.as_ref().map(|(fence, _)| fence),
+        }
+    }
+
+    pub fn epoch(&self) -> i64 {
+        self.fence().map_or(0, |fence| fence.lease_epoch)
+    }
+
+    pub fn state(&self) -> PublicState {
+        match &self.stage {
+            Stage::Running(_) => PublicState::Active,
+            Stage::Ended(ended) => match ended.outcome {
+                Outcome::Success => PublicState::Completed,
+                Outcome::Failed => PublicState::Failed,
+                Outcome::Cancelled => PublicState::Cancelled,
+                Outcome::Expired => PublicState::Expired,
+                Outcome::Skipped => PublicState::Skipped,
+            },
+            Stage::Waiting(waiting) => match waiting.block.as_ref().map(|block| block.reason) {
+                Some(BlockingReason::WaitingForQuota | BlockingReason::WaitingForBudget) => PublicState::RateLimited,
+                Some(BlockingReason::WaitingForDependencies | BlockingReason::WaitingForChildren) => PublicState::WaitingChildren,
+                Some(BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator) => PublicState::Waiting,
+                None if waiting.delay.is_some() => PublicState::Delayed,
+                None => PublicState::Waiting,
+            },
+        }
+    }
+
+    /// When something is due without anyone asking.
+    pub fn wakes_at(&self) -> Option<i64> {
+        let mut times = Vec::new();
+        match &self.stage {
+            Stage::Ended(ended) => return Some(ended.at + self.said.retention_ms),
+            Stage::Running(running) => {
+                times.extend([self.deadline, Some(running.until), running.timeout_at, running.cancel.as_ref().map(|(by, _)| *by)]);
+            }
+            Stage::Waiting(waiting) => {
+                times.push(self.deadline);
+                if !self.started_once {
+                    times.push(self.start_by);
+                }
+                if waiting.block.is_none() {
+                    times.push(waiting.delay);
+                    times.push(waiting.grant.as_ref().map(|grant| grant.until));
+                }
+            }
+        }
+        times.into_iter().flatten().min()
+    }
+
+    pub fn note(&mut self, action: &str, actor: &str, reason: Option<&str>, now: i64) {
+        self.actions.push(OperatorAction { action: action.to_owned(), actor: actor.to_owned(), at: now, reason: reason.map(str::to_owned) });
+        if self.actions.len() > ACTIONS_KEPT {
+            self.actions.remove(0);
+        }
+    }
+
+    /// Ends the lease and its attempt; the caller says where the execution goes.
+    pub fn end_attempt(&mut self, ending: Ending, state: AttemptState, failure: Option<Failure>, now: i64) {
+        let Stage::Running(running) = &self.stage else { panic!("{} has no attempt to end", self.id) };
+        self.attempts.push(Attempt {
+            index: running.index,
+            attempt_id: running.fence.attempt_id,
+            r#type: running.kind,
+            state,
+            worker_instance: running.instance.clone(),
+            started_at: running.started_at,
+            ended_at: Some(now),
+            lease_epoch: running.fence.lease_epoch,
+            failure,
+        });
+        self.past = Some((running.fence.clone(), ending));
+    }
+
+    /// The one way to the end.
+    pub fn end(&mut self, outcome: Outcome, how: Option<(Ending, AttemptState)>, failure: Option<Failure>, result: Option<(Bytes, String)>, now: i64) {
+        if self.running().is_some() {
+            let (ending, state) = how.expect("whoever ends a running execution says how its attempt ends");
+            self.end_attempt(ending, state, failure.clone(), now);
+        }
+        self.awaited = false;
+        self.stage = Stage::Ended(Ended { outcome, at: now, result, failure });
+    }
+
+    /// The attempt that runs, as descriptions show it.
+    fn current_attempt(&self) -> Option<Attempt> {
+        let running = self.running()?;
+        Some(Attempt {
+            index: running.index,
+            attempt_id: running.fence.attempt_id,
+            r#type: running.kind,
+            state: AttemptState::Started,
+            worker_instance: running.instance.clone(),
+            started_at: running.started_at,
+            ended_at: None,
+            lease_epoch: running.fence.lease_epoch,
+            failure: None,
+        })
+    }
+
+    pub fn attempt(&self, index: i64) -> Option<Attempt> {
+        self.attempts.iter().cloned().chain(self.current_attempt()).find(|attempt| attempt.index == index)
+    }
+
+    /// What its worker gets to see.
+    pub fn task(&self) -> Task {
+        let running = self.running().expect("only a running execution is a task");
+        Task {
+            execution_id: self.id,
+            attempt_index: running.index,
+            attempt_id: running.fence.attempt_id,
+            attempt_type: running.kind,
+            lease_id: running.fence.lease_id,
+            lease_epoch: running.fence.lease_epoch,
+            lease_expires_at: running.until,
+            namespace: self.said.namespace.clone(),
+            lane: self.lane.clone(),
+            kind: self.said.kind.clone(),
+            input: self.said.input.clone(),
+            input_encoding: self.said.input_encoding.clone(),
+            tags: self.tags.clone(),
+            priority: self.priority,
+            created_at: self.said.created_at,
+            fallback_index: self.tier,
+            fallback: self.tier.map(|tier| self.said.fallbacks[tier as usize].clone()),
+            trace_parent: self.said.trace_parent.clone(),
+            deadline_at: self.deadline,
+            attempt_deadline_at: running.timeout_at,
+        }
+    }
+
+    /// Everything a description says.
+    pub fn view(&self) -> View {
+        let (waiting, running, ended) = (self.waiting(), self.running(), self.ended());
+        let block = waiting.and_then(|w| w.block.as_ref());
+        let spilled = self.attempts.len().saturating_sub(ATTEMPTS_SHOWN);
+        let current = self.current_attempt();
+        View {
+            execution_id: self.id,
+            namespace: self.said.namespace.clone(),
+            lane: self.lane.clone(),
+            kind: self.said.kind.clone(),
+            state: self.state(),
+            phase: self.phase(),
+            blocking_reason: block.map(|block| block.reason),
+            blocking_detail: block.map(|block| block.detail.clone()),
+            outcome: ended.map(|ended| ended.outcome),
+            attempt_state: current.as_ref().or(self.attempts.last()).map(|attempt| attempt.state),
+            continues: false,
+            granted_until: waiting.and_then(|w| w.grant.as_ref()).map(|grant| grant.until),
+            priority: self.priority,
+            score: self.score,
+            created_at: self.said.created_at,
+            updated_at: self.updated_at,
+            ended_at: ended.map(|ended| ended.at),
+            retire_at: ended.map(|ended| ended.at + self.said.retention_ms),
+            delay_until: waiting.and_then(|w| w.delay),
+            deadline_at: self.deadline,
+            start_by: self.start_by,
+            attempt_deadline_at: running.and_then(|r| r.timeout_at),
+            tags: self.tags.clone(),
+            requires: self.said.requires.clone(),
+            prefers: self.said.prefers.clone(),
+            fairness_key: self.said.fairness_key.clone(),
+            input: self.said.input.clone(),
+            input_encoding: self.said.input_encoding.clone(),
+            result: ended.and_then(|ended| ended.result.as_ref()).map(|(bytes, _)| bytes.clone()),
+            result_encoding: ended.and_then(|ended| ended.result.as_ref()).map(|(_, encoding)| encoding.clone()),
+            failure: ended.and_then(|ended| ended.failure.clone()),
+            attempts: self.attempts[spilled..].iter().cloned().chain(current).collect(),
+            attempts_spilled: spilled as i64,
+            lease: running.map(|r| Lease {
+                worker_id: r.worker_id.clone(),
+                worker_instance: r.instance.clone(),
+                lease_id: r.fence.lease_id,
+                lease_epoch: r.fence.lease_epoch,
+                expires_at: r.until,
+                cancel_requested: r.cancel.is_some(),
+                yield_requested: r.yield_asked,
+            }),
+            progress: self.progress.clone(),
+            retry: Retry::from(&self.said.retry),
+            attempt_timeout_ms: self.said.attempt_timeout_ms,
+            max_reclaims: self.said.max_reclaims,
+            max_replays: self.said.max_replays,
+            reclaim_count: self.lost_in_a_row,
+            replay_count: self.replays,
+            fallback_index: self.tier,
+            fallbacks: self.said.fallbacks.clone(),
+            budgets: self.said.budgets.clone(),
+            quotas: self.said.quotas.clone(),
+            retention_ms: self.said.retention_ms,
+            max_frames: self.said.max_frames,
+            trace_parent: self.said.trace_parent.clone(),
+            completion_webhook: self.said.completion_webhook.clone(),
+            operator_actions: self.actions.clone(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Grants: work reserved for one worker while admission decides, and the blocks that follow a refusal.
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::{
+    AdmissionReason, AttemptType, BlockExecution, BlockExecutionReply, BlockingReason, ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim,
+    GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, Refusal, ReleaseGrant, ReleaseGrantReply, UnblockExecution,
+    UnblockExecutionReply,
+};
+use uuid::Uuid;
+
+use super::claim::{Holder, LOOKS_MAX};
+use super::execution::{Block, Execution, Granted};
+use super::{Answer, Model, invalid, queue_of, refused};
+
+impl Model {
+    pub fn issue_grants(&mut self, call: &IssueGrants) -> Answer<IssueGrantsReply> {
+        if (call.grant_ids.len() as i64) < call.max {
+            return Err(invalid("grant_ids", "must hold max items"));
+        }
+        let path = format!("{}/{}", call.namespace, call.lane);
+        let Some(lane) = self.lanes.get(&path) else {
+            return Ok(IssueGrantsReply::Granted { grants: Vec::new(), next_score: None });
+        };
+        if !lane.starts() {
+            return Ok(IssueGrantsReply::Paused { state: lane.definition.state });
+        }
+        let queues = self.queues_for(&path, &call.capabilities, true);
+        let mut open: Vec<&Execution> = self
+            .executions
+            .values()
+            .filter(|e| e.path() == path && queues.contains(&queue_of(e)))
+            .filter(|e| e.waiting().and_then(|w| w.grant.as_ref()).is_some_and(|g| call.grant_ids.contains(&g.id) && self.now < g.until))
+            .collect();
+        if !open.is_empty() {
+            // Answered queue by queue, the common one first, the newest execution of each first.
+            open.sort_by_key(|e| (queue_of(e) != "any", queue_of(e), std::cmp::Reverse((e.said.created_at, e.id))));
+            return Ok(IssueGrantsReply::Granted { grants: open.into_iter().map(typed).collect(), next_score: None });
+        }
+        let mut rest = self.eligible(&path, &queues);
+        let (mut grants, mut looks) = (Vec::new(), 0);
+        while (grants.len() as i64) < call.max && looks < LOOKS_MAX && !rest.is_empty() {
+            let id = self.take_best(&mut rest, &call.capabilities);
+            looks += 1;
+            if self.executions[&id].may_start(self.now) {
+                grants.push(self.reserve(id, call.grant_ids[grants.len()], &call.instance, call.ttl_ms));
+            }
+        }
+        let next_score = rest.iter().map(|id| self.executions[id].score).min();
+        Ok(IssueGrantsReply::Granted { grants, next_score })
+    }
+
+    fn reserve(&mut self, id: ExecutionId, grant_id: Uuid, instance: &str, ttl_ms: i64) -> Grant {
+        let until = self.now + ttl_ms;
+        self.edit(id, |execution| {
+            let waiting = execution.waiting_mut().expect("only waiting work is granted");
+            waiting.grant = Some(Granted { id: grant_id, instance: instance.to_owned(), until });
+            typed(execution)
+        })
+    }
+
+    /// The open grant with this id.
+    fn open_grant(&self, id: ExecutionId, grant_id: Uuid) -> Answer<&Granted> {
+        let execution = self.get(id)?;
+        let grant = execution.waiting().and_then(|w| w.grant.as_ref());
+        grant.filter(|grant| grant.id == grant_id && self.now < grant.until).ok_or_else(|| no_grant(grant_id))
+    }
+
+    pub fn consume_grant(&mut self, call: &ConsumeGrant) -> Answer<ConsumeGrantReply> {
+        let id = call.execution_id;
+        let execution = self.get(id)?;
+        if execution.running().is_some_and(|r| r.request == call.request_id && r.instance == call.instance && self.now < r.until) {
+            return Ok(ConsumeGrantReply::Replayed { task: execution.task() });
+        }
+        if self.open_grant(id, call.grant_id)?.instance != call.instance || !execution.may_start(self.now) {
+            return Err(no_grant(call.grant_id));
+        }
+        let missing: Vec<String> = execution.said.requires.iter().filter(|token| !call.capabilities.contains(token)).cloned().collect();
+        if !missing.is_empty() {
+            return Err(refused("not_capable", &[("missing", Some(missing.join(",")))]));
+        }
+        let holder = Holder {
+            instance: &call.instance,
+            worker_id: &call.worker_id,
+            request: call.request_id,
+            ttl_ms: call.lease_ttl_ms,
+            ids: LeaseIds { attempt_id: call.attempt_id, lease_id: call.lease_id },
+        };
+        Ok(ConsumeGrantReply::Claimed { task: self.start(id, holder) })
+    }
+
+    pub fn release_grant(&mut self, call: &ReleaseGrant) -> Answer<ReleaseGrantReply> {
+        self.open_grant(call.execution_id, call.grant_id)?;
+        self.settle(call.execution_id);
+        Ok(ReleaseGrantReply::Released)
+    }
+
+    pub fn block(&mut self, call: &BlockExecution) -> Answer<BlockExecutionReply> {
+        let reason = blocking(call.reason);
+        if self.get(call.execution_id)?.blocked_by() == Some(reason) {
+            return Ok(BlockExecutionReply::Already);
+        }
+        self.open_grant(call.execution_id, call.grant_id)?;
+        let now = self.now;
+        self.edit(call.execution_id, |execution| {
+            let waiting = execution.waiting_mut().expect("a granted execution waits");
+            waiting.grant = None;
+            waiting.block = Some(Block { reason, detail: call.detail.clone(), since: now });
+        });
+        Ok(BlockExecutionReply::Blocked)
+    }
+
+    pub fn unblock(&mut self, call: &UnblockExecution) -> Answer<UnblockExecutionReply> {
+        let execution = self.get(call.execution_id)?;
+        if execution.blocked_by() != Some(blocking(call.reason)) {
+            return Ok(UnblockExecutionReply::Already { state: execution.state() });
+        }
+        self.settle(call.execution_id);
+        Ok(UnblockExecutionReply::Unblocked { state: self.executions[&call.execution_id].state() })
+    }
+
+    pub fn grant_reclaim(&mut self, call: &GrantReclaim) -> Answer<GrantReclaimReply> {
+        let execution = self.get(call.execution_id)?;
+        if self.open_grant(call.execution_id, call.grant_id).is_ok() {
+            return Ok(GrantReclaimReply::Granted { grant: typed(execution) });
+        }
+        let interrupted = execution.waiting().is_some_and(|w| w.next == AttemptType::Reclaim);
+        if !execution.is_eligible() || !interrupted || !execution.may_start(self.now) {
+            return Err(refused(
+                "execution_not_runnable",
+                &[
+                    ("lifecycle_phase", Some(execution.phase().to_string())),
+                    ("blocking_reason", execution.blocked_by().map(|reason| reason.to_string())),
+                ],
+            ));
+        }
+        let now = self.now;
+        self.edit(call.execution_id, |execution| execution.note("grant_reclaim", &call.actor, None, now));
+        Ok(GrantReclaimReply::Granted { grant: self.reserve(call.execution_id, call.grant_id, &call.instance, call.ttl_ms) })
+    }
+}
+
+fn typed(execution: &Execution) -> Grant {
+    let grant = execution.waiting().and_then(|w| w.grant.as_ref()).expect("it is granted");
+    Grant {
+        execution_id: execution.id,
+        grant_id: grant.id,
+        expires_at: grant.until,
+        lane: execution.lane.clone(),
+        kind: execution.said.kind.clone(),
+        score: execution.score,
+        budgets: Some(execution.said.budgets.clone()),
+        quotas: Some(execution.said.quotas.clone()),
+    }
+}
+
+fn no_grant(id: Uuid) -> Refusal {
+    refused("grant_not_found", &[("grant_id", Some(id.to_string()))])
+}
+
+fn blocking(reason: AdmissionReason) -> BlockingReason {
+    match reason {
+        AdmissionReason::WaitingForQuota => BlockingReason::WaitingForQuota,
+        AdmissionReason::WaitingForBudget => BlockingReason::WaitingForBudget,
+    }
+}

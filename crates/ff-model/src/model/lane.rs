@@ -1,0 +1,99 @@
+//! A lane as one partition knows it: its definition, who has a fair share of it, and which requirement sets nobody covers.
+
+use std::collections::BTreeMap;
+
+use ff_script::generated::{Fairness, LaneDefinition, LaneState};
+use sha1::{Digest, Sha1};
+
+/// Virtual milliseconds one execution of weight 1 takes.
+const SHARE: i64 = 1_000;
+
+#[derive(Clone, Debug)]
+pub struct Lane {
+    pub version: i64,
+    pub definition: LaneDefinition,
+    /// Virtual time, while the lane is fair and has work.
+    pub virtual_time: Option<i64>,
+    /// Where the next execution of a fairness key begins.
+    pub next_start: BTreeMap<String, i64>,
+    /// Requirement sets nobody covers, by queue name.
+    pub uncovered: BTreeMap<String, Uncovered>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Uncovered {
+    pub requires: Vec<String>,
+    pub admission: bool,
+    pub since: i64,
+    /// The grace is over: work of this queue is blocked.
+    pub confirmed: bool,
+}
+
+impl Lane {
+    pub fn new(version: i64, definition: LaneDefinition) -> Lane {
+        Lane { version, definition, virtual_time: None, next_start: BTreeMap::new(), uncovered: BTreeMap::new() }
+    }
+
+    pub fn starts(&self) -> bool {
+        matches!(self.definition.state, LaneState::Active | LaneState::Draining)
+    }
+
+    pub fn accepts(&self) -> bool {
+        matches!(self.definition.state, LaneState::Active | LaneState::Paused)
+    }
+
+    pub fn is_fair(&self) -> bool {
+        self.definition.fairness == Fairness::Fair
+    }
+
+    /// Score and, in a fair lane, virtual start of work that enters now.
+    pub fn score(&mut self, created_at: i64, priority: i64, fairness_key: Option<&str>, now: i64) -> (i64, Option<i64>) {
+        let bonus = priority * self.definition.priority_weight;
+        if !self.is_fair() {
+            return (created_at - bonus, None);
+        }
+        let virtual_time = *self.virtual_time.get_or_insert(now);
+        let key = fairness_key.unwrap_or_default();
+        let start = virtual_time.max(self.next_start.get(key).copied().unwrap_or(0));
+        let weights = self.definition.fairness_weights.as_ref();
+        let weight = fairness_key.and_then(|key| weights?.get(key)).copied().unwrap_or(1);
+        self.next_start.insert(key.to_owned(), start + (SHARE / weight).max(1));
+        (start - bonus, Some(start))
+    }
+
+    /// Virtual time follows the work that starts.
+    pub fn started(&mut self, fair_start: Option<i64>) {
+        if self.is_fair()
+            && let (Some(start), Some(virtual_time)) = (fair_start, self.virtual_time.as_mut())
+        {
+            *virtual_time = start.max(*virtual_time);
+        }
+    }
+
+    /// Nothing waits: every key starts afresh.
+    pub fn idle(&mut self) {
+        if self.virtual_time.take().is_some() {
+            self.next_start.clear();
+        }
+    }
+
+    pub fn is_confirmed_uncovered(&self, queue: &str) -> bool {
+        self.uncovered.get(queue).is_some_and(|u| u.confirmed)
+    }
+}
+
+/// The first twenty hex digits of a SHA-1, which names things in the store.
+pub fn digest(text: &str) -> String {
+    hex::encode(Sha1::digest(text))[..20].to_owned()
+}
+
+/// The queue of a requirement set.
+pub fn queue_name(requires: &[String], admission: bool) -> String {
+    let name = if requires.is_empty() { "any".to_owned() } else { digest(&requires.join(",")) };
+    if admission { format!("admit.{name}") } else { name }
+}
+
+/// True when a set of capabilities has every requirement.
+pub fn covers(capabilities: &[String], requires: &[String]) -> bool {
+    requires.iter().all(|token| capabilities.contains(token))
+}

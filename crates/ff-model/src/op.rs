@@ -1,0 +1,120 @@
+//! The calls the model knows: each can be sent to a host and answered by the model, and both answers compared.
+
+use ff_script::generated as g;
+use ff_script::wire::{DecodeError, Fields, parse};
+use ff_script::{Call, Invocation, Route};
+
+use crate::model::{Answer, Model};
+
+/// The library and the model disagree.
+#[derive(Clone, Debug)]
+pub struct Disagreement {
+    /// The function that was called.
+    pub function: &'static str,
+    /// What the library answered.
+    pub library: String,
+    /// What the model answers.
+    pub model: String,
+}
+
+impl std::fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} disagrees\n  library: {}\n  model:   {}", self.function, self.library, self.model)
+    }
+}
+
+/// A typed answer from the raw reply.
+pub fn read_answer<C: Call>(bytes: &[u8]) -> Result<Answer<C::Reply>, DecodeError> {
+    let value = parse(bytes)?;
+    let fields = Fields::of(&value)?;
+    if let Some(ok) = fields.get("ok") {
+        return Ok(Ok(C::decode_reply(ok)?));
+    }
+    Ok(Err(g::Refusal { code: fields.read("err")?, detail: fields.read("detail")? }))
+}
+
+fn compare<C: Call>(library: &[u8], model: Answer<C::Reply>) -> Result<bool, Disagreement>
+where
+    C::Reply: PartialEq + std::fmt::Debug,
+{
+    let decoded = read_answer::<C>(library);
+    if decoded.as_ref().is_ok_and(|answer| *answer == model) {
+        return Ok(model.is_ok());
+    }
+    Err(Disagreement { function: C::FUNCTION, library: format!("{decoded:?}"), model: format!("{model:?}") })
+}
+
+fn invocation<C: Call>(call: &C, route: Route, now_ms: i64) -> Invocation {
+    Invocation { route, function: C::FUNCTION, read_only: C::READ_ONLY, args: call.encode(), now_ms: Some(now_ms), count_calls: false }
+}
+
+macro_rules! ops {
+    ( $( $variant:ident => $method:ident, )+ ) => {
+        /// One call.
+        #[derive(Clone, Debug)]
+        pub enum Op { $( #[doc = concat!("Answered by `Model::", stringify!($method), "`.")] $variant(g::$variant), )+ }
+
+        $( impl From<g::$variant> for Op {
+            fn from(call: g::$variant) -> Op {
+                Op::$variant(call)
+            }
+        } )+
+
+        impl Op {
+            /// Every function the model answers.
+            pub const FUNCTIONS: &'static [&'static str] = &[$( <g::$variant as Call>::FUNCTION, )+];
+
+            /// The call as a host takes it.
+            pub fn invocation(&self, route: Route, now_ms: i64) -> Invocation {
+                match self { $( Op::$variant(call) => invocation(call, route, now_ms), )+ }
+            }
+
+            /// Lets the model answer the same call and compares; says whether it was accepted.
+            pub fn check(&self, model: &mut Model, library: &[u8]) -> Result<bool, Disagreement> {
+                match self { $( Op::$variant(call) => compare::<g::$variant>(library, model.$method(call)), )+ }
+            }
+
+            /// Lets only the model answer.
+            pub fn imagine(&self, model: &mut Model) {
+                match self { $( Op::$variant(call) => { let _ = model.$method(call); } )+ }
+            }
+        }
+    };
+}
+
+ops! {
+    SubmitExecution => submit,
+    SubmitExecutions => submit_many,
+    CompleteExecution => complete,
+    CompleteExecutions => complete_many,
+    FailExecution => fail,
+    CancelExecution => cancel,
+    CancelAttempt => cancel_attempt,
+    DelayExecution => delay,
+    YieldExecution => yield_back,
+    UpdateProgress => progress,
+    HoldExecution => hold,
+    ReleaseExecution => release,
+    ChangeExecution => change,
+    ReplayExecution => replay,
+    DeleteExecution => delete,
+    AwaitResult => await_result,
+    ClaimExecutions => claim,
+    RenewLease => renew,
+    RenewLeases => renew_many,
+    RevokeLease => revoke,
+    DrainLeases => drain,
+    IssueGrants => issue_grants,
+    ConsumeGrant => consume_grant,
+    ReleaseGrant => release_grant,
+    BlockExecution => block,
+    UnblockExecution => unblock,
+    GrantReclaim => grant_reclaim,
+    InstallLane => install_lane,
+    DescribeExecution => describe,
+    GetAttempt => attempt,
+    LaneDepth => lane_depth,
+    FireDue => fire_due,
+    NextDue => next_due,
+    ReviewRoutes => review_routes,
+}

@@ -1,0 +1,234 @@
+//! Holds a library against the model: random cases on an embedded store, each replayable from its seed.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use ff_script::generated::{DescribeExecution, DescribeExecutionReply};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::model::Model;
+use crate::op::Op;
+use crate::step::{Memory, Step, steps};
+use crate::store::{ROUTE, Store};
+
+/// The virtual time at which every case starts.
+pub const START_MS: i64 = 1_700_000_000_000;
+
+/// Steps between two looks at everything.
+const LOOK_EVERY: usize = 20;
+
+/// How much to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The seed of the first case; the others follow it.
+    pub seed: u64,
+    pub cases: u64,
+    pub steps: usize,
+    /// How many times a failing case is tried with fewer calls.
+    pub shrink: u32,
+}
+
+/// A call and when it was made.
+type Told = (i64, Op);
+
+/// What a run did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub cases: u64,
+    pub calls: u64,
+    /// Calls that were answered, not refused.
+    pub accepted: u64,
+}
+
+/// A case that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed that makes the case again.
+    pub seed: u64,
+    /// The case within the run, from 0.
+    pub case: u64,
+    /// What went wrong, with the shortest list of steps found.
+    pub story: String,
+}
+
+/// Runs cases on as many threads as there are processors, until one fails.
+pub fn run(library: &str, plan: Plan) -> Result<Report, Failure> {
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let report = Mutex::new(Report::default());
+    let failure = Mutex::new(None::<Failure>);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let case = next.fetch_add(1, Ordering::Relaxed);
+                    if case >= plan.cases {
+                        return;
+                    }
+                    let seed = plan.seed.wrapping_add(case);
+                    match run_case(library, seed, plan) {
+                        Ok(one) => {
+                            let mut sum = report.lock().expect("no thread panics with it");
+                            sum.cases += 1;
+                            sum.calls += one.calls;
+                            sum.accepted += one.accepted;
+                        }
+                        Err(story) => {
+                            stop.store(true, Ordering::Relaxed);
+                            failure.lock().expect("no thread panics with it").get_or_insert(Failure { seed, case, story });
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match failure.into_inner().expect("no thread panics with it") {
+        Some(failure) => Err(failure),
+        None => Ok(report.into_inner().expect("no thread panics with it")),
+    }
+}
+
+fn run_case(library: &str, seed: u64, plan: Plan) -> Result<Report, String> {
+    let mut told = Vec::new();
+    replay(library, &case(seed, plan.steps), &mut told).map_err(|problem| shorten(library, told, problem, plan.shrink))
+}
+
+/// The steps of a case.
+pub fn case(seed: u64, count: usize) -> Vec<Step> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
+    steps(count).new_tree(&mut runner).expect("every step can be made").current()
+}
+
+/// Runs these steps on a fresh store and a fresh model; tells the calls they became.
+fn replay(library: &str, steps: &[Step], told: &mut Vec<Told>) -> Result<Report, String> {
+    let mut run = Run::new(library)?;
+    let mut memory = Memory::default();
+    for (number, step) in steps.iter().enumerate() {
+        let op = memory.resolve(step, &mut run.model);
+        told.push((run.model.now, op.clone()));
+        run.one(&op)?;
+        memory.learn(&run.model);
+        if number % LOOK_EVERY == LOOK_EVERY - 1 || number + 1 == steps.len() {
+            run.look()?;
+        }
+    }
+    Ok(run.report)
+}
+
+/// Makes these calls, and no others, on a fresh store and a fresh model.
+fn repeat(library: &str, told: &[Told]) -> Result<(), String> {
+    let mut run = Run::new(library)?;
+    for (now, op) in told {
+        run.model.now = *now;
+        run.one(op)?;
+    }
+    run.look()
+}
+
+/// Leaves out calls, first many at a time, then one by one, as long as something still goes wrong; tells what is left.
+fn shorten(library: &str, mut told: Vec<Told>, mut problem: String, tries: u32) -> String {
+    let (mut left, mut size) = (tries, told.len() / 2);
+    while size > 0 && left > 0 {
+        let (mut at, before) = (0, told.len());
+        while at < told.len() && left > 0 {
+            left -= 1;
+            let mut fewer = told.clone();
+            fewer.drain(at..(at + size).min(told.len()));
+            match repeat(library, &fewer) {
+                Err(other) => (told, problem) = (fewer, other),
+                Ok(()) => at += size,
+            }
+        }
+        if size > 1 || told.len() == before {
+            size /= 2;
+        }
+    }
+    let mut text = String::new();
+    for (now, op) in &told {
+        writeln!(text, "+{:>6} {}", now - START_MS, brief(&format!("{op:?}"))).expect("text takes text");
+    }
+    text + &brief(&problem)
+}
+
+/// A store and a model, side by side.
+struct Run {
+    store: Store,
+    model: Model,
+    report: Report,
+}
+
+impl Run {
+    fn new(library: &str) -> Result<Run, String> {
+        let mut run = Run { store: Store::open(library), model: Model::at(START_MS), report: Report::default() };
+        for op in Memory::preamble() {
+            run.one(&op)?;
+        }
+        Ok(run)
+    }
+
+    /// Makes one call on both.
+    fn one(&mut self, op: &Op) -> Result<(), String> {
+        let reply = self.store.send(op.invocation(ROUTE, self.model.now)).map_err(|error| error.to_string())?;
+        let accepted = op.check(&mut self.model, &reply).map_err(|disagreement| disagreement.to_string())?;
+        self.report.calls += 1;
+        self.report.accepted += u64::from(accepted);
+        Ok(())
+    }
+
+    /// Compares everything: every execution's description, and the store's own invariants.
+    fn look(&self) -> Result<(), String> {
+        for (id, execution) in &self.model.executions {
+            let answer = self.store.call(&DescribeExecution { execution_id: *id }, self.model.now);
+            let expected = DescribeExecutionReply::Found { execution: execution.view() };
+            if answer.as_ref() != Ok(&expected) {
+                return Err(format!("the description of {id} differs\n  library: {answer:?}\n  model:   {expected:?}"));
+            }
+        }
+        let findings = self.store.fsck(self.model.now);
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let mut text = "broken invariants".to_owned();
+        for finding in findings {
+            write!(text, "\n  {} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem).expect("text takes text");
+        }
+        Err(text)
+    }
+}
+
+/// Leaves out the fields that say nothing.
+fn brief(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for part in text.split_inclusive(", ") {
+        let bare = part.trim_end_matches(", ");
+        if !bare.ends_with(": None") && !bare.ends_with(": Some([])") {
+            kept.push(part);
+        }
+    }
+    kept.concat()
+}
+
+/// A number from the environment.
+pub fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// The seed to start from: `FF_SEED`, or the clock.
+pub fn seed() -> u64 {
+    setting("FF_SEED").unwrap_or_else(|| {
+        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        clock.map_or(0, |elapsed| elapsed.as_millis() as u64) * 1_000_000
+    })
+}
+
+/// Prints what a run did and how long it took.
+pub fn print(what: &str, report: &Report, since: Instant) {
+    println!("{what}: {} cases, {} calls, {} accepted, {:.1} s", report.cases, report.calls, report.accepted, since.elapsed().as_secs_f64());
+}

@@ -1,0 +1,426 @@
+//! What a run remembers beyond the model, and how steps become calls.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::generated::{
+    AdmissionReason, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution, ClaimExecutions, CompleteExecution,
+    CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution, DescribeExecution, DrainLeases, FailExecution, Fairness,
+    Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution, InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState,
+    LeaseIds, NextDue, ReleaseExecution, ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease,
+    Submission, SubmitExecution, SubmitExecutions, UnblockExecution, UpdateProgress, YieldExecution,
+};
+use uuid::Uuid;
+
+use super::proposal::{LANES, capabilities, payload, retry, tags};
+use super::{Act, Definition, Pick, Proof, Proposal, Step, Wait};
+use crate::model::{Execution, Model};
+use crate::op::Op;
+
+const REASONS: [&str; 3] = ["", "too late", "é\u{0}\u{1F980}"];
+const CATEGORIES: [&str; 3] = ["net", "bug", "timeout"];
+
+/// Everything that was said before, so that it can be said again.
+#[derive(Default)]
+pub struct Memory {
+    minted: u64,
+    submissions: Vec<Submission>,
+    claims: Vec<ClaimExecutions>,
+    issues: Vec<IssueGrants>,
+    /// Grants ever given: execution, grant, worker.
+    grants: Vec<(ExecutionId, Uuid, String)>,
+    /// Fences ever given.
+    fences: BTreeMap<ExecutionId, Vec<Fence>>,
+    requests: Vec<Uuid>,
+}
+
+impl Memory {
+    /// The calls every run starts with: all lanes but the last get their first definition.
+    pub fn preamble() -> Vec<Op> {
+        let plain = Definition { state: 0, weight: 0, fair: None, max_depth: None, policy: 0, older: false };
+        (0..4).map(|lane| install(lane, plain, 1).into()).collect()
+    }
+
+    /// Moves the model's time as the step says and answers the call to make.
+    pub fn resolve(&mut self, step: &Step, model: &mut Model) -> Op {
+        model.now = match step.wait {
+            Wait::Not => model.now,
+            Wait::Ms(ms) => model.now + ms,
+            Wait::Due(beside) => model.next_wake_up().filter(|at| at - model.now < 60_000).map_or(model.now, |at| (at + beside).max(model.now)),
+        };
+        self.op(&step.act, model)
+    }
+
+    /// Takes in what the model now knows: leases and grants that later steps may present.
+    pub fn learn(&mut self, model: &Model) {
+        for execution in model.executions.values() {
+            if let Some(running) = execution.running() {
+                let fences = self.fences.entry(execution.id).or_default();
+                if fences.last() != Some(&running.fence) {
+                    fences.push(running.fence.clone());
+                }
+            }
+            if let Some(grant) = execution.waiting().and_then(|w| w.grant.as_ref())
+                && !self.grants.iter().rev().any(|(id, grant_id, _)| *id == execution.id && *grant_id == grant.id)
+            {
+                self.grants.push((execution.id, grant.id, grant.instance.clone()));
+            }
+        }
+    }
+
+    /// A fresh id that looks random and is the same in every run.
+    fn mint(&mut self) -> Uuid {
+        self.minted += 1;
+        let mix = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Uuid::from_u64_pair(mix(self.minted), mix(self.minted ^ 0xffff_0000))
+    }
+
+    /// One of the executions this fits; sometimes one it does not fit, or none at all.
+    fn find(&mut self, pick: Pick, model: &Model, fits: impl Fn(&Execution) -> bool) -> ExecutionId {
+        let number = usize::from(pick.0);
+        let fitting: Vec<ExecutionId> = model.executions.values().filter(|e| fits(e)).map(|e| e.id).collect();
+        if number % 8 != 0 && !fitting.is_empty() {
+            return fitting[number / 8 % fitting.len()];
+        }
+        let all: Vec<ExecutionId> = model.executions.keys().copied().collect();
+        if all.is_empty() || number % 64 == 0 {
+            // An id of an execution that is gone, or one nobody ever had.
+            let past = self.submissions.get(number / 64 % (self.submissions.len() + 1)).map(|s| s.execution_id);
+            return past.unwrap_or_else(|| ExecutionId::from_uuid(Uuid::from_u64_pair(1, 1)));
+        }
+        all[number / 8 % all.len()]
+    }
+
+    /// An execution with a lease, past or present, and a fence for it.
+    fn leased(&mut self, of: Pick, proof: Proof, model: &Model) -> (ExecutionId, Fence) {
+        // Mostly the living, but a worker that lost its lease asks too.
+        let id = if of.0 % 4 == 0 {
+            self.find(of, model, |e| e.fence().is_some())
+        } else {
+            self.find(of, model, |e| e.running().is_some())
+        };
+        let known = model.executions.get(&id).and_then(|e| e.fence().cloned());
+        let mut fence = known.unwrap_or_else(|| Fence {
+            attempt_id: AttemptId::from_uuid(Uuid::from_u64_pair(2, 2)),
+            lease_id: LeaseId::from_uuid(Uuid::from_u64_pair(3, 3)),
+            lease_epoch: 7,
+        });
+        match proof {
+            Proof::Current => {}
+            Proof::Old(pick) => {
+                if let Some(past) = self.fences.get(&id).filter(|past| !past.is_empty()) {
+                    fence = past[usize::from(pick.0) % past.len()].clone();
+                }
+            }
+            Proof::Wrong(0) => fence.lease_epoch += 1,
+            Proof::Wrong(1) => fence.lease_id = LeaseId::from_uuid(Uuid::from_u64_pair(4, 4)),
+            Proof::Wrong(_) => fence.attempt_id = AttemptId::from_uuid(Uuid::from_u64_pair(5, 5)),
+        }
+        (id, fence)
+    }
+
+    /// A grant that was given: mostly an open one.
+    fn granted(&self, pick: Pick, model: &Model) -> (ExecutionId, Uuid, String) {
+        let number = usize::from(pick.0);
+        let open: Vec<&Execution> = model.executions.values().filter(|e| e.waiting().is_some_and(|w| w.grant.is_some())).collect();
+        if number % 8 != 0
+            && let Some(execution) = open.get(number / 8 % open.len().max(1))
+            && let Some(grant) = execution.waiting().and_then(|w| w.grant.as_ref())
+        {
+            return (execution.id, grant.id, grant.instance.clone());
+        }
+        let nobody = || (ExecutionId::from_uuid(Uuid::from_u64_pair(1, 1)), Uuid::from_u64_pair(6, 6), instance(0));
+        self.grants.get(number / 8 % self.grants.len().max(1)).cloned().unwrap_or_else(nobody)
+    }
+
+    fn submission(&mut self, proposal: &Proposal, now: i64) -> Submission {
+        let id = ExecutionId::from_uuid(self.mint());
+        // With a key the body is one of few, so that repetitions and conflicts happen; without one the id decides.
+        let body = proposal.key.map_or(0, |(_, _, body)| body);
+        let submission = proposal.submission(id, format!("{body:032x}"), now);
+        self.submissions.push(submission.clone());
+        submission
+    }
+
+    fn op(&mut self, act: &Act, model: &Model) -> Op {
+        let now = model.now;
+        match act {
+            Act::Submit(proposal) => SubmitExecution { submission: self.submission(proposal, now) }.into(),
+            Act::SubmitMany(proposals) => {
+                let mut submissions: Vec<Submission> = proposals.iter().map(|proposal| self.submission(proposal, now)).collect();
+                if submissions.len() == 4 {
+                    submissions.push(submissions[0].clone());
+                }
+                SubmitExecutions { submissions }.into()
+            }
+            Act::Resubmit { which, other_body } => {
+                let Some(known) = self.submissions.get(usize::from(which.0) % self.submissions.len().max(1)) else { return NextDue {}.into() };
+                let mut submission = known.clone();
+                if *other_body {
+                    submission.body_digest = "f".repeat(64);
+                }
+                SubmitExecution { submission }.into()
+            }
+            Act::Claim { lane, worker, able, max, ttl_ms } => {
+                let (namespace, lane) = lane_name(*lane);
+                let ids = (0..*max).map(|_| self.lease_ids()).collect();
+                let request_id = self.request(None);
+                let call = ClaimExecutions {
+                    capabilities: capabilities(*able),
+                    ids,
+                    instance: instance(*worker),
+                    lane,
+                    lease_ttl_ms: *ttl_ms,
+                    max: *max,
+                    namespace,
+                    request_id,
+                    worker_id: "model".to_owned(),
+                };
+                self.claims.push(call.clone());
+                call.into()
+            }
+            Act::ClaimAgain { which } => match self.claims.iter().rev().nth(usize::from(which.0) % self.claims.len().clamp(1, 8)) {
+                Some(call) => call.clone().into(),
+                None => NextDue {}.into(),
+            },
+            Act::InstallLane { lane, definition } => {
+                let version = model.lanes.get(&path(*lane)).map_or(0, |known| known.version) + i64::from(!definition.older);
+                install(*lane, *definition, version).into()
+            }
+            Act::ReviewRoutes { lane, able, cursor, limit } => {
+                let (namespace, lane) = lane_name(*lane);
+                let capability_sets = able.iter().map(|bits| capabilities(*bits)).collect();
+                ReviewRoutes { capability_sets, cursor: *cursor, lane, limit: *limit, namespace }.into()
+            }
+            Act::FireDue { limit, draw } => FireDue { draw: *draw, limit: *limit }.into(),
+            Act::NextDue => NextDue {}.into(),
+            Act::LaneDepth { lane } => {
+                let (namespace, lane) = lane_name(*lane);
+                LaneDepth { lane, namespace }.into()
+            }
+            Act::GetAttempt { of, index } => {
+                GetAttempt { execution_id: self.find(*of, model, |e| !e.attempts.is_empty()), index: *index }.into()
+            }
+            Act::Describe { of } => DescribeExecution { execution_id: self.find(*of, model, |_| true) }.into(),
+            _ => self.worker_op(act, model).or_else(|| self.grant_op(act, model)).or_else(|| self.operator_op(act, model)).expect("every act is one of these"),
+        }
+    }
+
+    fn worker_op(&mut self, act: &Act, model: &Model) -> Option<Op> {
+        Some(match act {
+            Act::Renew { of, proof, ttl_ms } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                RenewLease { execution_id, fence, lease_ttl_ms: *ttl_ms }.into()
+            }
+            Act::RenewMany(list) => {
+                let renewals = list.iter().map(|(of, proof)| {
+                    let (execution_id, fence) = self.leased(*of, *proof, model);
+                    Renewal::new(execution_id, fence)
+                });
+                RenewLeases { renewals: renewals.collect() }.into()
+            }
+            Act::Progress { of, proof, pct } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                let message = (pct % 2 == 0).then(|| format!("{pct} %"));
+                UpdateProgress { execution_id, fence, message, pct: *pct }.into()
+            }
+            Act::Complete { of, proof, result } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                let result_encoding = (result & 0x80 != 0).then(|| "raw".to_owned());
+                CompleteExecution { execution_id, fence, result: payload(*result), result_encoding }.into()
+            }
+            Act::CompleteMany(list) => {
+                let completions = list.iter().map(|(of, proof)| {
+                    let (execution_id, fence) = self.leased(*of, *proof, model);
+                    Completion { result: payload(of.0 as u8), ..Completion::new(execution_id, fence) }
+                });
+                CompleteExecutions { completions: completions.collect() }.into()
+            }
+            Act::Fail { of, proof, category, retryable, retry_after_ms, draw } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                let category = CATEGORIES[usize::from(*category) % 3].to_owned();
+                let (retry_after_ms, retryable) = (*retry_after_ms, *retryable);
+                FailExecution { category, draw: *draw, execution_id, fence, reason: "it broke".to_owned(), retry_after_ms, retryable }.into()
+            }
+            Act::CancelAttempt { of, proof, reason } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                CancelAttempt { execution_id, fence, reason: text(*reason) }.into()
+            }
+            Act::Delay { of, proof, by_ms, absolute } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                let (until, ms) = if *absolute { (Some(model.now + by_ms), None) } else { (None, Some((*by_ms).max(0))) };
+                // Both or none of them is refused.
+                let (until, ms) = if *by_ms % 50 == 1 { (until.or(ms), until.map(|_| 1).or(ms)) } else { (until, ms) };
+                DelayExecution { delay_ms: ms, delay_until: until, execution_id, fence }.into()
+            }
+            Act::Yield { of, proof } => {
+                let (execution_id, fence) = self.leased(*of, *proof, model);
+                YieldExecution { execution_id, fence }.into()
+            }
+            _ => return None,
+        })
+    }
+
+    fn grant_op(&mut self, act: &Act, model: &Model) -> Option<Op> {
+        Some(match act {
+            Act::Issue { lane, worker, able, max, ttl_ms } => {
+                let (namespace, lane) = lane_name(*lane);
+                let grant_ids = (0..*max).map(|_| self.mint()).collect();
+                let call = IssueGrants {
+                    capabilities: capabilities(*able),
+                    grant_ids,
+                    instance: instance(*worker),
+                    lane,
+                    max: *max,
+                    namespace,
+                    ttl_ms: *ttl_ms,
+                };
+                self.issues.push(call.clone());
+                call.into()
+            }
+            Act::IssueAgain { which } => match self.issues.iter().rev().nth(usize::from(which.0) % self.issues.len().clamp(1, 4)) {
+                Some(call) => call.clone().into(),
+                None => NextDue {}.into(),
+            },
+            Act::Consume { which, able, other_worker, request, ttl_ms } => {
+                let (execution_id, grant_id, holder) = self.granted(*which, model);
+                let LeaseIds { attempt_id, lease_id } = self.lease_ids();
+                let request_id = self.request(*request);
+                // Mostly a capable worker.
+                let able = if able % 4 == 0 { capabilities(*able) } else { capabilities(7) };
+                ConsumeGrant {
+                    attempt_id,
+                    capabilities: able,
+                    execution_id,
+                    grant_id,
+                    instance: if *other_worker { instance(9) } else { holder },
+                    lease_id,
+                    lease_ttl_ms: *ttl_ms,
+                    request_id,
+                    worker_id: "model".to_owned(),
+                }
+                .into()
+            }
+            Act::ReleaseGrant { which } => {
+                let (execution_id, grant_id, _) = self.granted(*which, model);
+                ReleaseGrant { execution_id, grant_id }.into()
+            }
+            Act::Block { which, budget, detail } => {
+                let (execution_id, grant_id, _) = self.granted(*which, model);
+                BlockExecution { detail: tags(*detail), execution_id, grant_id, reason: admission(*budget) }.into()
+            }
+            Act::Unblock { of, budget } => {
+                let execution_id = self.find(*of, model, |e| e.blocked_by().is_some());
+                UnblockExecution { execution_id, reason: admission(*budget) }.into()
+            }
+            Act::GrantReclaim { of, worker, ttl_ms } => {
+                let execution_id = self.find(*of, model, |e| e.is_eligible() && e.fence().is_some());
+                let known = self.grants.iter().rev().find(|(id, _, _)| *id == execution_id).map(|(_, grant, _)| *grant);
+                let grant_id = known.filter(|_| of.0 % 4 == 1).unwrap_or_else(|| self.mint());
+                GrantReclaim { actor: "ops".to_owned(), execution_id, grant_id, instance: instance(*worker), ttl_ms: *ttl_ms }.into()
+            }
+            _ => return None,
+        })
+    }
+
+    fn operator_op(&mut self, act: &Act, model: &Model) -> Option<Op> {
+        let actor = "ops".to_owned();
+        Some(match act {
+            Act::Cancel { of, grace_ms, reason } => {
+                let execution_id = self.find(*of, model, |e| e.ended().is_none());
+                CancelExecution { actor, execution_id, grace_ms: *grace_ms, reason: text(*reason) }.into()
+            }
+            Act::Hold { of, reason } => {
+                let execution_id = self.find(*of, model, |e| e.waiting().is_some());
+                HoldExecution { actor, execution_id, reason: text(*reason) }.into()
+            }
+            Act::Release { of } => {
+                let execution_id = self.find(*of, model, |e| e.blocked_by().is_some());
+                ReleaseExecution { actor, execution_id, reason: text(Some((of.0 % 3) as u8)) }.into()
+            }
+            Act::Change { of, priority, lane, tags: bits, deadline_ms, delay_ms } => {
+                let execution_id = self.find(*of, model, |e| e.waiting().is_some());
+                ChangeExecution {
+                    actor,
+                    deadline_at: deadline_ms.map(|ms| model.now + ms),
+                    delay_until: delay_ms.map(|ms| model.now + ms),
+                    execution_id,
+                    lane: lane.map(|lane| lane_name(lane).1),
+                    priority: *priority,
+                    tags: bits.map(tags),
+                }
+                .into()
+            }
+            Act::Replay { of } => {
+                let execution_id = self.find(*of, model, |e| e.ended().is_some());
+                ReplayExecution { actor, execution_id, reason: text(Some((of.0 % 3) as u8)) }.into()
+            }
+            Act::Delete { of } => DeleteExecution { execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into(),
+            Act::Await { of } => AwaitResult { execution_id: self.find(*of, model, |_| true) }.into(),
+            Act::Revoke { of, grace } => {
+                let execution_id = self.find(*of, model, |e| e.running().is_some());
+                RevokeLease { actor, execution_id, grace: *grace, reason: None }.into()
+            }
+            Act::Drain { worker, revoke, limit } => {
+                DrainLeases { actor, instance: instance(*worker), limit: *limit, revoke: *revoke }.into()
+            }
+            _ => return None,
+        })
+    }
+
+    fn lease_ids(&mut self) -> LeaseIds {
+        LeaseIds { attempt_id: AttemptId::from_uuid(self.mint()), lease_id: LeaseId::from_uuid(self.mint()) }
+    }
+
+    /// A fresh request id, or one that was used before.
+    fn request(&mut self, again: Option<Pick>) -> Uuid {
+        if let Some(pick) = again
+            && !self.requests.is_empty()
+        {
+            return self.requests[usize::from(pick.0) % self.requests.len()];
+        }
+        let id = self.mint();
+        self.requests.push(id);
+        id
+    }
+}
+
+fn lane_name(lane: u8) -> (String, String) {
+    let (namespace, lane) = LANES[usize::from(lane) % LANES.len()];
+    (namespace.to_owned(), lane.to_owned())
+}
+
+fn path(lane: u8) -> String {
+    let (namespace, lane) = lane_name(lane);
+    format!("{namespace}/{lane}")
+}
+
+fn instance(worker: u8) -> String {
+    format!("w-{worker}")
+}
+
+fn text(which: Option<u8>) -> Option<String> {
+    which.map(|which| REASONS[usize::from(which) % 3].to_owned())
+}
+
+fn admission(budget: bool) -> AdmissionReason {
+    if budget { AdmissionReason::WaitingForBudget } else { AdmissionReason::WaitingForQuota }
+}
+
+fn install(lane: u8, knobs: Definition, version: i64) -> InstallLane {
+    let (namespace, name) = lane_name(lane);
+    let state = [LaneState::Active, LaneState::Paused, LaneState::Draining, LaneState::Disabled][usize::from(knobs.state) % 4];
+    let usual = if name == "aging" { 1_000 } else { 1_000_000_000_000 };
+    let priority_weight = [usual, usual, 0, 1_000_000_000_000][usize::from(knobs.weight) % 4];
+    let fair = knobs.fair.unwrap_or(name == "fair");
+    let definition = LaneDefinition {
+        fairness_weights: (knobs.policy & 1 == 0).then(|| [("tenant 1".to_owned(), 4), ("tenant 2".to_owned(), 3_000)].into()),
+        max_depth: knobs.max_depth,
+        retry: (knobs.policy & 2 != 0).then(|| retry(knobs.policy)),
+        attempt_timeout_ms: (knobs.policy & 0x30 == 0x30).then_some(2_500),
+        retention_ms: (knobs.policy & 0x44 == 0x44).then_some(4_000),
+        lease_ttl_ms: (knobs.policy & 8 != 0).then_some(5_000),
+        ..LaneDefinition::new(state, priority_weight, if fair { Fairness::Fair } else { Fairness::Fifo }, 1)
+    };
+    InstallLane { entry: LaneEntry { namespace, lane: name, version, definition } }
+}

@@ -1,0 +1,30 @@
+//! Random calls on the embedded host: every reply, every description and every invariant is as the model says.
+//!
+//! `FF_SEED` and `FF_CASES` choose the cases, `FF_STEPS` their length, `FF_LONG=1` runs 10 000 cases of 500 steps.
+
+use std::time::Instant;
+
+use ff_model::run::{Plan, print, run, seed, setting};
+use ff_script::Library;
+
+#[test]
+fn every_reply_is_the_models() {
+    let long = setting("FF_LONG") == Some(1);
+    let plan = Plan {
+        seed: seed(),
+        cases: setting("FF_CASES").unwrap_or(if long { 10_000 } else { 256 }),
+        steps: setting("FF_STEPS").map_or(if long { 500 } else { 200 }, |steps| steps as usize),
+        shrink: 1_000,
+    };
+    let since = Instant::now();
+    match run(&Library::test().text, plan) {
+        Ok(report) => {
+            print("model", &report, since);
+            assert!(report.accepted * 2 > report.calls, "too few calls were accepted: {report:?}");
+        }
+        Err(failure) => panic!(
+            "seed {} (case {} of {plan:?})\n{}\nreplay: FF_SEED={} FF_CASES=1 FF_STEPS={} cargo nextest run -p ff-model --test model --no-capture",
+            failure.seed, failure.case, failure.story, failure.seed, plan.steps
+        ),
+    }
+}
