@@ -1,6 +1,10 @@
 //! Project chores: `cargo xtask <chore>`.
 
+mod bench;
+mod cargo;
 mod codegen;
+mod fsck;
+mod test;
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +16,21 @@ use clap::Parser;
 enum Chore {
     /// Write what is generated from the contracts in lua/: bundle, Rust types, error codes, reference page.
     Codegen(codegen::Options),
+    /// Run every check and test; installs the servers they need.
+    Test(test::Options),
+    /// Measure, print a table and write it to target/bench.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Check every invariant of a store; exits with 1 when one is broken.
+    Fsck(fsck::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Codegen(options) => codegen::run(&root(), &options),
+        Chore::Test(options) => test::run(&root(), &options),
+        Chore::Bench(bench) => bench::run(&root(), &bench),
+        Chore::Fsck(options) => fsck::run(&root(), &options),
     }
 }
 

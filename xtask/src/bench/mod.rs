@@ -1,0 +1,60 @@
+//! Benchmarks: each prints a table and writes it, with every figure behind it, to `target/bench`.
+
+#[cfg(feature = "engine")]
+mod cost;
+#[cfg(feature = "engine")]
+mod engine;
+#[cfg(feature = "engine")]
+mod idle;
+#[cfg(feature = "engine")]
+mod load;
+#[cfg(feature = "engine")]
+mod machine;
+#[cfg(feature = "engine")]
+mod phases;
+#[cfg(feature = "engine")]
+mod report;
+#[cfg(feature = "engine")]
+mod retained;
+#[cfg(feature = "engine")]
+mod sample;
+#[cfg(feature = "engine")]
+mod store;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+/// What to measure.
+#[derive(clap::Subcommand)]
+pub enum Bench {
+    /// Submit, claim, renew, complete and the whole cycle on both hosts; store calls, bytes kept, idle cost.
+    Engine(Options),
+}
+
+/// How to measure.
+#[derive(clap::Args)]
+pub struct Options {
+    /// One short run of each figure instead of three: half a minute instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also a Valkey that writes nothing down.
+    #[arg(long)]
+    no_aof: bool,
+    /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
+    #[arg(long)]
+    store: Option<String>,
+}
+
+/// Measures; builds itself optimised first.
+pub fn run(root: &Path, bench: &Bench) -> Result<()> {
+    #[cfg(feature = "engine")]
+    if !cfg!(debug_assertions) {
+        let Bench::Engine(options) = bench;
+        return engine::run(root, options);
+    }
+    let Bench::Engine(_) = bench;
+    eprintln!("building the bench in release mode");
+    let status = crate::cargo::again_with_engine(root, true)?;
+    std::process::exit(status.code().unwrap_or(1))
+}

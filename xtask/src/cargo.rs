@@ -1,0 +1,36 @@
+//! Runs cargo on this workspace.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+
+/// Cargo in the root of the workspace, without a standard input it could wait for.
+pub fn cargo(root: &Path) -> Command {
+    let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root).stdin(Stdio::null());
+    command
+}
+
+/// This very command once more, built with the engine and the hosts.
+pub fn again_with_engine(root: &Path, release: bool) -> Result<ExitStatus> {
+    let mut command = cargo(root);
+    command.args([
+        "run",
+        "--quiet",
+        "--package",
+        "xtask",
+        "--features",
+        "engine",
+    ]);
+    if release {
+        command.arg("--release");
+    }
+    command
+        .arg("--")
+        .args(env::args_os().skip(1))
+        .status()
+        .context("cannot run cargo")
+}
