@@ -35,7 +35,11 @@ local function waiting(tx, rec)
     local cause = rec.delay and "delay" or "grant_expired"
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+    if rec.reason then
+      event.of_execution(tx, rec, "execution.blocked", { "reason", rec.reason })
+    else
+      event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+    end
     return
   end
   execution.save(tx, rec)

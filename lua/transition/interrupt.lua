@@ -8,8 +8,15 @@ local runnable = require "transition.runnable"
 
 local interrupt = {}
 
+-- How often the lease was lost in a row; an attempt that renewed often enough starts the count again.
+local function in_a_row(rec)
+  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then return 0 end
+  return rec.reclaims or 0
+end
+
 -- The worker gave the execution back on its own: counted nowhere.
 function interrupt.handed_back(tx, rec, by, delay_until, kind)
+  if rec.reclaims then rec.reclaims = in_a_row(rec) end
   rec.ended_by, rec.ended_value = by, delay_until or tx.now
   attempt.finish(tx, rec, "interrupted", nil)
   rec.next, rec.delay = "reclaim", delay_until
@@ -20,16 +27,15 @@ end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
 function interrupt.lost(tx, rec, by, actor)
-  local in_a_row = rec.reclaims or 0
-  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
-  if in_a_row >= rec.spec.max_reclaims then
+  local lost = in_a_row(rec)
+  if lost >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
-      failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
+      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" },
     })
     return
   end
-  rec.reclaims = in_a_row + 1
+  rec.reclaims = lost + 1
   rec.ended_by, rec.ended_value = by, by == "expired" and rec.lease_until or tx.now
   local worker = rec.worker
   attempt.finish(tx, rec, "interrupted", nil)

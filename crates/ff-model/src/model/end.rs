@@ -9,8 +9,11 @@ use ff_script::generated::{
     YieldExecution, YieldExecutionReply,
 };
 
-use super::execution::{Ending, Stage, Waiting};
+use super::execution::{Ending, Execution, Stage, Waiting};
 use super::{Answer, Model, invalid, refused};
+
+/// Renewals of one attempt after which earlier losses no longer count.
+const RENEWALS_THAT_RESET: i64 = 3;
 
 /// What a fence is good for.
 enum Standing {
@@ -237,7 +240,7 @@ impl Model {
             Standing::Live => {}
         }
         let until = call.delay_until.or(call.delay_ms.map(|ms| self.now + ms)).expect("one of them is given");
-        self.hand_back(id, Ending::Delayed { until }, Some(until));
+        self.hand_back(id, Ending::Delayed { until }, Some(until), 0);
         Ok(DelayExecutionReply::Delayed { delay_until: until, replayed: false })
     }
 
@@ -248,16 +251,18 @@ impl Model {
             Standing::Past(ending) => return Err(self.ended(id, &ending)),
             Standing::Live => {}
         }
-        self.hand_back(id, Ending::Yielded, None);
+        self.hand_back(id, Ending::Yielded, None, 0);
         Ok(YieldExecutionReply::Yielded)
     }
 
-    /// The attempt ends interrupted, the execution waits again.
-    pub(super) fn hand_back(&mut self, id: ExecutionId, ending: Ending, delay: Option<i64>) {
+    /// The attempt ends interrupted, the execution waits again; `losses` are added to those in a row.
+    fn hand_back(&mut self, id: ExecutionId, ending: Ending, delay: Option<i64>, losses: i64) {
         let now = self.now;
         self.edit(id, |execution| {
+            execution.lost_in_a_row = losses_in_a_row(execution) + losses;
             execution.end_attempt(ending, AttemptState::Interrupted, None, now);
-            execution.stage = Stage::Waiting(Waiting { delay: delay.filter(|at| *at > now), block: None, grant: None, next: AttemptType::Reclaim });
+            let delay = delay.filter(|at| *at > now);
+            execution.stage = Stage::Waiting(Waiting { delay, block: None, grant: None, next: AttemptType::Reclaim });
         });
         self.settle(id);
     }
@@ -266,18 +271,21 @@ impl Model {
     pub(super) fn lose(&mut self, id: ExecutionId, ending: Ending) {
         let now = self.now;
         let execution = &self.executions[&id];
-        let running = execution.running().expect("only a running execution loses its lease");
-        let in_a_row = if running.renewals >= 3 { 0 } else { execution.lost_in_a_row };
-        if in_a_row >= execution.said.max_reclaims {
-            let failure = Failure { reason: format!("lease lost {} times in a row", in_a_row + 1), category: "poisoned".to_owned() };
-            self.edit(id, |execution| {
-                execution.end(Outcome::Failed, Some((ending, AttemptState::Interrupted)), Some(failure), None, now);
-            });
-            return;
+        let losses = losses_in_a_row(execution);
+        if losses < execution.said.max_reclaims {
+            return self.hand_back(id, ending, None, 1);
         }
-        self.edit(id, |execution| execution.lost_in_a_row = in_a_row + 1);
-        self.hand_back(id, ending, None);
+        let failure = Failure { reason: format!("lease lost {} times in a row", losses + 1), category: "poisoned".to_owned() };
+        self.edit(id, |execution| {
+            execution.end(Outcome::Failed, Some((ending, AttemptState::Interrupted)), Some(failure), None, now);
+        });
     }
+}
+
+/// Leases lost one after the other before the one that runs; one that was renewed often enough starts the count again.
+fn losses_in_a_row(execution: &Execution) -> i64 {
+    let running = execution.running().expect("only a running execution has a lease to lose");
+    if running.renewals >= RENEWALS_THAT_RESET { 0 } else { execution.lost_in_a_row }
 }
 
 fn expired(at: i64) -> Refusal {
