@@ -7,6 +7,7 @@ use ff_script::generated::*;
 
 /// Drops what a partition remembers about a lane's queues to save reads; it belongs to no execution.
 pub fn forget_hints(dump: &mut Dump) {
+    dump.retain(|key, _| !key.ends_with(":told"));
     for (key, value) in dump.iter_mut().filter(|(key, _)| key.starts_with("ff:lane:")) {
         let DumpValue::Hash(fields) = value else { panic!("{key} is no hash") };
         fields.retain(|name, _| name == b"definition" || name == b"version");

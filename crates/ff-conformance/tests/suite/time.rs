@@ -9,10 +9,15 @@ use ff_script::generated::*;
 
 /// Fires timers a millisecond before the time, when nothing may change, and at it.
 async fn nothing_before(store: &Store, at: i64) {
-    let before = store.dump().await;
+    let facts = async || {
+        let mut dump = store.dump().await;
+        crate::storage::forget_hints(&mut dump);
+        dump
+    };
+    let before = facts().await;
     store.go_to(at - 1);
     assert_eq!(store.fire_all().await, 0, "nothing is due a millisecond early");
-    assert_eq!(store.dump().await, before, "nothing changes a millisecond early");
+    assert_eq!(facts().await, before, "nothing changes a millisecond early");
     store.go_to(at);
     assert!(store.fire_all().await > 0, "it is due now");
 }

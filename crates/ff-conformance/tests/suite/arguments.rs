@@ -1,0 +1,111 @@
+//! Arguments: whatever is missing, unknown, mistyped, too long or too many is refused with its field, and nothing is written.
+
+use std::collections::BTreeMap;
+
+use ff_conformance::work::HOME;
+use ff_conformance::{Store, for_each_host};
+use ff_script::Route;
+use rmpv::Value;
+
+use crate::contract::{Contract, Contracts, Mistake};
+
+fn arguments(fields: &BTreeMap<String, Value>) -> Value {
+    Value::Map(fields.iter().map(|(name, value)| (Value::from(name.as_str()), value.clone())).collect())
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> &'a Value {
+    match value {
+        Value::Map(entries) => entries.iter().find(|(key, _)| key.as_str() == Some(name)).map_or(&Value::Nil, |(_, value)| value),
+        _ => &Value::Nil,
+    }
+}
+
+/// The code and the field of a refusal.
+fn refused(reply: &Value) -> (Option<String>, Option<String>) {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(String::from_utf8_lossy(text.as_bytes()).into_owned()),
+        _ => None,
+    };
+    (text(field(reply, "err")), text(field(field(reply, "detail"), "field")))
+}
+
+async fn expect_refusal(store: &Store, contract: &Contract, fields: &BTreeMap<String, Value>, what: &str, path: &str, code: &str) {
+    let reply = store.raw(HOME, contract.name, contract.read_only, &arguments(fields)).await;
+    let expected = (Some(code.to_owned()), Some(path.to_owned()));
+    assert_eq!(refused(&reply), expected, "{} with {what}: {:.300}", contract.name, reply.to_string());
+}
+
+/// Where a function is called when it is called rightly.
+fn route(function: &str) -> Route {
+    let fleet = ["worker", "_server", "ff_define_lane", "ff_get_lane", "ff_list_lanes"];
+    if function == "ff_fix_partitions" {
+        Route::Config
+    } else if fleet.iter().any(|word| function.contains(word)) {
+        Route::Fleet
+    } else {
+        HOME
+    }
+}
+
+for_each_host! {
+    async fn every_mistake_is_refused_with_its_field_and_nothing_is_written(store) {
+        store.install_default_lane().await;
+        store.submit_kind("mail").await;
+        let contracts = Contracts::read();
+        let before = store.dump().await;
+        let mut tried = 0;
+        for contract in &contracts.functions {
+            let right = contracts.required(contract);
+            let mut unknown = right.clone();
+            unknown.insert("zzz".to_owned(), Value::from(1));
+            expect_refusal(&store, contract, &unknown, "an unknown argument", "zzz", "invalid_argument").await;
+            for (name, spec) in &contract.args {
+                if !spec.ends_with('?') {
+                    let mut missing = right.clone();
+                    missing.remove(name);
+                    expect_refusal(&store, contract, &missing, &format!("{name} missing"), name, "invalid_argument").await;
+                }
+                // One bad submission of a batch does not refuse the others: it is answered in its item, below.
+                let by_item = contract.name == "ff_submit_executions";
+                for Mistake { what, value, path, code } in contracts.mistakes(spec).into_iter().filter(|mistake| !by_item || mistake.path.is_empty()) {
+                    let mut wrong = right.clone();
+                    wrong.insert(name.clone(), value);
+                    expect_refusal(&store, contract, &wrong, &format!("{name}: {what}"), &format!("{name}{path}"), code).await;
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 500, "only {tried} mistakes were tried");
+        assert_eq!(store.dump().await, before, "a refused call leaves nothing behind");
+    }
+
+    async fn a_mistake_in_a_batch_of_submissions_is_answered_in_its_item(store) {
+        let contracts = Contracts::read();
+        let contract = contracts.functions.iter().find(|contract| contract.name == "ff_submit_executions").expect("the batch");
+        let before = store.dump().await;
+        let mut tried = 0;
+        for Mistake { what, value, path, code } in contracts.mistakes("submission") {
+            let items = BTreeMap::from([("submissions".to_owned(), Value::Array(vec![value]))]);
+            let reply = store.raw(HOME, contract.name, false, &arguments(&items)).await;
+            let Value::Array(items) = field(field(&reply, "ok"), "items") else { panic!("{what}: {reply}") };
+            let refusal = field(&items[0], "refusal");
+            let said = (field(refusal, "code").as_str(), field(field(refusal, "detail"), "field").as_str());
+            assert_eq!(said, (Some(code), Some(path.trim_start_matches('.'))), "{what}");
+            tried += 1;
+        }
+        assert!(tried > 100, "only {tried} mistakes were tried");
+        assert_eq!(store.dump().await, before);
+    }
+
+    async fn what_is_required_is_enough(store) {
+        let contracts = Contracts::read();
+        assert!(contracts.functions.len() >= 60, "{} functions", contracts.functions.len());
+        for contract in &contracts.functions {
+            let reply = store.raw(route(contract.name), contract.name, contract.read_only, &arguments(&contracts.required(contract))).await;
+            // A delay is said in one of two ways, each optional.
+            if contract.name != "ff_delay_execution" {
+                assert_ne!(refused(&reply).0.as_deref(), Some("invalid_argument"), "{}: {reply}", contract.name);
+            }
+        }
+    }
+}

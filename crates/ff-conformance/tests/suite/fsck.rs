@@ -1,0 +1,118 @@
+//! fsck: a sound store has no findings, each damage is found with the number of its invariant, and repair undoes it.
+//!
+//! Only a server lets a test damage its store; the check itself is the same text on every host.
+
+use ff_conformance::harness::refusal;
+use ff_conformance::work::{HOME, LANE, NAMESPACE};
+use ff_conformance::{Store, for_each_host};
+use ff_core::ErrorCode;
+use ff_script::generated::*;
+
+const TAG: &str = "{p:0}";
+
+fn queue() -> String {
+    format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:queue:any")
+}
+
+async fn repair(store: &Store) -> Vec<i64> {
+    let CheckExecutionsReply::Checked { findings, .. } = store.ask(&CheckExecutions { offset: 0, limit: 64, repair: true }).await.unwrap();
+    let mut numbers: Vec<i64> = findings.iter().filter(|finding| finding.repaired).map(|finding| finding.invariant).collect();
+    let keys = store.dump().await.into_keys().filter(|key| key.contains(TAG)).map(|key| key.into_bytes().into()).collect();
+    let CheckKeysReply::Checked { findings, .. } = store.ask(&CheckKeys { keys, repair: true }).await.unwrap();
+    numbers.extend(findings.iter().filter(|finding| finding.repaired).map(|finding| finding.invariant));
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+for_each_host! {
+    async fn a_damaged_index_is_found_and_repaired(store) {
+        let Some(server) = store.server() else { return };
+        store.install_default_lane().await;
+        let active = store.start("active", "w1").await.execution_id.to_string();
+        let waiting = store.submit(Submission { deadline_ms: Some(60_000), tags: Some([("a".to_owned(), "b".to_owned())].into()), ..store.submission("waiting") }).await.to_string();
+        let ended = store.submit_kind("ended").await;
+        store.ask(&CancelExecution::new("ann".into(), ended)).await.unwrap();
+        store.assert_sound().await;
+        let sound = store.dump_without_streams().await;
+        let (timers, all) = (format!("ff:idx:{TAG}:timers"), format!("ff:idx:{TAG}:all"));
+        let (leases, terminal) = (format!("ff:idx:{TAG}:workers:w1"), format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:terminal"));
+        let ghost = "00000000-0000-7000-8000-00000000ff00";
+        let payload = format!("ff:exec:{TAG}:{ghost}:payload");
+        let tag_key = sound.keys().find(|key| key.contains(":tag:")).unwrap().clone();
+        let queue = queue();
+        let damages: Vec<(&str, Vec<&str>, i64)> = vec![
+            ("a lost queue entry", vec!["ZREM", &queue, &waiting], 10),
+            ("a wrong score", vec!["ZADD", &queue, "1", &waiting], 10),
+            ("a second entry", vec!["ZADD", &terminal, "1", &waiting], 10),
+            ("an active one among the waiting", vec!["ZADD", &queue, "5", &active], 10),
+            ("a lost timer", vec!["ZREM", &timers, &waiting], 11),
+            ("a late timer", vec!["ZADD", &timers, "9000000000000", &active], 11),
+            ("a timer for nothing", vec!["ZADD", &timers, "1", ghost], 11),
+            ("a lost lease entry", vec!["HDEL", &leases, &active], 7),
+            ("a lease entry for nothing", vec!["HSET", &leases, &waiting, "r"], 7),
+            ("a lost list entry", vec!["ZREM", &tag_key, &waiting], 10),
+            ("a list entry for nothing", vec!["ZADD", &all, "1", ghost], 10),
+            ("a payload of nobody", vec!["SET", &payload, "x"], 37),
+        ];
+        for (what, command, number) in damages {
+            server.command::<redis::Value>(&command).unwrap();
+            let found: Vec<i64> = store.fsck().await.iter().map(|finding| finding.invariant).collect();
+            assert!(found.contains(&number), "{what}: found {found:?}");
+            assert!(repair(&store).await.contains(&number), "{what} is said to be repaired");
+            store.assert_sound().await;
+            let mut now = store.dump_without_streams().await;
+            let mut then = sound.clone();
+            // A repaired record says when it was touched; nothing else may differ.
+            for dump in [&mut now, &mut then] {
+                for value in dump.values_mut() {
+                    if let ff_script::dump::DumpValue::Hash(fields) = value { fields.remove(&b"updated"[..]); }
+                }
+            }
+            assert_eq!(now, then, "{what} is undone");
+        }
+    }
+
+    async fn a_record_that_cannot_be_read_is_said_to_be_corrupt(store) {
+        let Some(server) = store.server() else { return };
+        store.install_default_lane().await;
+        let task = store.start("mail", "w1").await;
+        let (id, key) = (task.execution_id, format!("ff:exec:{TAG}:{}:core", task.execution_id));
+        let right: String = server.command(&["HGET", &key, "lease_until"]).unwrap();
+        server.command::<i64>(&["HSET", &key, "lease_until", "soon"]).unwrap();
+        let error = store.find(id).await.unwrap_err();
+        assert!(error.to_string().contains("lease_until") && error.to_string().contains(&key), "{error}");
+        assert_eq!(refusal(store.find(id).await), ErrorCode::CorruptRecord);
+        assert_eq!(refusal(store.ask(&CancelExecution::new("ann".into(), id)).await), ErrorCode::CorruptRecord);
+        assert!(!store.fsck().await.is_empty(), "fsck reports it");
+        // It does not hold up its neighbours.
+        let other = store.submit_kind("mail").await;
+        assert_eq!(store.claim_one("w2").await.execution_id, other);
+        server.command::<i64>(&["HSET", &key, "lease_until", &right]).unwrap();
+        store.call(HOME, &CancelExecution::new("ann".into(), id)).await.unwrap();
+    }
+
+    async fn a_long_store_is_checked_page_by_page(store) {
+        store.install_default_lane().await;
+        for _ in 0..7 {
+            store.submit_kind("mail").await;
+        }
+        let (mut offset, mut pages) = (0, 0);
+        loop {
+            let CheckExecutionsReply::Checked { findings, looked, more } = store.ask(&CheckExecutions { offset, limit: 3, repair: false }).await.unwrap();
+            assert!(findings.is_empty());
+            (offset, pages) = (offset + looked, pages + 1);
+            if !more {
+                break;
+            }
+        }
+        assert_eq!((offset, pages), (7, 3));
+    }
+
+    async fn keys_of_other_partitions_are_counted_and_left_alone(store) {
+        let keys = vec!["ff:idx:{p:1}:all".into(), "ff:idx:{p:1}:timers".into()];
+        let reply = store.ask(&CheckKeys { keys, repair: true }).await;
+        assert_eq!(reply, Ok(CheckKeysReply::Checked { findings: vec![], foreign: 2 }));
+    }
+}
+
