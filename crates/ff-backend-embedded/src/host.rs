@@ -97,6 +97,11 @@ impl Embedded {
         self.beside(|store| store.sync()).await
     }
 
+    /// Checks every page and checksum of the committed state; `Corrupt` says what is damaged. Calls go on meanwhile.
+    pub async fn verify(&self) -> Result<(), HostError> {
+        self.beside(|store| store.verify()).await
+    }
+
     /// Every key with its full content, as committed.
     pub async fn dump(&self) -> Result<BTreeMap<String, DumpValue>, HostError> {
         let all = self.beside(|store| store.dump()).await?;

@@ -28,6 +28,9 @@ pub struct Options {
     pub durability: Durability,
     /// The most the store may grow to, in bytes; the file is sparse.
     pub map_size: usize,
+    /// Data files up to this many bytes have every page checked when they are opened; of larger ones only the header is looked at, and
+    /// [`crate::Embedded::verify`] checks the rest on demand.
+    pub verify_up_to: u64,
     /// Test mode: a function that refuses or raises after a write, touches a key of another partition, or names a command that is
     /// not on the list is answered with `Raised`, even where it caught the error itself.
     pub strict: bool,
@@ -47,6 +50,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             durability: Durability::default(),
             map_size: MAP_SIZE,
+            verify_up_to: 64 << 20,
             strict: false,
             instructions_max: 50_000_000,
         }

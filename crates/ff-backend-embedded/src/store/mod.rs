@@ -16,23 +16,25 @@ mod overlay;
 pub(crate) mod reply;
 mod session;
 mod stream;
+mod tree;
+mod verify;
 mod zset;
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ff_script::HostError;
-use heed::types::Bytes;
-use heed::{CompactionOption, Database, Env, MdbError, WithoutTls};
+use heed::{CompactionOption, Env, MdbError, WithoutTls};
 
 use crate::directory::{self, DirectoryLock};
 use crate::options::{Durability, Options};
 use crate::raw;
 use layout::Corruption;
+use tree::Tree;
+use verify::Damage;
 
 pub(crate) use session::{Call, Session, Txn};
-
-type Tree = Database<Bytes, Bytes>;
 
 /// The open trees. The lock is dropped last, so the next owner never meets an open environment.
 pub(crate) struct Store {
@@ -47,19 +49,33 @@ pub(crate) struct Store {
 }
 
 const DATA_FILE: &str = "data.mdb";
+/// Says that the directory holds a store, so that a data file that has vanished or been emptied is not taken for a new one.
+const MARKER_FILE: &str = "format";
 const FORMAT: &[u8] = b"flowfabric 1";
 
 impl Store {
     pub fn open(options: &Options) -> Result<Store, HostError> {
         let lock = directory::take(&options.directory)?;
-        let env = raw::open_environment(&options.directory, options.map_size, options.durability == Durability::Relaxed)
-            .map_err(|e| StoreError::from(e).into_host())?;
-        Self::open_trees(&env, lock).map_err(StoreError::into_host)
+        Self::open_locked(options, lock).map_err(StoreError::into_host)
+    }
+
+    fn open_locked(options: &Options, lock: DirectoryLock) -> Result<Store, StoreError> {
+        let directory = &options.directory;
+        check_data_file(directory, options.verify_up_to)?;
+        let env = raw::open_environment(directory, options.map_size, options.durability == Durability::Relaxed)?;
+        let store = Self::open_trees(&env, lock)?;
+        let marker = directory.join(MARKER_FILE);
+        if !marker.exists() {
+            let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot write {}: {error}", marker.display()));
+            let mut file = directory::open_private(&marker).map_err(say)?;
+            file.write_all(FORMAT).and_then(|()| file.sync_all()).map_err(say)?;
+        }
+        Ok(store)
     }
 
     fn open_trees(env: &Env<WithoutTls>, lock: DirectoryLock) -> Result<Store, StoreError> {
         let mut txn = env.write_txn()?;
-        let mut tree = |name: &str| env.create_database::<Bytes, Bytes>(&mut txn, Some(name));
+        let mut tree = |name| Tree::open(env, &mut txn, name);
         let store = Store {
             env: env.clone(),
             keys: tree("keys")?,
@@ -94,6 +110,18 @@ impl Store {
         Ok(self.env.force_sync()?)
     }
 
+    /// Checks every page of the committed state while calls go on.
+    pub fn verify(&self) -> Result<(), StoreError> {
+        let file = self.env.try_clone_inner_file()?;
+        loop {
+            // The reader keeps the pages of its snapshot from being used again; only the header can be overwritten under our eyes.
+            let txn = self.env.read_txn()?;
+            if let Some(result) = verify::check_snapshot(&file, txn.id() as u64) {
+                return Ok(result?);
+            }
+        }
+    }
+
     /// Copies the committed state into a new directory while calls go on.
     pub fn backup(&self, target: &Path) -> Result<PathBuf, StoreError> {
         let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot back up to {}: {error}", target.display()));
@@ -106,6 +134,33 @@ impl Store {
         self.env.copy_to_file(&mut file, CompactionOption::Enabled)?;
         file.sync_all().map_err(say)?;
         Ok(path)
+    }
+}
+
+/// Refuses a data file that is damaged, as far as its size allows a look at every page.
+fn check_data_file(directory: &Path, verify_up_to: u64) -> Result<(), StoreError> {
+    let path = directory.join(DATA_FILE);
+    let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot read {}: {error}", path.display()));
+    let file = match File::open(&path) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(say(error)),
+    };
+    let len = match &file {
+        None => 0,
+        Some(file) => file.metadata().map_err(say)?.len(),
+    };
+    match file {
+        Some(file) if len > 0 => {
+            if len <= verify_up_to || verify::is_short(&file)? {
+                verify::check(&file)?;
+            }
+            Ok(())
+        }
+        _ if directory.join(MARKER_FILE).exists() => {
+            Err(StoreError::Corrupt(format!("{} is missing or empty, and the directory has held a store", path.display())))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -142,6 +197,12 @@ impl std::fmt::Display for StoreError {
 impl From<Corruption> for StoreError {
     fn from(corruption: Corruption) -> Self {
         StoreError::Corrupt(corruption.0.to_owned())
+    }
+}
+
+impl From<Damage> for StoreError {
+    fn from(damage: Damage) -> Self {
+        StoreError::Corrupt(damage.0)
     }
 }
 

@@ -89,7 +89,7 @@ impl<'e> Tables<'e> {
     pub fn fresh_id(&mut self) -> Result<u64, Failure> {
         let id = match self.next_id {
             Some(id) => id,
-            None => match self.store.meta.get(self.read(), b"next_id").map_err(StoreError::from)? {
+            None => match self.store.meta.get(self.read(), b"next_id")? {
                 None => 1,
                 Some(bytes) => {
                     let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| StoreError::Corrupt("next_id is not 8 bytes".to_owned()))?;

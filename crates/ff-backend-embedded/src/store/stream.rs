@@ -8,7 +8,7 @@ use super::layout::{Corruption, TreeKey};
 use super::number::parse_integer;
 use super::overlay::{Record, StreamMeta, View};
 use super::session::{Session, Tables, Undo};
-use super::{Failure, StoreError, refused, wrong_type};
+use super::{Failure, refused, wrong_type};
 
 type EntryId = (u64, u64);
 
@@ -97,7 +97,7 @@ impl Tables<'_> {
         let to = TreeKey::entry(meta.id, until);
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&from), Bound::Excluded(&to));
         let mut old = Vec::new();
-        for item in self.store.entries.range(self.read(), &bounds).map_err(StoreError::from)?.take(max) {
+        for item in self.store.entries.range(self.read(), &bounds)?.take(max) {
             let (key, packed) = item?;
             old.push((entry_id(key)?, packed.to_vec()));
         }
