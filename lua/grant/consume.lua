@@ -39,7 +39,7 @@ define.fn {
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)
-      start.announce_expiry(tx, copy, lane, rec.lease_until)
+      start.announce_wake_up(tx, copy, lane, rec.wake)
     end
     return reply.ok("claimed", { task = start.task(tx, rec) })
   end,

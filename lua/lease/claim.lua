@@ -52,7 +52,7 @@ define.fn {
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)
-    local tasks, first_end, looks = {}, nil, 0
+    local tasks, first_wake, looks = {}, nil, 0
     while #tasks < a.max and looks < limits.batch_max do
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
@@ -64,14 +64,14 @@ define.fn {
       end
       if answer and answer.ok then
         local rec = answer.ok
-        first_end = math.min(first_end or rec.lease_until, rec.lease_until)
+        first_wake = math.min(first_wake or rec.wake, rec.wake)
         tasks[#tasks + 1] = start.task(tx, rec)
       else
         choose.pass(found, entry)
       end
     end
     local head = choose.remember_rest(tx, copy, found, lane)
-    if first_end then start.announce_expiry(tx, copy, lane, first_end) end
+    if first_wake then start.announce_wake_up(tx, copy, lane, first_wake) end
     if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,

@@ -22,6 +22,7 @@ function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. l
 
 function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
+function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
 function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
 
 function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end

@@ -3,9 +3,11 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local worker = require "record.worker"
 local timers = require "index.timers"
 local due = require "transition.due"
+local start = require "transition.start"
 
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
@@ -78,6 +80,7 @@ define.fn {
       end
     end
     local head = tx:zhead(keys.timers(tx))
+    start.forget_announced(tx, lane, head and head.score)
     return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
   end,
 }

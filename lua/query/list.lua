@@ -30,20 +30,30 @@ local function before(a, b)
   return a.id > b.id
 end
 
--- Entries of one index after the position, newest first, at most `looks`.
+local function number(n) return string.format("%.0f", n) end
+
+-- Entries of one index after the position, newest first: at most `looks`, and those of the position's own millisecond, which
+-- stand on both sides of it when the position is another partition's.
 local function entries_of(tx, source, a, looks)
   local key, base = source[1], source[2]
   local high, low = base + limits.time_ms_max / 8, base + (a.created_after or 0)
   if a.created_before then high = base + a.created_before end
   local after = a.after
-  local found
+  local found, full
   local rank = after and tx:zrank(key, after.execution_id)
   if rank then
     local from = tx:zcard(key) - rank
     found = tx:zranked_down(key, from, from + looks - 1)
+    full = #found == looks
+  elseif after and base + after.created_at <= high then
+    local at = number(base + after.created_at)
+    found = tx:zhighest(key, at, at, limits.list_looks_max)
+    local older = tx:zhighest(key, "(" .. at, number(low), looks)
+    for _, item in ipairs(older) do found[#found + 1] = item end
+    full = #older == looks
   else
-    if after then high = math.min(high, base + after.created_at) end
-    found = tx:zhighest(key, string.format("%.0f", high), string.format("%.0f", low), looks)
+    found = tx:zhighest(key, number(high), number(low), looks)
+    full = #found == looks
   end
   local list = {}
   for _, item in ipairs(found) do
@@ -51,7 +61,7 @@ local function entries_of(tx, source, a, looks)
     local outside = item.score < low or item.score > high
     if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then list[#list + 1] = entry end
   end
-  return list, #found == looks
+  return list, full
 end
 
 local function tag_matches(rec, a)

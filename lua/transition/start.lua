@@ -50,12 +50,25 @@ function start.task(tx, rec)
   }
 end
 
--- Whoever sleeps until the partition's next timer must hear of a lease that ends before the last one announced.
-function start.announce_expiry(tx, copy, lane, until_ms)
+-- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
+-- was announced stands in the lane's copy, read by every claim, and in one hash of the partition, read by every sleeper.
+function start.announce_wake_up(tx, copy, lane, at)
   local told = tonumber(copy.raw.told or nil)
-  if told and told > tx.now and told <= until_ms then return end
-  lane.remember(tx, copy, "told", string.format("%.0f", until_ms))
-  tx:announce("timer", until_ms)
+  if told and told > tx.now and told <= at then return end
+  lane.remember(tx, copy, "told", string.format("%.0f", at))
+  tx:hset(keys.told(tx), { copy.path, at })
+  tx:announce("timer", at)
+end
+
+-- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any more, so
+-- the lane's next claim must not rely on it.
+function start.forget_announced(tx, lane, head)
+  for path, at in pairs(tx:hgetall(keys.told(tx)) or {}) do
+    if head == nil or tonumber(at) < head then
+      lane.remember(tx, { path = path, raw = { told = at } }, "told", nil)
+      tx:hdel(keys.told(tx), path)
+    end
+  end
 end
 
 return start
