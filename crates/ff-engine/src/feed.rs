@@ -15,14 +15,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::types::TimestampMs;
 use ff_script::generated::{Event, ReadEvents, ReadEventsReply};
-use ff_script::{Client, Error, Route, Wake};
+use ff_script::{Client, Error, HostError, Route, Wake};
 use futures::stream::{self, StreamExt};
 
 use crate::news::{Listener, News};
 
 const BATCH: i64 = 256;
 const AT_ONCE: usize = 32;
-/// While nobody announces, partitions are looked at this often.
+/// Not everyone announces: partitions are looked at this often whatever is heard.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Events are kept this long; an older cursor has lost some.
 const KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
@@ -246,6 +246,8 @@ pub struct Feed {
     news: Listener,
     /// Partitions to read before waiting.
     unread: Vec<Route>,
+    /// When all of them are read again.
+    look_at: tokio::time::Instant,
     _counted: Counted,
 }
 
@@ -264,9 +266,10 @@ impl Feed {
     #[must_use]
     pub fn new(client: Client, readers: Readers, filter: FeedFilter, cursor: Cursor) -> Self {
         let news = Listener::new(client.host().as_ref());
+        let counted = Counted::new(readers);
         client.host().set_listening(true);
         let unread = routes(&client);
-        Self { client, filter, cursor, news, unread, _counted: Counted::new(readers) }
+        Self { client, filter, cursor, news, unread, look_at: tokio::time::Instant::now() + LOOK_EVERY, _counted: counted }
     }
 
     /// Where this reader is.
@@ -279,19 +282,31 @@ impl Feed {
     pub async fn next(&mut self, timeout: Duration) -> Result<Vec<Delivered>, FeedError> {
         let until = tokio::time::Instant::now() + timeout;
         loop {
+            if tokio::time::Instant::now() >= self.look_at {
+                self.look_everywhere();
+            }
             let delivered = self.read().await?;
             if !delivered.is_empty() {
                 return Ok(delivered);
             }
-            let wait = tokio::time::Instant::now() + LOOK_EVERY;
-            tokio::select! {
-                () = tokio::time::sleep_until(wait.min(until)) => self.unread = routes(&self.client),
-                heard = self.news.next() => self.hear(heard.unwrap_or_default()),
-            }
             if tokio::time::Instant::now() >= until {
                 return Ok(Vec::new());
             }
+            if self.unread.is_empty() {
+                tokio::select! {
+                    () = tokio::time::sleep_until(self.look_at.min(until)) => {}
+                    heard = self.news.next() => match heard {
+                        Some(heard) => self.hear(heard),
+                        None => return Err(Error::Host(HostError::Closed).into()),
+                    },
+                }
+            }
         }
+    }
+
+    fn look_everywhere(&mut self) {
+        self.unread = routes(&self.client);
+        self.look_at = tokio::time::Instant::now() + LOOK_EVERY;
     }
 
     fn hear(&mut self, heard: Vec<News>) {
@@ -303,7 +318,7 @@ impl Feed {
                     }
                 }
                 News::Said(..) => {}
-                News::Lost(_) | News::LostAny => self.unread = routes(&self.client),
+                News::Lost(_) | News::LostAny => self.look_everywhere(),
             }
         }
     }

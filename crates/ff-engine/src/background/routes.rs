@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ff_script::generated::{LaneCounts, PartitionStats, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker};
+use ff_script::generated::{
+    LaneCounts, PartitionStats, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerState,
+};
 use ff_script::{Client, Error, Route, Wake};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -53,7 +55,7 @@ impl Capabilities {
     #[must_use]
     pub fn of(workers: &[Worker]) -> Self {
         let mut sets: BTreeMap<(String, String), BTreeSet<Vec<String>>> = BTreeMap::new();
-        for worker in workers {
+        for worker in workers.iter().filter(|worker| worker.state == WorkerState::Live) {
             let mut set = worker.capabilities.clone();
             set.sort_unstable();
             for lane in &worker.lanes {
@@ -127,11 +129,17 @@ pub fn start(
     tasks.spawn(routes.run(news, stop));
 }
 
+#[derive(Clone, Copy, Default)]
+struct Review {
+    last: Option<Instant>,
+    next: Option<Instant>,
+}
+
 struct Routes {
     operations: Operations,
     owned: Owned,
-    /// Places with requirement sets, and when to review each.
-    known: BTreeMap<Place, Option<Instant>>,
+    /// Places with requirement sets, and when each was and will be reviewed.
+    known: BTreeMap<Place, Review>,
     /// Partitions whose places have not been read yet.
     unread: BTreeSet<Route>,
     /// What the last read of the workers said; nothing after news of the fleet.
@@ -143,7 +151,7 @@ impl Routes {
     async fn run(mut self, mut news: Listener, stop: CancellationToken) {
         loop {
             let now = Instant::now();
-            let next = self.known.values().flatten().min().copied();
+            let next = self.known.values().filter_map(|review| review.next).min();
             let work = !self.unread.is_empty() || next.is_some_and(|at| at <= now);
             if work && let Err(error) = self.step().await {
                 tracing::warn!(%error, "routes could not be reviewed");
@@ -194,20 +202,21 @@ impl Routes {
         }
     }
 
-    /// A requirement set has work; it is reviewed when its grace would be over.
+    /// A requirement set has work: it is reviewed at once, so that its grace begins, and at most once in that time.
     fn heard_of(&mut self, route: Route, path: &str) {
         let Some((namespace, lane)) = path.split_once('/') else { return };
         let place = Place { route, namespace: namespace.to_owned(), lane: lane.to_owned() };
         let review = self.known.entry(place).or_default();
-        if review.is_none() {
-            *review = Some(Instant::now() + GRACE);
+        if review.next.is_none() {
+            let now = Instant::now();
+            review.next = Some(review.last.map_or(now, |last| now.max(last + GRACE)));
         }
     }
 
     fn fleet_changed(&mut self) {
         self.capabilities = None;
         for review in self.known.values_mut() {
-            *review = Some(Instant::now());
+            review.next = Some(Instant::now());
         }
     }
 
@@ -222,14 +231,15 @@ impl Routes {
     async fn step(&mut self) -> Result<(), Error> {
         if let Some(route) = self.unread.first().copied() {
             for place in places(self.operations.client(), route).await? {
-                self.known.insert(place, Some(Instant::now()));
+                self.known.entry(place).or_default().next = Some(Instant::now());
             }
             self.unread.remove(&route);
             return Ok(());
         }
         let now = Instant::now();
+        let is_due = |review: &Review| review.next.is_some_and(|at| at <= now);
         let due: Vec<Place> =
-            self.known.iter().filter(|(_, at)| at.is_some_and(|at| at <= now)).map(|(place, _)| place.clone()).collect();
+            self.known.iter().filter(|(_, review)| is_due(review)).map(|(place, _)| place.clone()).collect();
         let capabilities = match &self.capabilities {
             Some(known) => known.clone(),
             None => {
@@ -241,8 +251,9 @@ impl Routes {
         for place in due {
             let reviewed = run_once(self.operations.client(), &place, &capabilities).await?;
             // The grace is the library's; a moment more than its second is soon enough.
-            let again = reviewed.again_at.map(|_| Instant::now() + GRACE + Duration::from_millis(20));
-            self.known.insert(place, again);
+            let last = Instant::now();
+            let next = reviewed.again_at.map(|_| last + GRACE + Duration::from_millis(20));
+            self.known.insert(place, Review { last: Some(last), next });
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Submitting: ids, digests, and telling partitions about lanes they have not seen.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use ff_core::error_code::ErrorCode;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
@@ -17,6 +20,10 @@ const BATCH: usize = 64;
 const AT_ONCE: usize = 16;
 /// A lane may have to be installed and its depth counted before a submission passes.
 const TRIES: usize = 4;
+/// A partition that moves to another server asks for a moment.
+const WHILE_MOVING: Duration = Duration::from_millis(50);
+
+type Answer = Result<SubmitExecutionReply, Error>;
 
 /// An execution to submit: everything a submitter may say, with an id minted unless one is proposed.
 ///
@@ -111,69 +118,86 @@ impl Operations {
                 submission.lane_depth = Some(depth);
                 Ok(true)
             }
+            Some(ErrorCode::TryAgain) => {
+                tokio::time::sleep(WHILE_MOVING).await;
+                Ok(true)
+            }
             _ => Ok(false),
         }
     }
 
-    /// Submits many; each is answered on its own, in the order given.
+    /// Submits many; each is answered on its own, in the order given. Those of one partition are accepted in that order too.
     pub async fn submit_many(
         &self,
         new: Vec<NewExecution>,
     ) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
-        let mut by_route: std::collections::BTreeMap<Route, Vec<(usize, Submission)>> = Default::default();
+        let mut by_route: BTreeMap<Route, Vec<(usize, Submission)>> = BTreeMap::new();
         let count = new.len();
         for (index, one) in new.into_iter().enumerate() {
             let submission = one.prepared();
             by_route.entry(self.client.route_of(&submission.execution_id)).or_default().push((index, submission));
         }
-        let chunks: Vec<(Route, Vec<(usize, Submission)>)> = by_route
-            .into_iter()
-            .flat_map(|(route, items)| {
-                let mut chunks = Vec::new();
-                let mut items = items.into_iter().peekable();
-                while items.peek().is_some() {
-                    chunks.push((route, items.by_ref().take(BATCH).collect()));
-                }
-                chunks
-            })
-            .collect();
-        let answered: Vec<Vec<(usize, Result<SubmitExecutionReply, Error>)>> = stream::iter(chunks)
-            .map(|(route, items)| self.submit_chunk(route, items))
+        let answered: Vec<Vec<(usize, Answer)>> = stream::iter(by_route)
+            .map(|(route, items)| self.submit_share(route, items))
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut answers: Vec<Option<Result<SubmitExecutionReply, Error>>> = (0..count).map(|_| None).collect();
+        let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         for (index, answer) in answered.into_iter().flatten() {
             answers[index] = Some(answer);
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("every submission was in one chunk")).collect())
+        Ok(answers.into_iter().map(|answer| answer.expect("every submission was in one share")).collect())
     }
 
-    async fn submit_chunk(
-        &self,
-        route: Route,
-        items: Vec<(usize, Submission)>,
-    ) -> Vec<(usize, Result<SubmitExecutionReply, Error>)> {
-        let submissions = items.iter().map(|(_, submission)| submission.clone()).collect();
-        let replies = match self.client.call(route, &SubmitExecutions { submissions }).await {
-            Ok(SubmitExecutionsReply::Submitted { items }) => items,
-            Err(error) => return items.into_iter().map(|(index, _)| (index, Err(error.clone()))).collect(),
-        };
+    /// Submits one partition's share, a batch after the other.
+    async fn submit_share(&self, route: Route, items: Vec<(usize, Submission)>) -> Vec<(usize, Answer)> {
         let mut answers = Vec::with_capacity(items.len());
-        for ((index, submission), reply) in items.into_iter().zip(replies) {
-            let answer = match read_item(reply) {
-                // The partition asked for something: this one goes on alone, and its lane is known to the next.
-                Err(error)
-                    if matches!(
-                        refused_with(&error),
-                        Some(ErrorCode::LaneUnseen | ErrorCode::LaneDepthNeeded | ErrorCode::TryAgain)
-                    ) =>
-                {
-                    self.submit_prepared(submission).await
+        let mut items = items.into_iter();
+        loop {
+            let batch: Vec<(usize, Submission)> = items.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return answers;
+            }
+            answers.extend(self.submit_batch(route, batch).await);
+        }
+    }
+
+    /// Submits a batch; items whose refusal asks for something go again, together, once the partition was told.
+    async fn submit_batch(&self, route: Route, mut items: Vec<(usize, Submission)>) -> Vec<(usize, Answer)> {
+        let mut answers = Vec::with_capacity(items.len());
+        for tries in 1..=TRIES {
+            let submissions = items.iter().map(|(_, submission)| submission.clone()).collect();
+            let replies = match self.client.call(route, &SubmitExecutions { submissions }).await {
+                Ok(SubmitExecutionsReply::Submitted { items }) => items,
+                Err(error) => {
+                    answers.extend(items.into_iter().map(|(index, _)| (index, Err(error.clone()))));
+                    return answers;
                 }
-                answer => answer,
             };
-            answers.push((index, answer));
+            let mut again = Vec::new();
+            let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
+            for ((index, mut submission), reply) in items.into_iter().zip(replies) {
+                let answer = read_item(reply);
+                match &answer {
+                    Err(error)
+                        if tries < TRIES
+                            && refused_with(error) == Some(ErrorCode::LaneUnseen)
+                            && !shown.insert((submission.namespace.clone(), submission.lane.clone())) =>
+                    {
+                        again.push((index, submission));
+                    }
+                    Err(error) if tries < TRIES => match self.make_way(route, &mut submission, error).await {
+                        Ok(true) => again.push((index, submission)),
+                        Ok(false) => answers.push((index, answer)),
+                        Err(error) => answers.push((index, Err(error))),
+                    },
+                    _ => answers.push((index, answer)),
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            items = again;
         }
         answers
     }

@@ -1,0 +1,282 @@
+//! A fresh store on either host, engines over it, and bounded waiting for what must become true.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ff_backend_embedded::Embedded;
+use ff_backend_valkey::ValkeyHost;
+use ff_core::error_code::ErrorCode;
+use ff_core::state::PublicState;
+use ff_core::types::ExecutionId;
+use ff_core::PartitionConfig;
+use ff_engine::{Claimant, Cursor, Delivered, Engine, EngineOptions, Feed, FeedFilter, Fsck, NewExecution, Operations};
+use ff_script::generated::{Execution, SubmitExecutionReply, Task};
+use ff_script::{Error, Host, Library};
+use ff_testkit::{Aof, TestServer};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// A test that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Few partitions, so that a test can ask each of them.
+pub const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
+
+/// The lane tests use unless they say otherwise.
+pub const LANE: &str = "default";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Embedded,
+    Valkey,
+}
+
+enum Behind {
+    Embedded { host: Arc<Embedded>, _directory: TempDir },
+    Valkey { server: TestServer },
+}
+
+/// One store.
+pub struct Kit {
+    pub kind: Kind,
+    behind: Behind,
+    host: Arc<dyn Host>,
+}
+
+impl Kit {
+    pub async fn open(kind: Kind) -> Kit {
+        match kind {
+            Kind::Embedded => {
+                let directory = tempfile::Builder::new().prefix("ff-engine-").tempdir().expect("a directory for a store");
+                let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
+                options.durability = ff_backend_embedded::Durability::Relaxed;
+                let host = Arc::new(Embedded::open(options).expect("an embedded store opens"));
+                Kit { kind, host: host.clone(), behind: Behind::Embedded { host, _directory: directory } }
+            }
+            Kind::Valkey => {
+                let options = ff_testkit::Options { aof: Aof::None, ..Default::default() };
+                let server = TestServer::start(options).expect("valkey starts");
+                let host = connect(&server).await;
+                Kit { kind, host, behind: Behind::Valkey { server } }
+            }
+        }
+    }
+
+    /// The store's first host.
+    pub fn host(&self) -> Arc<dyn Host> {
+        Arc::clone(&self.host)
+    }
+
+    /// A host as another process would have it; an embedded store has one process, so it is the same there.
+    pub async fn another_host(&self) -> Arc<dyn Host> {
+        match &self.behind {
+            Behind::Embedded { host, .. } => host.clone(),
+            Behind::Valkey { server, .. } => connect(server).await,
+        }
+    }
+
+    /// The server, on Valkey.
+    pub fn server(&self) -> Option<&TestServer> {
+        match &self.behind {
+            Behind::Embedded { .. } => None,
+            Behind::Valkey { server, .. } => Some(server),
+        }
+    }
+
+    fn options(&self) -> EngineOptions {
+        match self.kind {
+            Kind::Embedded => EngineOptions::embedded(),
+            Kind::Valkey => EngineOptions::valkey(),
+        }
+    }
+
+    /// An engine with few partitions on the first host.
+    pub async fn engine(&self) -> Engine {
+        self.engine_on(self.host()).await
+    }
+
+    /// An engine with few partitions on this host, whose sweeps come too late to rescue a test.
+    pub async fn engine_on(&self, host: Arc<dyn Host>) -> Engine {
+        let sweep_every = Duration::from_secs(3_600);
+        let options = EngineOptions { partitions: Some(FEW), sweep_every, ..self.options() };
+        Engine::start(host, options).await.expect("an engine starts")
+    }
+
+    /// An engine as a user starts it: with as many partitions as the host's default.
+    pub async fn plain_engine(&self) -> Engine {
+        Engine::start(self.host(), self.options()).await.expect("an engine starts")
+    }
+
+    /// Operations without an engine, as a worker or a tool makes them.
+    pub async fn tool(&self, host: Arc<dyn Host>) -> Engine {
+        Engine::start(host, EngineOptions { background: false, ..self.options() }).await.expect("a tool connects")
+    }
+
+    /// Every broken invariant, as lines.
+    pub async fn broken(&self) -> Vec<String> {
+        let tool = self.tool(self.host()).await;
+        let report = Fsck::run(tool.operations().client(), false).await.expect("the store is checked");
+        shown(&report)
+    }
+}
+
+async fn connect(server: &TestServer) -> Arc<dyn Host> {
+    let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
+    options.durability = Some(ff_backend_valkey::Durability::None);
+    Arc::new(ValkeyHost::connect(options).await.expect("the host connects"))
+}
+
+/// A report as lines; none when it is clean.
+pub fn shown(report: &Fsck) -> Vec<String> {
+    let findings = report.findings.iter().map(|finding| {
+        format!("{} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key.0), finding.problem)
+    });
+    findings.chain(report.foreign.iter().map(|key| format!("foreign {key}"))).collect()
+}
+
+/// Runs a test on a fresh store within the limit, and checks every invariant of what it leaves.
+pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F) {
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_test_writer()
+        .try_init();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let kit = Arc::new(Kit::open(kind).await);
+        tokio::time::timeout(LIMIT, test(Arc::clone(&kit))).await.expect("the test ends in time");
+        assert_eq!(kit.broken().await, Vec::<String>::new());
+    });
+}
+
+/// Makes a test on each host of every `async fn name(kit) { … }`.
+#[macro_export]
+macro_rules! on_both_hosts {
+    ( $( $(#[$meta:meta])* async fn $name:ident($kit:ident) $body:block )+ ) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                #[allow(unused_imports, reason = "a test need not use everything its file imports")]
+                use super::*;
+
+                async fn test($kit: std::sync::Arc<$crate::kit::Kit>) $body
+
+                #[test]
+                fn embedded() { $crate::kit::run($crate::kit::Kind::Embedded, test) }
+                #[test]
+                fn valkey() { $crate::kit::run($crate::kit::Kind::Valkey, test) }
+            }
+        )+
+    };
+}
+
+/// Looks until there is something to see; panics when `within` is over.
+pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(started.elapsed() < within, "{what}: not within {within:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until the execution is in this state.
+pub async fn becomes(operations: &Operations, id: ExecutionId, state: PublicState, within: Duration) -> Execution {
+    eventually(&format!("{id} becomes {state}"), within, async || {
+        let execution = operations.describe(id).await.expect("it exists");
+        (execution.state == state).then_some(execution)
+    })
+    .await
+}
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A submission to the default lane.
+pub fn work(kind: &str) -> NewExecution {
+    NewExecution::new("default", LANE, kind)
+}
+
+/// A submission that falls into this partition.
+pub fn work_in(partition: u16, kind: &str) -> NewExecution {
+    work(kind).with_id(ExecutionId::mint_with_seed(partition))
+}
+
+/// Submits something that must be accepted as new.
+pub async fn submit(operations: &Operations, new: NewExecution) -> ExecutionId {
+    match operations.submit(new).await {
+        Ok(SubmitExecutionReply::Created { execution_id, .. }) => execution_id,
+        other => panic!("not created: {other:?}"),
+    }
+}
+
+/// A worker of the default lane.
+pub fn worker(instance: &str, lease_ttl_ms: i64) -> Claimant {
+    Claimant {
+        namespace: "default".to_owned(),
+        lane: LANE.to_owned(),
+        worker_id: "test".to_owned(),
+        instance: instance.to_owned(),
+        capabilities: Vec::new(),
+        lease_ttl_ms,
+    }
+}
+
+/// Claims up to `max` wherever there is something.
+pub async fn claim(operations: &Operations, who: &Claimant, max: u16) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for route in operations.client().execution_routes() {
+        let left = max - u16::try_from(tasks.len()).expect("a claim is small");
+        if left == 0 {
+            break;
+        }
+        tasks.extend(operations.claim(route, who, left.min(64), Uuid::now_v7()).await.expect("a claim is answered").tasks);
+    }
+    tasks
+}
+
+/// Claims this execution, which must be the best of its partition.
+pub async fn claim_one(operations: &Operations, who: &Claimant, id: ExecutionId) -> Task {
+    let route = operations.client().route_of(&id);
+    let claimed = operations.claim(route, who, 1, Uuid::now_v7()).await.expect("a claim is answered");
+    assert_eq!(claimed.tasks.iter().map(|task| task.execution_id).collect::<Vec<_>>(), [id]);
+    claimed.tasks.into_iter().next().expect("there is one")
+}
+
+/// Ends a task well.
+pub async fn complete(operations: &Operations, task: &Task, result: &[u8]) {
+    let fence = ff_engine::fence_of(task);
+    operations.complete(task.execution_id, fence, Some(result.to_vec())).await.expect("it completes");
+}
+
+/// The code of a refusal.
+#[track_caller]
+pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
+    match outcome {
+        Err(Error::Engine(error)) => error.error_code().unwrap_or_else(|| panic!("no code in {error:?}")),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// Reads a feed until `enough` or until nothing came for `quiet`.
+pub async fn drain(feed: &mut Feed, quiet: Duration, mut enough: impl FnMut(&[Delivered]) -> bool) -> Vec<Delivered> {
+    let mut all = Vec::new();
+    loop {
+        let some = feed.next(quiet).await.expect("the feed is read");
+        if some.is_empty() {
+            return all;
+        }
+        all.extend(some);
+        if enough(&all) {
+            return all;
+        }
+    }
+}
+
+/// A feed of everything from the start.
+pub fn all_events(engine: &Engine) -> Feed {
+    engine.feed(FeedFilter::default(), Cursor::start())
+}

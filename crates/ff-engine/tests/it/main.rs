@@ -1,0 +1,14 @@
+//! What an engine does by itself over a real store in real time, on both hosts, with the library as it is shipped.
+
+mod events;
+mod fsck;
+mod idle;
+mod kit;
+mod lanes;
+mod lists;
+mod routes;
+mod share;
+mod submission;
+mod timers;
+mod waiting;
+mod workers;
