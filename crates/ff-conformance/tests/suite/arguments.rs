@@ -99,7 +99,7 @@ for_each_host! {
 
     async fn what_is_required_is_enough(store) {
         let contracts = Contracts::read();
-        assert!(contracts.functions.len() >= 60, "{} functions", contracts.functions.len());
+        assert!(contracts.functions.len() >= 50, "{} functions", contracts.functions.len());
         for contract in &contracts.functions {
             let reply = store.raw(route(contract.name), contract.name, contract.read_only, &arguments(&contracts.required(contract))).await;
             // A delay is said in one of two ways, each optional.

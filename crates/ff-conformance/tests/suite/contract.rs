@@ -1,9 +1,8 @@
-//! The contracts as `lua/` declares them: what each function takes, and every way to say it wrongly.
+//! The contracts as the library declares them: what each function takes, and every way to say it wrongly.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
+use ff_script::Library;
 use mlua::{Function, Lua, Table};
 use rmpv::Value;
 
@@ -13,8 +12,6 @@ pub struct Contract {
     pub read_only: bool,
     /// Arguments and their types, in the order of their names.
     pub args: Vec<(String, String)>,
-    /// The argument whose items the function checks itself.
-    pub each: Option<String>,
 }
 
 enum Shape {
@@ -49,17 +46,11 @@ const INVALID: &str = "invalid_argument";
 impl Contracts {
     /// Reads them through Lua, as the library itself does.
     pub fn read() -> Contracts {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua");
         let lua = Lua::new();
-        let modules = lua.create_table().expect("a table");
-        let require = {
-            let (modules, root) = (modules.clone(), root.clone());
-            lua.create_function(move |lua, name: String| require(lua, &modules, &root, &name)).expect("a function")
-        };
-        lua.globals().set("require", require.clone()).expect("a global");
-        for stub in ["redis", "cmsgpack"] {
-            lua.globals().set(stub, lua.create_table().expect("a table")).expect("a global");
-        }
+        lua.load("cmsgpack = {}; redis = { register_function = function() end }").exec().expect("stubs");
+        // The bundle keeps its modules to itself; one more line hands out the way to them.
+        let bundle = Library::shipped().text.replacen("#!", "--", 1) + "\nreturn require";
+        let require: Function = lua.load(bundle).set_name("library").eval().expect("the bundle");
         let manifest: Vec<String> = require.call("manifest").expect("the manifest");
         for module in &manifest {
             require.call::<mlua::Value>(module.as_str()).unwrap_or_else(|error| panic!("{module}: {error}"));
@@ -217,30 +208,16 @@ impl Contracts {
     }
 }
 
-fn require(lua: &Lua, modules: &Table, root: &Path, name: &str) -> mlua::Result<mlua::Value> {
-    let known: mlua::Value = modules.get(name)?;
-    if !known.is_nil() {
-        return Ok(known);
-    }
-    let path: PathBuf = root.join(format!("{}.lua", name.replace('.', "/")));
-    let text = fs::read_to_string(&path).map_err(mlua::Error::external)?;
-    let module: mlua::Value = lua.load(text).set_name(name).eval()?;
-    let module = if module.is_nil() { mlua::Value::Boolean(true) } else { module };
-    modules.set(name, module.clone())?;
-    Ok(module)
-}
-
 fn contract(table: &Table) -> Contract {
-    let text = |field: &str| table.get::<Option<String>>(field).expect("a text");
+    let name: String = table.get("name").expect("a name");
     let args: Table = table.get("args").expect("args");
     let mut args: Vec<(String, String)> = args.pairs().map(|pair| pair.expect("a field")).collect();
     args.sort();
     let flags: Vec<String> = table.get::<Option<Vec<String>>>("flags").expect("flags").unwrap_or_default();
     Contract {
-        name: Box::leak(text("name").expect("a name").into_boxed_str()),
+        name: Box::leak(name.into_boxed_str()),
         read_only: flags.iter().any(|flag| flag == "no-writes"),
         args,
-        each: text("each"),
     }
 }
 
