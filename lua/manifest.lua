@@ -11,8 +11,9 @@ return {
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
   "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
   "lane.define", "lane.get", "lane.list", "lane.install",
-  "worker.register", "worker.heartbeat", "worker.deregister", "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.stats", "query.depth", "query.library",
+  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
+  "worker.heartbeat_server",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.stats", "query.depth", "query.library",
   "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }

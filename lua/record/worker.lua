@@ -42,6 +42,15 @@ function worker.drain(tx, instance)
   tx:hset(keys.draining(tx), { instance, "1" })
 end
 
+-- The nonce of the challenge the holder answered last.
+function worker.answered(tx, instance)
+  return tx:hget(keys.worker(tx, instance), "answered")
+end
+
+function worker.answer(tx, instance, nonce)
+  tx:hset(keys.worker(tx, instance), { "answered", nonce })
+end
+
 function worker.remove(tx, w)
   tx:del(keys.worker(tx, w.instance))
   tx:zrem(keys.workers(tx), w.instance)

@@ -13,6 +13,8 @@ pub mod state;
 
 pub mod policy;
 
+pub mod contracts;
+
 pub mod error;
 #[rustfmt::skip]
 pub mod error_code;

@@ -576,6 +576,18 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// A lease a worker holds.
+    HeldLease {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        lease_expires_at ("lease_expires_at"): i64,
+    }
+}
+
+wire_struct! {
     /// The contract type `progress`.
     Progress {
         /// `pct`: 0 to 100
@@ -2063,6 +2075,50 @@ impl DeregisterWorker {
 }
 
 wire_struct! {
+    /// Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether the holder answered.
+    ///
+    /// Calls `ff_challenge_worker`.
+    ChallengeWorker {
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `uuid`: a UUID in lower case
+        nonce ("nonce"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`ChallengeWorker`] answers.
+    ChallengeWorkerReply {
+        Answered ("answered"),
+        Challenged ("challenged"),
+        Unknown ("unknown"),
+    }
+}
+wire_call!(ChallengeWorker -> ChallengeWorkerReply, "ff_challenge_worker", read_only: false);
+
+wire_struct! {
+    /// The holder of a worker instance id says that it lives; only the registered incarnation can.
+    ///
+    /// Calls `ff_answer_challenge`.
+    /// Refused with `worker_not_registered`.
+    /// Refused with `instance_in_use`.
+    AnswerChallenge {
+        /// `uuid`: a UUID in lower case
+        incarnation ("incarnation"): Uuid,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `uuid`: a UUID in lower case
+        nonce ("nonce"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`AnswerChallenge`] answers.
+    AnswerChallengeReply {
+        Answered ("answered"),
+    }
+}
+wire_call!(AnswerChallenge -> AnswerChallengeReply, "ff_answer_challenge", read_only: false);
+
+wire_struct! {
     /// An operator asks a worker to take nothing new and to yield what it holds; the request to its leases is owed to every partition.
     ///
     /// Calls `ff_drain_worker`.
@@ -2342,6 +2398,35 @@ wire_reply! {
     }
 }
 wire_call!(ExplainExecution -> ExplainExecutionReply, "ff_explain_execution", read_only: true);
+
+wire_struct! {
+    /// The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed.
+    ///
+    /// Calls `ff_find_leases`.
+    FindLeases {
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
+    }
+}
+wire_reply! {
+    /// What [`FindLeases`] answers.
+    FindLeasesReply {
+        Found ("found") {
+            leases ("leases"): Vec<HeldLease>,
+            tasks ("tasks"): Vec<Task>,
+        },
+    }
+}
+wire_call!(FindLeases -> FindLeasesReply, "ff_find_leases", read_only: true);
+impl FindLeases {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(instance: String) -> Self {
+        Self { instance, request_id: None }
+    }
+}
 
 wire_struct! {
     /// Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.
@@ -2650,6 +2735,8 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_register_worker",
     "ff_heartbeat_workers",
     "ff_deregister_worker",
+    "ff_challenge_worker",
+    "ff_answer_challenge",
     "ff_drain_worker",
     "ff_mark_worker_dead",
     "ff_list_workers",
@@ -2661,6 +2748,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_events",
     "ff_read_outbox",
     "ff_explain_execution",
+    "ff_find_leases",
     "ff_partition_stats",
     "ff_lane_depth",
     "ff_library",
@@ -2735,6 +2823,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Failure>("Failure"),
     crate::sample::Specimen::of::<Attempt>("Attempt"),
     crate::sample::Specimen::of::<Lease>("Lease"),
+    crate::sample::Specimen::of::<HeldLease>("HeldLease"),
     crate::sample::Specimen::of::<Progress>("Progress"),
     crate::sample::Specimen::of::<OperatorAction>("OperatorAction"),
     crate::sample::Specimen::of::<Summary>("Summary"),
@@ -2819,6 +2908,10 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<HeartbeatWorkersReply>("HeartbeatWorkersReply"),
     crate::sample::Specimen::of::<DeregisterWorker>("DeregisterWorker"),
     crate::sample::Specimen::of::<DeregisterWorkerReply>("DeregisterWorkerReply"),
+    crate::sample::Specimen::of::<ChallengeWorker>("ChallengeWorker"),
+    crate::sample::Specimen::of::<ChallengeWorkerReply>("ChallengeWorkerReply"),
+    crate::sample::Specimen::of::<AnswerChallenge>("AnswerChallenge"),
+    crate::sample::Specimen::of::<AnswerChallengeReply>("AnswerChallengeReply"),
     crate::sample::Specimen::of::<DrainWorker>("DrainWorker"),
     crate::sample::Specimen::of::<DrainWorkerReply>("DrainWorkerReply"),
     crate::sample::Specimen::of::<MarkWorkerDead>("MarkWorkerDead"),
@@ -2841,6 +2934,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ReadOutboxReply>("ReadOutboxReply"),
     crate::sample::Specimen::of::<ExplainExecution>("ExplainExecution"),
     crate::sample::Specimen::of::<ExplainExecutionReply>("ExplainExecutionReply"),
+    crate::sample::Specimen::of::<FindLeases>("FindLeases"),
+    crate::sample::Specimen::of::<FindLeasesReply>("FindLeasesReply"),
     crate::sample::Specimen::of::<PartitionStats>("PartitionStats"),
     crate::sample::Specimen::of::<PartitionStatsReply>("PartitionStatsReply"),
     crate::sample::Specimen::of::<LaneDepth>("LaneDepth"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 2, hash = "c5599ccaf3266f6c36f05dd08d0aa466f38fbafd4499be5653526c58510cbc6c" }
+local LIBRARY = { number = 3, hash = "1211e7ad350fa5d3efcda1eb5837ec05e7e491d81d1ff15a4e504043c989905a" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -17,8 +17,9 @@ return {
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
   "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
   "lane.define", "lane.get", "lane.list", "lane.install",
-  "worker.register", "worker.heartbeat", "worker.deregister", "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.stats", "query.depth", "query.library",
+  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
+  "worker.heartbeat_server",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.stats", "query.depth", "query.library",
   "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
@@ -62,6 +63,7 @@ return {
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
+  list_pages_per_millisecond_max = 64,
   queues_per_claim_max = 256, -- requirement sets one claim looks at
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,
@@ -245,6 +247,7 @@ local struct = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
     { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" } } },
   { name = "lease", fields = { { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" }, { "yield_requested", "bool" } } },
+  { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
   { name = "operator_action", fields = { { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" } } },
   { name = "summary", doc = "An execution in a list.", fields = {
@@ -783,16 +786,10 @@ function Tx:zlowest(key, min, max, count, skip)
   return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
 end
 
--- Highest scores first, between max and min.
-function Tx:zhighest(key, max, min, count)
+-- Highest scores first, between max and min, after the first `offset`.
+function Tx:zhighest(key, max, min, count, offset)
   refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", "0", text(count), "WITHSCORES"))
-end
-
--- By rank from the highest score down.
-function Tx:zranked_down(key, from, to)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, text(from), text(to), "REV", "WITHSCORES"))
+  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", text(offset or 0), text(count), "WITHSCORES"))
 end
 
 function Tx:zhead(key)
@@ -989,6 +986,7 @@ function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. l
 
 function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
+function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
 function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
 
 function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end
@@ -1648,6 +1646,15 @@ end
 function worker.drain(tx, instance)
   tx:hset(keys.worker(tx, instance), { "state", "draining" })
   tx:hset(keys.draining(tx), { instance, "1" })
+end
+
+-- The nonce of the challenge the holder answered last.
+function worker.answered(tx, instance)
+  return tx:hget(keys.worker(tx, instance), "answered")
+end
+
+function worker.answer(tx, instance, nonce)
+  tx:hset(keys.worker(tx, instance), { "answered", nonce })
 end
 
 function worker.remove(tx, w)
@@ -2358,12 +2365,25 @@ function start.task(tx, rec)
   }
 end
 
--- Whoever sleeps until the partition's next timer must hear of a lease that ends before the last one announced.
-function start.announce_expiry(tx, copy, lane, until_ms)
+-- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
+-- was announced stands in the lane's copy, read by every claim, and in one hash of the partition, read by every sleeper.
+function start.announce_wake_up(tx, copy, lane, at)
   local told = tonumber(copy.raw.told or nil)
-  if told and told > tx.now and told <= until_ms then return end
-  lane.remember(tx, copy, "told", string.format("%.0f", until_ms))
-  tx:announce("timer", until_ms)
+  if told and told > tx.now and told <= at then return end
+  lane.remember(tx, copy, "told", string.format("%.0f", at))
+  tx:hset(keys.told(tx), { copy.path, at })
+  tx:announce("timer", at)
+end
+
+-- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any more, so
+-- the lane's next claim must not rely on it.
+function start.forget_announced(tx, lane, head)
+  for path, at in pairs(tx:hgetall(keys.told(tx)) or {}) do
+    if head == nil or tonumber(at) < head then
+      lane.remember(tx, { path = path, raw = { told = at } }, "told", nil)
+      tx:hdel(keys.told(tx), path)
+    end
+  end
 end
 
 return start
@@ -2516,8 +2536,15 @@ local runnable = require "transition.runnable"
 
 local interrupt = {}
 
+-- How often the lease was lost in a row; an attempt that renewed often enough starts the count again.
+local function in_a_row(rec)
+  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then return 0 end
+  return rec.reclaims or 0
+end
+
 -- The worker gave the execution back on its own: counted nowhere.
 function interrupt.handed_back(tx, rec, by, delay_until, kind)
+  if rec.reclaims then rec.reclaims = in_a_row(rec) end
   rec.ended_by, rec.ended_value = by, delay_until or tx.now
   attempt.finish(tx, rec, "interrupted", nil)
   rec.next, rec.delay = "reclaim", delay_until
@@ -2528,16 +2555,15 @@ end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
 function interrupt.lost(tx, rec, by, actor)
-  local in_a_row = rec.reclaims or 0
-  if (rec.renewals or 0) >= limits.renewals_reset_reclaims then in_a_row = 0 end
-  if in_a_row >= rec.spec.max_reclaims then
+  local lost = in_a_row(rec)
+  if lost >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
-      failure = { string.format("lease lost %d times in a row", in_a_row + 1), "poisoned" },
+      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" },
     })
     return
   end
-  rec.reclaims = in_a_row + 1
+  rec.reclaims = lost + 1
   rec.ended_by, rec.ended_value = by, by == "expired" and rec.lease_until or tx.now
   local worker = rec.worker
   attempt.finish(tx, rec, "interrupted", nil)
@@ -2614,7 +2640,11 @@ local function waiting(tx, rec)
     local cause = rec.delay and "delay" or "grant_expired"
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+    if rec.reason then
+      event.of_execution(tx, rec, "execution.blocked", { "reason", rec.reason })
+    else
+      event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+    end
     return
   end
   execution.save(tx, rec)
@@ -3169,7 +3199,7 @@ define.fn {
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)
-    local tasks, first_end, looks = {}, nil, 0
+    local tasks, first_wake, looks = {}, nil, 0
     while #tasks < a.max and looks < limits.batch_max do
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
@@ -3181,14 +3211,14 @@ define.fn {
       end
       if answer and answer.ok then
         local rec = answer.ok
-        first_end = math.min(first_end or rec.lease_until, rec.lease_until)
+        first_wake = math.min(first_wake or rec.wake, rec.wake)
         tasks[#tasks + 1] = start.task(tx, rec)
       else
         choose.pass(found, entry)
       end
     end
     local head = choose.remember_rest(tx, copy, found, lane)
-    if first_end then start.announce_expiry(tx, copy, lane, first_end) end
+    if first_wake then start.announce_wake_up(tx, copy, lane, first_wake) end
     if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
@@ -3438,7 +3468,7 @@ define.fn {
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)
-      start.announce_expiry(tx, copy, lane, rec.lease_until)
+      start.announce_wake_up(tx, copy, lane, rec.wake)
     end
     return reply.ok("claimed", { task = start.task(tx, rec) })
   end,
@@ -3717,6 +3747,7 @@ define.fn {
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
     tx:announce("fleet")
+    if alive and known.incarnation and known.incarnation ~= a.incarnation then tx:announce("replaced", a.instance) end
     return reply.ok("registered", { expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3) })
   end,
 }
@@ -3772,6 +3803,52 @@ define.fn {
     worker.remove(tx, w)
     event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
     return reply.ok("deregistered")
+  end,
+}
+end
+
+source["worker.challenge"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_challenge_worker",
+  doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether the holder answered.",
+  flags = {},
+  args = { instance = "instance", nonce = "uuid" },
+  reply = { challenged = {}, answered = {}, unknown = {} },
+  errs = {},
+  call = function(tx, a, now)
+    local w = worker.load(tx, a.instance)
+    if w == nil or now >= w.expires_at then return reply.ok("unknown") end
+    if worker.answered(tx, a.instance) == a.nonce then return reply.ok("answered") end
+    tx:announce("challenge", a.instance, a.nonce)
+    return reply.ok("challenged")
+  end,
+}
+end
+
+source["worker.answer_challenge"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local worker = require "record.worker"
+
+define.fn {
+  name = "ff_answer_challenge",
+  doc = "The holder of a worker instance id says that it lives; only the registered incarnation can.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", incarnation = "uuid", nonce = "uuid" },
+  reply = { answered = {} },
+  errs = { "worker_not_registered", "instance_in_use" },
+  call = function(tx, a)
+    local w = worker.load(tx, a.instance)
+    if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
+    if w.incarnation ~= a.incarnation then return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at }) end
+    worker.answer(tx, a.instance, a.nonce)
+    worker.touch(tx, a.instance)
+    tx:announce("answered", a.instance, a.nonce)
+    return reply.ok("answered")
   end,
 }
 end
@@ -3987,20 +4064,38 @@ local function before(a, b)
   return a.id > b.id
 end
 
--- Entries of one index after the position, newest first, at most `looks`.
+local function number(n) return string.format("%.0f", n) end
+
+-- The entries of the position's own millisecond that come after it: those with a smaller id.
+local function same_millisecond(tx, key, at, id)
+  local found, offset = {}, 0
+  for _ = 1, limits.list_pages_per_millisecond_max do
+    local page = tx:zhighest(key, at, at, limits.list_looks_max, offset)
+    for _, item in ipairs(page) do
+      if item.member < id then found[#found + 1] = item end
+    end
+    offset = offset + #page
+    if #page < limits.list_looks_max then break end
+  end
+  return found
+end
+
+-- Entries of one index after the position, newest first: at most `looks`, and those of the position's own millisecond.
 local function entries_of(tx, source, a, looks)
   local key, base = source[1], source[2]
   local high, low = base + limits.time_ms_max / 8, base + (a.created_after or 0)
   if a.created_before then high = base + a.created_before end
   local after = a.after
-  local found
-  local rank = after and tx:zrank(key, after.execution_id)
-  if rank then
-    local from = tx:zcard(key) - rank
-    found = tx:zranked_down(key, from, from + looks - 1)
+  local found, full
+  if after and base + after.created_at <= high then
+    local at = number(base + after.created_at)
+    found = same_millisecond(tx, key, at, after.execution_id)
+    local older = tx:zhighest(key, "(" .. at, number(low), looks)
+    for _, item in ipairs(older) do found[#found + 1] = item end
+    full = #older == looks
   else
-    if after then high = math.min(high, base + after.created_at) end
-    found = tx:zhighest(key, string.format("%.0f", high), string.format("%.0f", low), looks)
+    found = tx:zhighest(key, number(high), number(low), looks)
+    full = #found == looks
   end
   local list = {}
   for _, item in ipairs(found) do
@@ -4008,7 +4103,7 @@ local function entries_of(tx, source, a, looks)
     local outside = item.score < low or item.score > high
     if not outside and (after == nil or before({ id = after.execution_id, created_at = after.created_at }, entry)) then list[#list + 1] = entry end
   end
-  return list, #found == looks
+  return list, full
 end
 
 local function tag_matches(rec, a)
@@ -4159,6 +4254,36 @@ define.fn {
 }
 end
 
+source["query.leases"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local leases = require "index.leases"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_find_leases",
+  doc = "The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed.",
+  flags = { "no-writes" },
+  args = { instance = "instance", request_id = "request_id?" },
+  reply = { found = { leases = "[held_lease]", tasks = "[task]" } },
+  errs = {},
+  call = function(tx, a, now)
+    local held, ids = leases.of(tx, a.instance), leases.ids(tx, a.instance)
+    local found, tasks = {}, {}
+    for i = 1, math.min(#ids, limits.list_looks_max) do
+      local rec = execution.load(tx, ids[i])
+      if rec and rec.phase == "active" and now < rec.lease_until then
+        found[#found + 1] = { execution_id = rec.id, lease_id = rec.lease_id, lease_expires_at = rec.lease_until }
+        if a.request_id and held[rec.id] == a.request_id and #tasks < limits.batch_max then tasks[#tasks + 1] = start.task(tx, rec) end
+      end
+    end
+    return reply.ok("found", { leases = found, tasks = tasks })
+  end,
+}
+end
+
 source["query.stats"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
@@ -4172,9 +4297,10 @@ local function band(n) return string.format("%.0f", n) end
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
   local key = keys.queue(tx, path, name)
-  local eligible = tx:zcount(key, "-inf", "(" .. band(home.granted_from))
+  -- A host may count a band entry by entry: only the small ones are counted, the backlog is what remains.
   local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
   local active = tx:zcount(key, band(home.active_from), "+inf")
+  local eligible = tx:zcard(key) - granted - active
   local head
   if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
   return eligible, granted, active, head
@@ -4239,9 +4365,13 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
-    local top = "(" .. string.format("%.0f", home.active_from)
-    local depth = tx:zcount(keys.queue(tx, path, "any"), "-inf", top)
-    for _, entry in ipairs(queues.all(tx, path)) do depth = depth + tx:zcount(keys.queue(tx, path, entry.queue), "-inf", top) end
+    local active = string.format("%.0f", home.active_from)
+    local function waiting(name)
+      local key = keys.queue(tx, path, name)
+      return tx:zcard(key) - tx:zcount(key, active, "+inf")
+    end
+    local depth = waiting("any")
+    for _, entry in ipairs(queues.all(tx, path)) do depth = depth + waiting(entry.queue) end
     for _, place in ipairs(home.places) do
       if place ~= "terminal" and place ~= "suspended" then depth = depth + tx:zcard(keys.place(tx, path, place)) end
     end
@@ -4377,9 +4507,11 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local worker = require "record.worker"
 local timers = require "index.timers"
 local due = require "transition.due"
+local start = require "transition.start"
 
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
@@ -4452,6 +4584,7 @@ define.fn {
       end
     end
     local head = tx:zhead(keys.timers(tx))
+    start.forget_announced(tx, lane, head and head.score)
     return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
   end,
 }
@@ -4717,7 +4850,7 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif member == worker.timer then owner = tx:exists(keys.workers(tx))
+    elseif member == worker.timer then owner = true -- it looks again when it fires, and leaves when nobody is registered
     else owner = execution.load(tx, member) end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
@@ -4757,7 +4890,7 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
-  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" then return end
+  if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
     return home.of(tx, rec) == key
@@ -4783,6 +4916,9 @@ define.fn {
           if not tx:exists(keys.core(tx, id)) then
             check.found(findings, 37, key, "its execution is gone", a.repair)
             if a.repair then tx:del(key) end
+          elseif key == keys.core(tx, id) and tx:zscore(keys.all(tx), id) == nil then
+            -- A walk over the list of all executions does not meet it.
+            check.record(tx, execution.load(tx, id), findings, a.repair)
           end
         elseif family == "idem" then
           if tx:zscore(keys.timers(tx), "idem:" .. rest) == nil then
@@ -4849,6 +4985,8 @@ redis.register_function{ function_name = "ff_install_lane", callback = function(
 redis.register_function{ function_name = "ff_register_worker", callback = function(k, a) return invoke("ff_register_worker", k, a) end }
 redis.register_function{ function_name = "ff_heartbeat_workers", callback = function(k, a) return invoke("ff_heartbeat_workers", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_deregister_worker", callback = function(k, a) return invoke("ff_deregister_worker", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_challenge_worker", callback = function(k, a) return invoke("ff_challenge_worker", k, a) end }
+redis.register_function{ function_name = "ff_answer_challenge", callback = function(k, a) return invoke("ff_answer_challenge", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_drain_worker", callback = function(k, a) return invoke("ff_drain_worker", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_mark_worker_dead", callback = function(k, a) return invoke("ff_mark_worker_dead", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_list_workers", callback = function(k, a) return invoke("ff_list_workers", k, a) end, flags = { "no-writes" } }
@@ -4860,6 +4998,7 @@ redis.register_function{ function_name = "ff_list_executions", callback = functi
 redis.register_function{ function_name = "ff_read_events", callback = function(k, a) return invoke("ff_read_events", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_find_leases", callback = function(k, a) return invoke("ff_find_leases", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_lane_depth", callback = function(k, a) return invoke("ff_lane_depth", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_library", callback = function(k, a) return invoke("ff_library", k, a) end, flags = { "no-writes" } }

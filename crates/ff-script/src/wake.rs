@@ -2,6 +2,7 @@
 
 use ff_core::types::ExecutionId;
 use rmpv::ValueRef;
+use uuid::Uuid;
 
 use crate::wire::{DecodeError, Wire, parse};
 
@@ -31,6 +32,25 @@ pub enum Wake {
     },
     /// Workers, servers or lanes changed, or effects are owed to other partitions.
     Fleet,
+    /// Whoever holds this worker instance id is asked to say that it lives.
+    Challenge {
+        /// The instance id.
+        instance: String,
+        /// What the answer repeats.
+        nonce: Uuid,
+    },
+    /// The holder of this worker instance id answered.
+    Answered {
+        /// The instance id.
+        instance: String,
+        /// What the challenge asked with.
+        nonce: Uuid,
+    },
+    /// Another process has taken this worker instance id over.
+    Replaced {
+        /// The instance id.
+        instance: String,
+    },
 }
 
 impl Wake {
@@ -75,6 +95,17 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
             execution_id: ExecutionId::read(item(1)?)?,
         },
         "fleet" => Wake::Fleet,
+        "challenge" => Wake::Challenge {
+            instance: String::read(item(1)?)?,
+            nonce: Uuid::read(item(2)?)?,
+        },
+        "answered" => Wake::Answered {
+            instance: String::read(item(1)?)?,
+            nonce: Uuid::read(item(2)?)?,
+        },
+        "replaced" => Wake::Replaced {
+            instance: String::read(item(1)?)?,
+        },
         _ => return Ok(None),
     }))
 }
@@ -118,6 +149,13 @@ mod tests {
             vec!["from_the_future".into(), Value::from(1)],
             vec!["done".into(), id.to_string().into()],
             vec!["fleet".into()],
+            vec![
+                "challenge".into(),
+                "w-1".into(),
+                id.to_string().into(),
+            ],
+            vec!["answered".into(), "w-1".into(), id.to_string().into()],
+            vec!["replaced".into(), "w-1".into()],
         ]);
         assert_eq!(
             Wake::read_all(&payload).unwrap(),
@@ -138,6 +176,17 @@ mod tests {
                 Wake::Events,
                 Wake::Done { execution_id: id },
                 Wake::Fleet,
+                Wake::Challenge {
+                    instance: "w-1".into(),
+                    nonce: *id.as_uuid()
+                },
+                Wake::Answered {
+                    instance: "w-1".into(),
+                    nonce: *id.as_uuid()
+                },
+                Wake::Replaced {
+                    instance: "w-1".into()
+                },
             ]
         );
     }

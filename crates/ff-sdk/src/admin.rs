@@ -1,0 +1,123 @@
+//! The operator's and submitter's side: submit, look, cancel, replay, grant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_core::contracts::{ClaimGrant, ReclaimGrant};
+use ff_core::types::{ExecutionId, LaneId, WorkerInstanceId};
+use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+
+use crate::backend::Backend;
+use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::{FlowFabricWorker, SdkError};
+
+/// What a server's API offers beside the worker protocol; cheap to clone.
+///
+/// ```
+/// # #[cfg(feature = "embedded")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use ff_sdk::NewExecution;
+/// let engine = ff_sdk::testing::TestEngine::start().await?;
+/// let admin = engine.admin();
+/// let id = admin.submit(NewExecution::new("default", "default", "greet")).await?;
+/// assert_eq!(admin.describe_execution(&id).await?.kind, "greet");
+/// # Ok::<(), ff_sdk::SdkError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct FlowFabricAdminClient {
+    backend: Arc<dyn Backend>,
+}
+
+impl FlowFabricAdminClient {
+    /// A client of the server at this URL, without credentials.
+    #[cfg(feature = "http")]
+    pub fn new(url: impl Into<String>) -> Result<Self, SdkError> {
+        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), None)?)))
+    }
+
+    /// A client of the server at this URL, with a bearer token.
+    #[cfg(feature = "http")]
+    pub fn with_token(url: impl Into<String>, token: impl Into<String>) -> Result<Self, SdkError> {
+        let token = crate::config::Secret::new(token);
+        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), Some(&token))?)))
+    }
+
+    /// A client over any backend: admission runs in this process.
+    #[must_use]
+    pub fn over(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
+    /// A client over the backend of a worker.
+    #[must_use]
+    pub fn of(worker: &FlowFabricWorker) -> Self {
+        Self::over(Arc::clone(worker.backend()))
+    }
+
+    /// How the engine is reached.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Submits one execution; the same idempotency key answers the first one's id.
+    pub async fn submit(&self, new: NewExecution) -> Result<ExecutionId, SdkError> {
+        Ok(self.backend.submit(new).await?.0)
+    }
+
+    /// Everything about one execution.
+    pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
+        self.backend.describe(*id).await
+    }
+
+    /// One page of executions, newest first.
+    pub async fn list_executions(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ExecutionPage, SdkError> {
+        self.backend.list(filter, after, limit).await
+    }
+
+    /// The outcome, or nothing when it is not there after `wait`.
+    pub async fn result(&self, id: &ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
+        self.backend.result(*id, wait).await
+    }
+
+    /// Cancels an execution; a running attempt ends at once, or within `grace_ms` after its worker was asked.
+    pub async fn cancel(&self, id: &ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
+        self.backend.cancel(*id, reason, grace_ms).await
+    }
+
+    /// Runs an ended execution again.
+    pub async fn replay(&self, id: &ExecutionId) -> Result<(), SdkError> {
+        self.backend.replay(*id).await
+    }
+
+    /// Takes a lease away, at once or by asking the worker to yield.
+    pub async fn revoke_lease(&self, id: &ExecutionId, grace: bool) -> Result<(), SdkError> {
+        self.backend.revoke(*id, grace).await
+    }
+
+    /// Reserves the best admitted execution of a lane for a worker; nothing when none is ready.
+    pub async fn grant_claim(&self, worker: &FlowFabricWorker, lane: &LaneId, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
+        self.backend.grant(&worker.shared().who(), lane.as_str(), ttl_ms).await
+    }
+
+    /// Hands an interrupted execution to a chosen worker.
+    pub async fn grant_reclaim(&self, id: &ExecutionId, worker: &WorkerInstanceId, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+        self.backend.grant_reclaim(*id, worker.as_str(), ttl_ms).await
+    }
+
+    /// Every live worker.
+    pub async fn list_workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
+        self.backend.workers().await
+    }
+
+    /// Asks a worker to take nothing new and to yield what it holds.
+    pub async fn drain_worker(&self, worker: &WorkerInstanceId) -> Result<(), SdkError> {
+        self.backend.drain_worker(worker.as_str()).await
+    }
+}

@@ -1,0 +1,513 @@
+//! The engine in reach: calls of the library through a host of this process, embedded or Valkey.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_core::contracts::{ClaimGrant, ReclaimGrant};
+use ff_core::error::ConflictKind;
+use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use ff_core::{EngineError, ErrorCode, PartitionConfig};
+use ff_engine::news::{Listener, News};
+use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
+use ff_scheduler::{Admission, Admitted, Dispatcher, DispatcherOptions, Profile, RefuseAll};
+use ff_script::generated::{
+    AnswerChallenge, AwaitResultReply, BlockExecution, CancelAttempt, ChallengeWorker, ChallengeWorkerReply, CompleteExecution, ConsumeGrant,
+    ConsumeGrantReply, DelayExecution, FailExecution, FailExecutionReply, Fence, Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer,
+    HeartbeatServerReply, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker, RegisterWorkerReply,
+    ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
+};
+use ff_script::{Bytes, Error, Route, Wake};
+use futures::stream::{self, StreamExt};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
+use crate::SdkError;
+use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
+use crate::task::FailOutcome;
+
+/// How long a live holder of an instance id has to answer a newcomer.
+const CHALLENGE_LIMIT: Duration = Duration::from_millis(500);
+const BATCH: usize = 64;
+const AT_ONCE: usize = 32;
+
+/// A backend over a running [`Engine`]; one per engine serves all workers of the process.
+pub struct Direct {
+    engine: Arc<Engine>,
+    dispatcher: Dispatcher,
+    admission: Arc<dyn Admission>,
+    transport: Transport,
+}
+
+impl Direct {
+    /// A backend over this engine.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>, transport: Transport) -> Arc<Self> {
+        Self::with_options(engine, transport, DispatcherOptions::default())
+    }
+
+    /// A backend whose dispatcher behaves as told.
+    #[must_use]
+    pub fn with_options(engine: Arc<Engine>, transport: Transport, options: DispatcherOptions) -> Arc<Self> {
+        let admission: Arc<dyn Admission> = Arc::new(RefuseAll);
+        let dispatcher = Dispatcher::start(engine.operations().clone(), Arc::clone(&admission), options);
+        Arc::new(Self { engine, dispatcher, admission, transport })
+    }
+
+    /// The engine beneath.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// How many servers live: they run the timers and reconcilers of a store.
+    pub async fn live_servers(&self) -> Result<usize, SdkError> {
+        Ok(self.servers().await?.0)
+    }
+
+    /// The live servers, and whether one of them wants events announced. Leaving is how to read without being one.
+    async fn servers(&self) -> Result<(usize, bool), SdkError> {
+        let call = HeartbeatServer { server_id: Uuid::now_v7(), listening: false, leave: Some(true) };
+        let HeartbeatServerReply::Servers { items } = self.operations().client().call(Route::Fleet, &call).await?;
+        Ok((items.len(), items.iter().any(|server| server.listening)))
+    }
+
+    fn operations(&self) -> &Operations {
+        self.engine.operations()
+    }
+
+    fn route(&self, id: ExecutionId) -> Route {
+        self.operations().client().route_of(&id)
+    }
+
+    async fn call<C: ff_script::Call>(&self, id: ExecutionId, call: &C) -> Result<C::Reply, SdkError> {
+        Ok(self.operations().client().call(self.route(id), call).await?)
+    }
+
+    /// Asks whoever holds the instance id to say that it lives. Silence means a ghost.
+    async fn holder_lives(&self, instance: &str) -> Result<bool, SdkError> {
+        let client = self.operations().client();
+        let challenge = ChallengeWorker { instance: instance.to_owned(), nonce: Uuid::now_v7() };
+        let mut news = Listener::new(client.host().as_ref());
+        let until = Instant::now() + CHALLENGE_LIMIT;
+        match client.call(Route::Fleet, &challenge).await? {
+            ChallengeWorkerReply::Answered => return Ok(true),
+            ChallengeWorkerReply::Unknown => return Ok(false),
+            ChallengeWorkerReply::Challenged => {}
+        }
+        while let Ok(Some(heard)) = tokio::time::timeout_at(until, news.next()).await {
+            let answered = |item: &News| matches!(item, News::Said(Route::Fleet, Wake::Answered { nonce, .. }) if *nonce == challenge.nonce);
+            if heard.iter().any(answered) {
+                return Ok(true);
+            }
+        }
+        // The announcement of the answer may have been lost; the record has it.
+        Ok(matches!(client.call(Route::Fleet, &challenge).await?, ChallengeWorkerReply::Answered))
+    }
+
+    /// True when the registration belongs to another process.
+    async fn is_replaced(&self, who: &Identity) -> Result<bool, SdkError> {
+        match self.operations().worker(&who.instance).await {
+            Ok(worker) => Ok(worker.incarnation != Some(who.incarnation)),
+            Err(Error::Engine(EngineError::NotFound { .. })) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Answers a challenge; true when this process turns out to be replaced.
+    async fn answer(&self, who: &Identity, nonce: Uuid) -> bool {
+        let call = AnswerChallenge { incarnation: who.incarnation, instance: who.instance.clone(), nonce };
+        match self.operations().client().call(Route::Fleet, &call).await {
+            Ok(_) => false,
+            Err(error) => {
+                tracing::warn!(%error, instance = who.instance, "a challenge of this worker's instance id could not be answered");
+                SdkError::from(error).is_instance_in_use()
+            }
+        }
+    }
+
+    /// The partitions with claimable work for this worker, the best head first.
+    async fn heads(&self, who: &Identity, lane: &str) -> Result<Vec<Route>, SdkError> {
+        let client = self.operations().client();
+        let call = PartitionStats { lane: Some(lane.to_owned()), namespace: Some(who.namespace.clone()) };
+        let call = &call;
+        let mut pages = stream::iter(client.execution_routes())
+            .map(|route| async move { (route, client.call(route, call).await) })
+            .buffer_unordered(AT_ONCE);
+        let mut heads = Vec::new();
+        while let Some((route, stats)) = pages.next().await {
+            let PartitionStatsReply::Stats { lanes, .. } = stats?;
+            let seen = lanes.iter().flat_map(|counts| &counts.queues);
+            let covered = seen.filter(|queue| queue.requires.iter().all(|token| who.capabilities.contains(token)));
+            if let Some(score) = covered.filter_map(|queue| queue.head_score).min() {
+                heads.push((score, route));
+            }
+        }
+        heads.sort_unstable();
+        Ok(heads.into_iter().map(|(_, route)| route).collect())
+    }
+
+    /// Admission decides about a granted execution; a refused or unanswered one goes back.
+    async fn admitted(&self, route: Route, grant: &Grant) -> Result<bool, SdkError> {
+        let client = self.operations().client();
+        match self.admission.admit(grant).await {
+            Ok(Admitted::Yes) => Ok(true),
+            Ok(Admitted::No { reason, detail }) => {
+                let call = BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
+                client.call(route, &call).await?;
+                Ok(false)
+            }
+            Err(error) => {
+                tracing::warn!(%error, execution = %grant.execution_id, "admission failed; the grant is given back");
+                client.call(route, &ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id }).await?;
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn fence(lease: LeaseRef) -> Fence {
+    // Epochs are below 2^53 by contract.
+    let lease_epoch = i64::try_from(lease.lease_epoch.get()).unwrap_or(i64::MAX);
+    Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch }
+}
+
+fn millis(duration_ms: u64) -> i64 {
+    i64::try_from(duration_ms).unwrap_or(i64::MAX)
+}
+
+impl From<Task> for Claim {
+    fn from(task: Task) -> Self {
+        Claim {
+            lease: LeaseRef {
+                execution_id: task.execution_id,
+                attempt_id: task.attempt_id,
+                lease_id: task.lease_id,
+                lease_epoch: LeaseEpoch::new(task.lease_epoch.unsigned_abs()),
+            },
+            attempt_index: attempt_index(task.attempt_index),
+            namespace: Namespace::new(task.namespace),
+            lane: LaneId::new(task.lane),
+            kind: task.kind,
+            input: task.input.0,
+            input_encoding: task.input_encoding,
+            tags: task.tags.into_iter().collect(),
+            fallback: task.fallback.map(|bytes| bytes.0),
+            trace_parent: task.trace_parent,
+            deadline_at: task.deadline_at.map(TimestampMs),
+        }
+    }
+}
+
+fn renewal(item: Renewed) -> Renewal {
+    match item.refusal {
+        Some(refusal) => match refusal.error() {
+            Ok(error) => Renewal::Refused(error),
+            Err(error) => Renewal::Unanswered(error.to_string()),
+        },
+        None => Renewal::Renewed {
+            cancel_requested: item.cancel_requested == Some(true),
+            yield_requested: item.yield_requested == Some(true),
+        },
+    }
+}
+
+#[async_trait]
+impl Backend for Direct {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn partition_config(&self) -> Option<PartitionConfig> {
+        Some(self.operations().client().partitions())
+    }
+
+    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+        let call = |take_over| RegisterWorker {
+            capabilities: who.capabilities.clone(),
+            incarnation: Some(who.incarnation),
+            instance: who.instance.clone(),
+            lanes: who.lanes.clone(),
+            namespace: who.namespace.clone(),
+            slots: i64::try_from(who.slots).unwrap_or(i64::MAX),
+            take_over,
+            worker_id: who.worker_id.clone(),
+        };
+        let registered = match self.operations().register_worker(call(None)).await {
+            Err(Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused)))) if refused.code == ErrorCode::InstanceInUse => {
+                if self.holder_lives(&who.instance).await? {
+                    return Err(EngineError::Conflict(ConflictKind::Refused(refused)).into());
+                }
+                tracing::info!(instance = who.instance, "the last holder of this instance id is gone; its registration is taken over");
+                self.operations().register_worker(call(Some(true))).await?
+            }
+            answer => answer?,
+        };
+        let RegisterWorkerReply::Registered { heartbeat_ms, .. } = registered;
+        Ok(Duration::from_millis(heartbeat_ms.unsigned_abs()))
+    }
+
+    async fn attend(&self, who: &Identity) {
+        let mut news = Listener::new(self.operations().client().host().as_ref());
+        while let Some(heard) = news.next().await {
+            let mut doubt = false;
+            for item in heard {
+                match item {
+                    News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) if instance == who.instance => {
+                        doubt |= self.answer(who, nonce).await;
+                    }
+                    News::Said(Route::Fleet, Wake::Replaced { instance }) if instance == who.instance => doubt = true,
+                    News::Lost(routes) if routes.contains(&Route::Fleet) => doubt = true,
+                    News::LostAny => doubt = true,
+                    _ => {}
+                }
+            }
+            if doubt && matches!(self.is_replaced(who).await, Ok(true)) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
+    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
+        if self.is_replaced(who).await? {
+            return Ok(Standing::Replaced);
+        }
+        if self.transport == Transport::Valkey {
+            let (_, listening) = self.servers().await?;
+            self.operations().client().host().set_listening(listening);
+        }
+        let beaten = self.operations().heartbeat(vec![who.instance.clone()]).await?;
+        Ok(match beaten.first() {
+            Some(item) if item.known => Standing::Known { draining: item.draining },
+            _ => Standing::Unknown,
+        })
+    }
+
+    async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
+        self.operations().deregister_worker(&who.instance, Some(who.incarnation)).await?;
+        self.dispatcher.forget(&who.instance);
+        Ok(())
+    }
+
+    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+        let profile = Profile {
+            namespace: who.namespace.clone(),
+            lanes: lanes.to_vec(),
+            worker_id: who.worker_id.clone(),
+            instance: who.instance.clone(),
+            capabilities: who.capabilities.clone(),
+            lease_ttl_ms: millis(who.lease_ttl_ms),
+        };
+        let tasks = self.dispatcher.claim(&profile, max, wait, request_id).await?;
+        Ok(tasks.into_iter().map(Claim::from).collect())
+    }
+
+    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
+        for route in self.heads(who, lane).await? {
+            let call = IssueGrants {
+                capabilities: who.capabilities.clone(),
+                grant_ids: vec![Uuid::now_v7()],
+                instance: who.instance.clone(),
+                lane: lane.to_owned(),
+                max: 1,
+                namespace: who.namespace.clone(),
+                ttl_ms: millis(ttl_ms),
+            };
+            let IssueGrantsReply::Granted { grants, .. } = self.operations().client().call(route, &call).await? else { continue };
+            for grant in grants {
+                if self.admitted(route, &grant).await? {
+                    return Ok(Some(ClaimGrant {
+                        execution_id: grant.execution_id,
+                        grant_id: grant.grant_id,
+                        expires_at: TimestampMs(grant.expires_at),
+                        lane: LaneId::new(grant.lane),
+                        kind: grant.kind,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+        let call = GrantReclaim {
+            actor: "sdk".to_owned(),
+            execution_id,
+            grant_id: Uuid::now_v7(),
+            instance: instance.to_owned(),
+            ttl_ms: millis(ttl_ms),
+        };
+        let GrantReclaimReply::Granted { grant } = self.call(execution_id, &call).await?;
+        Ok(ReclaimGrant {
+            execution_id: grant.execution_id,
+            grant_id: grant.grant_id,
+            expires_at: TimestampMs(grant.expires_at),
+            lane: LaneId::new(grant.lane),
+            kind: grant.kind,
+        })
+    }
+
+    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+        let call = ConsumeGrant {
+            attempt_id: AttemptId::mint(),
+            capabilities: who.capabilities.clone(),
+            execution_id,
+            grant_id,
+            instance: who.instance.clone(),
+            lease_id: LeaseId::mint(),
+            lease_ttl_ms: millis(who.lease_ttl_ms),
+            request_id,
+            worker_id: who.worker_id.clone(),
+        };
+        let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) = self.call(execution_id, &call).await?;
+        Ok(task.into())
+    }
+
+    async fn renew(&self, _who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
+        let mut by_route: BTreeMap<Route, Vec<usize>> = BTreeMap::new();
+        for (index, lease) in leases.iter().enumerate() {
+            by_route.entry(self.route(lease.execution_id)).or_default().push(index);
+        }
+        let chunks: Vec<(Route, Vec<usize>)> = by_route
+            .into_iter()
+            .flat_map(|(route, indexes)| indexes.chunks(BATCH).map(|chunk| (route, chunk.to_vec())).collect::<Vec<_>>())
+            .collect();
+        let client = self.operations().client();
+        let mut answers = vec![Renewal::Unanswered("no answer for this lease".to_owned()); leases.len()];
+        let mut replies = stream::iter(chunks)
+            .map(|(route, indexes)| async move {
+                let item = |index: &usize| RenewalCall {
+                    execution_id: leases[*index].execution_id,
+                    fence: fence(leases[*index]),
+                    lease_ttl_ms: None,
+                };
+                let call = RenewLeases { renewals: indexes.iter().map(item).collect() };
+                (client.call(route, &call).await, indexes)
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some((reply, indexes)) = replies.next().await {
+            match reply {
+                Ok(RenewLeasesReply::Renewed { items }) => {
+                    for (index, item) in indexes.into_iter().zip(items) {
+                        answers[index] = renewal(item);
+                    }
+                }
+                Err(error) => {
+                    for index in indexes {
+                        answers[index] = Renewal::Unanswered(error.to_string());
+                    }
+                }
+            }
+        }
+        drop(replies);
+        answers
+    }
+
+    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
+        // Bytes that are no JSON are shown as base64 by everyone who shows results.
+        let result_encoding = result.filter(|bytes| !is_json(bytes)).map(|_| "base64".to_owned());
+        let result = result.map(|bytes| Bytes(bytes.to_vec()));
+        let call = CompleteExecution { execution_id: lease.execution_id, fence: fence(lease), result, result_encoding };
+        self.call(lease.execution_id, &call).await.map(|_| ())
+    }
+
+    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {
+        let call = FailExecution {
+            category: failing.category.clone(),
+            draw: rand::random_range(0..=1000),
+            execution_id: lease.execution_id,
+            fence: fence(lease),
+            reason: failing.reason.clone(),
+            retry_after_ms: failing.retry_after_ms.map(millis),
+            retryable: failing.retryable,
+        };
+        Ok(match self.call(lease.execution_id, &call).await? {
+            FailExecutionReply::Failed { .. } => FailOutcome::TerminalFailed,
+            FailExecutionReply::RetryScheduled { delay_until, .. } => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
+        })
+    }
+
+    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
+        let call = CancelAttempt { execution_id: lease.execution_id, fence: fence(lease), reason: Some(reason.to_owned()) };
+        self.call(lease.execution_id, &call).await.map(|_| ())
+    }
+
+    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
+        let call = DelayExecution {
+            delay_ms: None,
+            delay_until: Some(until.as_millis()),
+            execution_id: lease.execution_id,
+            fence: fence(lease),
+        };
+        self.call(lease.execution_id, &call).await.map(|_| ())
+    }
+
+    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
+        let call = YieldExecution { execution_id: lease.execution_id, fence: fence(lease) };
+        self.call(lease.execution_id, &call).await.map(|_| ())
+    }
+
+    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
+        let call = UpdateProgress {
+            execution_id: lease.execution_id,
+            fence: fence(lease),
+            message: Some(message.to_owned()),
+            pct: i64::from(pct),
+        };
+        self.call(lease.execution_id, &call).await.map(|_| ())
+    }
+
+    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
+        Ok(match self.operations().submit(new).await? {
+            SubmitExecutionReply::Created { execution_id, .. } => (execution_id, false),
+            SubmitExecutionReply::Duplicate { execution_id, .. } => (execution_id, true),
+        })
+    }
+
+    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
+        Ok(self.operations().describe(id).await?.into())
+    }
+
+    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+        let page = self.operations().list(filter, after, limit).await?;
+        Ok(ExecutionPage { items: page.items.into_iter().map(Into::into).collect(), next: page.next })
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
+        Ok(self.operations().workers().await?.into_iter().map(Into::into).collect())
+    }
+
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
+        Ok(match self.engine.waiting().result(id, wait).await? {
+            AwaitResultReply::Ended { failure, outcome, result, .. } => Some(ExecutionResult {
+                outcome,
+                result: result.map(|bytes| bytes.0),
+                failure: failure.map(Failure::from),
+            }),
+            AwaitResultReply::Waiting { .. } => None,
+        })
+    }
+
+    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
+        self.operations().cancel(id, "sdk", Some(reason), grace_ms.map(millis)).await?;
+        Ok(())
+    }
+
+    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
+        self.operations().replay(id, "sdk", None).await?;
+        Ok(())
+    }
+
+    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
+        self.operations().revoke(id, "sdk", None, grace).await?;
+        Ok(())
+    }
+
+    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
+        self.operations().drain_worker(instance, "sdk").await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,814 @@
+//! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ff_core::contracts::{ClaimGrant, ReclaimGrant};
+use ff_core::error::{Detail, TransportKind};
+use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
+use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use ff_core::{EngineError, ErrorCode, PartitionConfig};
+use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use ff_script::generated::{self, Submission};
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
+use crate::SdkError;
+use crate::config::Secret;
+use crate::snapshot::{
+    AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot, Progress, WorkerSnapshot,
+};
+use crate::task::FailOutcome;
+
+/// How long a request may take beyond what it asks the server to wait.
+const REQUEST_LIMIT: Duration = Duration::from_secs(15);
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A backend over `ff server`.
+pub struct Http {
+    client: reqwest::Client,
+    base: String,
+    token: Option<Secret>,
+}
+
+impl Http {
+    /// A backend of the server at this URL, e.g. `http://127.0.0.1:7433`.
+    pub fn new(url: &str, token: Option<&Secret>) -> Result<Self, SdkError> {
+        let refuse = |message: String| SdkError::config("connect", "backend", message);
+        let parsed = reqwest::Url::parse(url).map_err(|error| refuse(format!("is no URL: {error}")))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(refuse(format!("must be an http:// or https:// URL, got {url:?}")));
+        }
+        if parsed.scheme() == "https" && !cfg!(feature = "tls") {
+            return Err(refuse("needs the feature `tls` for an https:// URL".to_owned()));
+        }
+        let client = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .no_proxy()
+            .build()
+            .map_err(|error| refuse(format!("cannot be used: {error}")))?;
+        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned() })
+    }
+
+    /// One request; the answer's status and body, or the problem it carries as an error.
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>, wait: Duration) -> Result<(StatusCode, Vec<u8>), SdkError> {
+        let lost = |error: reqwest::Error| SdkError::Transport {
+            context: format!("{method} {path}"),
+            source: Box::new(error.without_url()),
+        };
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base)).timeout(wait + REQUEST_LIMIT);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.as_str());
+        }
+        if let Some(body) = body {
+            let body = serde_json::to_vec(body).expect("a JSON value is JSON");
+            request = request.header("content-type", "application/json").body(body);
+        }
+        let answer = request.send().await.map_err(lost)?;
+        let status = answer.status();
+        let body = answer.bytes().await.map_err(lost)?.to_vec();
+        if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
+        let (_, body) = self.ask(Method::GET, path, None, Duration::ZERO).await?;
+        read(path, &body)
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, wait: Duration) -> Result<T, SdkError> {
+        let (_, answer) = self.ask(Method::POST, path, Some(body), wait).await?;
+        read(path, &answer)
+    }
+
+    async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
+        self.ask(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
+    }
+
+    async fn task<T: DeserializeOwned>(&self, lease: LeaseRef, verb: &str, mut body: Map<String, Value>) -> Result<T, SdkError> {
+        body.insert("fence".to_owned(), fence(lease));
+        self.post(&format!("/v1/tasks/{}/{verb}", lease.execution_id), &Value::Object(body), Duration::ZERO).await
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, SdkError> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| {
+        let detail = format!("the answer of {path} cannot be read: {error}");
+        EngineError::Transport { kind: TransportKind::Defect, detail }.into()
+    })
+}
+
+/// A problem document of the server.
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+    #[serde(default)]
+    facts: BTreeMap<String, String>,
+    #[serde(default)]
+    retryable: bool,
+}
+
+fn problem(status: StatusCode, body: &[u8]) -> SdkError {
+    let Ok(problem) = serde_json::from_slice::<Problem>(body) else {
+        let detail = String::from_utf8_lossy(body).chars().take(200).collect();
+        let retryable = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        return SdkError::Http { status: status.as_u16(), code: None, detail, retryable };
+    };
+    match refusal(&problem) {
+        Some(error) => error.into(),
+        None => SdkError::Http {
+            status: status.as_u16(),
+            code: Some(problem.code),
+            detail: problem.detail,
+            retryable: problem.retryable,
+        },
+    }
+}
+
+/// The engine's refusal behind a problem, when it is one.
+fn refusal(problem: &Problem) -> Option<EngineError> {
+    let transport = |kind| EngineError::Transport { kind, detail: problem.detail.clone() };
+    match problem.code.as_str() {
+        "store_unavailable" => return Some(transport(TransportKind::Unavailable)),
+        "store_full" => return Some(transport(TransportKind::Full)),
+        _ => {}
+    }
+    let code: ErrorCode = problem.code.parse().ok()?;
+    let mut facts = problem.facts.clone();
+    if let Some((field, wrong)) = problem.fields.iter().next() {
+        facts.entry("field".to_owned()).or_insert_with(|| field.clone());
+        facts.entry("problem".to_owned()).or_insert_with(|| wrong.clone());
+    }
+    Some(EngineError::from_refusal(code, Detail::from(facts)))
+}
+
+fn fence(lease: LeaseRef) -> Value {
+    json!({ "attempt_id": lease.attempt_id, "lease_id": lease.lease_id, "lease_epoch": lease.lease_epoch })
+}
+
+/// Bytes as a field: JSON as it is, anything else as base64 with its encoding named.
+fn put_bytes(body: &mut Map<String, Value>, field: &str, bytes: &[u8]) {
+    let json = is_json(bytes).then(|| serde_json::from_slice::<Value>(bytes).ok()).flatten();
+    // A value that does not print as it was read (a large number, another order of keys) travels as bytes.
+    match json.filter(|value| serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
+        Some(value) => {
+            body.insert(field.to_owned(), value);
+        }
+        None => {
+            body.insert(field.to_owned(), STANDARD.encode(bytes).into());
+            body.insert(format!("{field}_encoding"), "base64".into());
+        }
+    }
+}
+
+/// Bytes of a field and its encoding.
+fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Vec<u8>, SdkError> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    if encoding != Some("base64") {
+        return Ok(value.get().as_bytes().to_vec());
+    }
+    let unreadable = || EngineError::Transport { kind: TransportKind::Defect, detail: format!("{field} is not base64") };
+    let text: String = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
+    STANDARD.decode(text).map_err(|_| unreadable().into())
+}
+
+#[derive(Deserialize)]
+struct TaskShape {
+    execution_id: ExecutionId,
+    attempt_index: u32,
+    attempt_id: AttemptId,
+    lease_id: LeaseId,
+    lease_epoch: u64,
+    namespace: Option<Namespace>,
+    lane: LaneId,
+    kind: String,
+    input: Option<Box<RawValue>>,
+    input_encoding: Option<String>,
+    #[serde(default)]
+    tags: HashMap<String, String>,
+    fallback: Option<Box<RawValue>>,
+    trace_parent: Option<String>,
+    deadline_at: Option<i64>,
+}
+
+impl TaskShape {
+    fn claim(self, who: &Identity) -> Result<Claim, SdkError> {
+        Ok(Claim {
+            lease: LeaseRef {
+                execution_id: self.execution_id,
+                attempt_id: self.attempt_id,
+                lease_id: self.lease_id,
+                lease_epoch: LeaseEpoch::new(self.lease_epoch),
+            },
+            attempt_index: AttemptIndex::new(self.attempt_index),
+            namespace: self.namespace.unwrap_or_else(|| Namespace::new(&who.namespace)),
+            lane: self.lane,
+            kind: self.kind,
+            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?,
+            input_encoding: self.input_encoding.unwrap_or_else(|| "json".to_owned()),
+            tags: self.tags,
+            fallback: self.fallback.map(|tier| tier.get().as_bytes().to_vec()),
+            trace_parent: self.trace_parent,
+            deadline_at: self.deadline_at.map(TimestampMs),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Tasks {
+    tasks: Vec<TaskShape>,
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    heartbeat_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Beaten {
+    #[serde(default)]
+    leases: Vec<LeaseAnswer>,
+    #[serde(default)]
+    draining: bool,
+}
+
+#[derive(Deserialize)]
+struct LeaseAnswer {
+    code: Option<String>,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    facts: BTreeMap<String, String>,
+    #[serde(default)]
+    cancel_requested: bool,
+    #[serde(default)]
+    yield_requested: bool,
+    #[serde(default)]
+    retryable: bool,
+}
+
+impl LeaseAnswer {
+    fn renewal(self) -> Renewal {
+        let Some(code) = self.code else {
+            return Renewal::Renewed { cancel_requested: self.cancel_requested, yield_requested: self.yield_requested };
+        };
+        // What became of the execution is not said here: that its lease is over is what counts.
+        let mut facts = self.facts;
+        facts.entry("lifecycle_phase".to_owned()).or_insert_with(|| LifecyclePhase::Runnable.to_string());
+        let problem = Problem { code, detail: self.detail, fields: BTreeMap::new(), facts, retryable: self.retryable };
+        match refusal(&problem) {
+            Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
+            Some(error) => Renewal::Refused(error),
+            None => Renewal::Unanswered(problem.code),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    state: Option<String>,
+    outcome: Option<String>,
+    delay_until: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Submitted {
+    execution_id: ExecutionId,
+    #[serde(default)]
+    duplicate: bool,
+}
+
+#[derive(Deserialize)]
+struct ExecutionShape {
+    execution_id: ExecutionId,
+    namespace: Namespace,
+    lane: LaneId,
+    kind: String,
+    state: PublicState,
+    lifecycle_phase: LifecyclePhase,
+    blocking_reason: Option<BlockingReason>,
+    blocking_detail: Option<BTreeMap<String, String>>,
+    outcome: Option<Outcome>,
+    priority: i64,
+    created_at: TimestampMs,
+    updated_at: TimestampMs,
+    delay_until: Option<TimestampMs>,
+    deadline_at: Option<TimestampMs>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    #[serde(default)]
+    requires: Vec<String>,
+    input: Option<Box<RawValue>>,
+    input_encoding: Option<String>,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<String>,
+    failure: Option<Failure>,
+    #[serde(default)]
+    attempts: Vec<AttemptShape>,
+    lease: Option<LeaseShape>,
+    progress: Option<Progress>,
+    #[serde(default)]
+    reclaim_count: u64,
+    #[serde(default)]
+    replay_count: u64,
+}
+
+#[derive(Deserialize)]
+struct AttemptShape {
+    index: AttemptIndex,
+    attempt_id: AttemptId,
+    r#type: String,
+    state: AttemptState,
+    worker_instance: String,
+    failure: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct LeaseShape {
+    worker_id: String,
+    worker_instance: String,
+    lease_epoch: LeaseEpoch,
+    expires_at: TimestampMs,
+}
+
+impl ExecutionShape {
+    fn snapshot(self) -> Result<ExecutionSnapshot, SdkError> {
+        let result = match &self.result {
+            Some(value) => Some(take_bytes("result", Some(value), self.result_encoding.as_deref())?),
+            // A result that is the JSON value null travels like none; its encoding tells them apart.
+            None => self.result_encoding.as_ref().map(|_| b"null".to_vec()),
+        };
+        Ok(ExecutionSnapshot {
+            execution_id: self.execution_id,
+            namespace: self.namespace,
+            lane: self.lane,
+            kind: self.kind,
+            state: self.state,
+            lifecycle_phase: self.lifecycle_phase,
+            blocking_reason: self.blocking_reason,
+            blocking_detail: self.blocking_detail.unwrap_or_default(),
+            outcome: self.outcome,
+            priority: self.priority,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            delay_until: self.delay_until,
+            deadline_at: self.deadline_at,
+            tags: self.tags,
+            requires: self.requires,
+            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?,
+            result,
+            failure: self.failure,
+            attempts: self
+                .attempts
+                .into_iter()
+                .map(|attempt| AttemptSnapshot {
+                    index: attempt.index,
+                    attempt_id: attempt.attempt_id,
+                    kind: attempt.r#type,
+                    state: attempt.state,
+                    worker_instance: attempt.worker_instance,
+                    failure: attempt.failure,
+                })
+                .collect(),
+            lease: self.lease.map(|lease| LeaseSnapshot {
+                worker_id: lease.worker_id,
+                worker_instance: lease.worker_instance,
+                lease_epoch: lease.lease_epoch,
+                expires_at: lease.expires_at,
+            }),
+            progress: self.progress,
+            reclaim_count: self.reclaim_count,
+            replay_count: self.replay_count,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Listed<T> {
+    items: Vec<T>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SummaryShape {
+    execution_id: ExecutionId,
+    lane: LaneId,
+    kind: String,
+    state: PublicState,
+    outcome: Option<Outcome>,
+    created_at: TimestampMs,
+}
+
+#[derive(Deserialize)]
+struct WorkerShape {
+    worker_id: String,
+    instance: String,
+    namespace: Namespace,
+    lanes: Vec<LaneId>,
+    capabilities: Vec<String>,
+    slots: u32,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct ResultShape {
+    outcome: Outcome,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<String>,
+    failure: Option<Failure>,
+}
+
+fn retry(retry: &generated::Retry) -> Value {
+    let backoff = retry.backoff.as_ref().map(|backoff| match backoff.r#type {
+        generated::BackoffType::Fixed => json!({ "type": "fixed", "delay_ms": backoff.delay_ms }),
+        generated::BackoffType::Exponential => {
+            json!({ "type": "exponential", "initial_ms": backoff.initial_ms, "factor": backoff.factor, "max_ms": backoff.max_ms })
+        }
+    });
+    json!({
+        "max_attempts": retry.max_attempts,
+        "backoff": backoff,
+        "jitter": retry.jitter,
+        "retry_on": retry.retry_on,
+        "never_on": retry.never_on,
+    })
+}
+
+/// A submission as the API takes it; what was not said is not sent.
+fn submission(fields: &Submission) -> Map<String, Value> {
+    let mut body = Map::new();
+    if fields.idempotency_key.is_none() {
+        body.insert("execution_id".to_owned(), json!(fields.execution_id));
+    }
+    let refs = |budget: &generated::BudgetRef| json!({ "budget_id": budget.budget_id, "estimate": budget.estimate });
+    let quotas = |quota: &generated::QuotaRef| json!({ "quota_id": quota.quota_id, "key": quota.key, "weight": quota.weight });
+    let said = [
+        ("namespace", json!(fields.namespace)),
+        ("lane", json!(fields.lane)),
+        ("kind", json!(fields.kind)),
+        ("tags", json!(fields.tags)),
+        ("priority", json!(fields.priority)),
+        ("delay_until", json!(fields.delay_until)),
+        ("delay_ms", json!(fields.delay_ms)),
+        ("deadline_at", json!(fields.deadline_at)),
+        ("deadline_ms", json!(fields.deadline_ms)),
+        ("start_within_ms", json!(fields.start_within_ms)),
+        ("idempotency_key", json!(fields.idempotency_key)),
+        ("idempotency_ttl_ms", json!(fields.idempotency_ttl_ms)),
+        ("retry", json!(fields.retry.as_ref().map(retry))),
+        ("attempt_timeout_ms", json!(fields.attempt_timeout_ms)),
+        ("max_reclaims", json!(fields.max_reclaims)),
+        ("max_replays", json!(fields.max_replays)),
+        ("requires", json!(fields.requires)),
+        ("prefers", json!(fields.prefers)),
+        ("fairness_key", json!(fields.fairness_key)),
+        ("budgets", json!(fields.budgets.as_ref().map(|all| all.iter().map(refs).collect::<Vec<_>>()))),
+        ("quotas", json!(fields.quotas.as_ref().map(|all| all.iter().map(quotas).collect::<Vec<_>>()))),
+        ("retention_ms", json!(fields.retention_ms)),
+        ("trace_parent", json!(fields.trace_parent)),
+        ("completion_webhook", json!(fields.completion_webhook)),
+    ];
+    body.extend(said.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_owned(), value)));
+    if let Some(input) = &fields.input {
+        put_bytes(&mut body, "input", &input.0);
+    }
+    if let Some(fallbacks) = &fields.fallbacks {
+        // Tiers are JSON in the API; others travel as the text they are.
+        let tier = |tier: &ff_script::Bytes| serde_json::from_slice(&tier.0).unwrap_or_else(|_| json!(String::from_utf8_lossy(&tier.0)));
+        body.insert("fallbacks".to_owned(), fallbacks.iter().map(tier).collect());
+    }
+    body
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Text as one component of a query.
+fn escaped(text: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[async_trait]
+impl Backend for Http {
+    fn transport(&self) -> Transport {
+        Transport::Http
+    }
+
+    fn partition_config(&self) -> Option<PartitionConfig> {
+        None
+    }
+
+    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+        let body = json!({
+            "worker_id": who.worker_id,
+            "namespace": who.namespace,
+            "lanes": who.lanes,
+            "capabilities": who.capabilities,
+            "slots": who.slots,
+            "incarnation": who.incarnation,
+        });
+        let registered: Registered = self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
+        Ok(Duration::from_millis(registered.heartbeat_ms))
+    }
+
+    async fn attend(&self, _who: &Identity) {
+        // The server keeps the instance id: it refuses a second process itself.
+        std::future::pending().await
+    }
+
+    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
+        let body = json!({ "renew": [], "incarnation": who.incarnation });
+        match self.post::<Beaten>(&format!("/v1/workers/{}/heartbeat", who.instance), &body, Duration::ZERO).await {
+            Ok(beaten) => Ok(Standing::Known { draining: beaten.draining }),
+            Err(error) if error.is_instance_in_use() => Ok(Standing::Replaced),
+            Err(SdkError::Engine(error)) if error.code() == "worker_not_registered" => Ok(Standing::Unknown),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
+        let path = format!("/v1/workers/{}?incarnation={}", who.instance, who.incarnation);
+        self.ask(Method::DELETE, &path, None, Duration::ZERO).await.map(|_| ())
+    }
+
+    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+        let wait = wait.min(WAIT_MAX);
+        let body = json!({
+            "lanes": lanes,
+            "max": max,
+            "wait_ms": millis(wait),
+            "lease_ttl_ms": who.lease_ttl_ms,
+            "request_id": request_id,
+            "incarnation": who.incarnation,
+        });
+        let claimed: Tasks = self.post(&format!("/v1/workers/{}/claim", who.instance), &body, wait).await?;
+        claimed.tasks.into_iter().map(|task| task.claim(who)).collect()
+    }
+
+    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
+        #[derive(Deserialize)]
+        struct Granted {
+            grant: Option<ClaimGrant>,
+        }
+        let body = json!({ "lane": lane, "ttl_ms": ttl_ms });
+        let granted: Granted = self.post(&format!("/v1/workers/{}/grant", who.instance), &body, Duration::ZERO).await?;
+        Ok(granted.grant)
+    }
+
+    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+        #[derive(Deserialize)]
+        struct Granted {
+            grant: ReclaimGrant,
+        }
+        let body = json!({ "worker_instance": instance, "ttl_ms": ttl_ms });
+        Ok(self.post::<Granted>(&format!("/v1/executions/{execution_id}/reclaim"), &body, Duration::ZERO).await?.grant)
+    }
+
+    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+        #[derive(Deserialize)]
+        struct Consumed {
+            task: TaskShape,
+        }
+        let body = json!({
+            "execution_id": execution_id,
+            "grant_id": grant_id,
+            "lease_ttl_ms": who.lease_ttl_ms,
+            "request_id": request_id,
+        });
+        let path = format!("/v1/workers/{}/consume", who.instance);
+        self.post::<Consumed>(&path, &body, Duration::ZERO).await?.task.claim(who)
+    }
+
+    async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
+        let mut answers = Vec::with_capacity(leases.len());
+        for chunk in leases.chunks(1_000) {
+            let one = |lease: &LeaseRef| {
+                let mut item = object(fence(*lease));
+                item.insert("execution_id".to_owned(), json!(lease.execution_id));
+                Value::Object(item)
+            };
+            let body = json!({ "renew": chunk.iter().map(one).collect::<Vec<_>>(), "incarnation": who.incarnation });
+            let path = format!("/v1/workers/{}/heartbeat", who.instance);
+            match self.post::<Beaten>(&path, &body, Duration::ZERO).await {
+                Ok(beaten) if beaten.leases.len() == chunk.len() => answers.extend(beaten.leases.into_iter().map(LeaseAnswer::renewal)),
+                Ok(beaten) => {
+                    let detail = format!("{} answers for {} leases", beaten.leases.len(), chunk.len());
+                    answers.extend(chunk.iter().map(|_| Renewal::Unanswered(detail.clone())));
+                }
+                Err(error) => answers.extend(chunk.iter().map(|_| Renewal::Unanswered(error.to_string()))),
+            }
+        }
+        answers
+    }
+
+    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
+        let mut body = Map::new();
+        if let Some(result) = result {
+            put_bytes(&mut body, "result", result);
+        }
+        self.task::<Value>(lease, "complete", body).await.map(|_| ())
+    }
+
+    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {
+        let body = json!({
+            "reason": failing.reason,
+            "category": failing.category,
+            "retryable": failing.retryable,
+            "retry_after_ms": failing.retry_after_ms,
+        });
+        let failed: Failed = self.task(lease, "fail", object(body)).await?;
+        let _ = (failed.state, failed.outcome);
+        Ok(match failed.delay_until {
+            Some(delay_until) => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
+            None => FailOutcome::TerminalFailed,
+        })
+    }
+
+    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
+        self.task::<Value>(lease, "cancel", object(json!({ "reason": reason }))).await.map(|_| ())
+    }
+
+    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
+        self.task::<Value>(lease, "delay", object(json!({ "delay_until": until }))).await.map(|_| ())
+    }
+
+    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
+        self.task::<Value>(lease, "yield", Map::new()).await.map(|_| ())
+    }
+
+    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
+        self.task::<Value>(lease, "progress", object(json!({ "pct": pct, "message": message }))).await.map(|_| ())
+    }
+
+    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
+        let body = Value::Object(submission(&new.fields));
+        let submitted: Submitted = self.post("/v1/executions", &body, Duration::ZERO).await?;
+        Ok((submitted.execution_id, submitted.duplicate))
+    }
+
+    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
+        self.get::<ExecutionShape>(&format!("/v1/executions/{id}")).await?.snapshot()
+    }
+
+    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+        let mut query = vec![format!("limit={limit}")];
+        let mut ask = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                query.push(format!("{name}={}", escaped(&value)));
+            }
+        };
+        ask("namespace", filter.namespace.clone());
+        ask("lane", filter.lane.clone());
+        ask("kind", filter.kind.clone());
+        ask("state", filter.state.map(|state| state.to_string()));
+        ask("tag", filter.tag.as_ref().map(|(key, value)| format!("{key}:{value}")));
+        ask("worker", filter.worker.clone());
+        ask("created_after", filter.created_after.map(|at| at.to_string()));
+        ask("created_before", filter.created_before.map(|at| at.to_string()));
+        ask("cursor", after.map(|cursor| cursor.to_string()));
+        let page: Listed<SummaryShape> = self.get(&format!("/v1/executions?{}", query.join("&"))).await?;
+        let summary = |item: SummaryShape| ExecutionSummary {
+            execution_id: item.execution_id,
+            lane: item.lane,
+            kind: item.kind,
+            state: item.state,
+            outcome: item.outcome,
+            created_at: item.created_at,
+        };
+        let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
+        Ok(ExecutionPage { items: page.items.into_iter().map(summary).collect(), next })
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
+        let mut all = Vec::new();
+        let mut path = "/v1/workers?limit=1000".to_owned();
+        loop {
+            let page: Listed<WorkerShape> = self.get(&path).await?;
+            all.extend(page.items.into_iter().map(|worker| WorkerSnapshot {
+                worker_id: worker.worker_id,
+                instance: worker.instance,
+                namespace: worker.namespace,
+                lanes: worker.lanes,
+                capabilities: worker.capabilities,
+                slots: worker.slots,
+                draining: worker.state == "draining",
+            }));
+            match page.next_cursor {
+                Some(cursor) => path = format!("/v1/workers?limit=1000&cursor={}", escaped(&cursor)),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
+            let path = format!("/v1/executions/{id}/result?wait_ms={}", millis(wait));
+            let (status, body) = self.ask(Method::GET, &path, None, wait).await?;
+            if status == StatusCode::OK {
+                let shape: ResultShape = read(&path, &body)?;
+                let result = match &shape.result {
+                    Some(value) => Some(take_bytes("result", Some(value), shape.result_encoding.as_deref())?),
+                    None => shape.result_encoding.as_ref().map(|_| b"null".to_vec()),
+                };
+                return Ok(Some(ExecutionResult { outcome: shape.outcome, result, failure: shape.failure }));
+            }
+            if tokio::time::Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
+        self.tell(&format!("/v1/executions/{id}/cancel"), &json!({ "reason": reason, "grace_ms": grace_ms })).await
+    }
+
+    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
+        self.tell(&format!("/v1/executions/{id}/replay"), &json!({})).await
+    }
+
+    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
+        self.tell(&format!("/v1/executions/{id}/revoke-lease"), &json!({ "grace": grace })).await
+    }
+
+    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
+        self.tell(&format!("/v1/workers/{instance}/drain"), &json!({})).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(bytes: &[u8]) -> (Vec<u8>, bool) {
+        let mut body = Map::new();
+        put_bytes(&mut body, "result", bytes);
+        let raw = serde_json::value::to_raw_value(&body["result"]).unwrap();
+        let encoding = body.get("result_encoding").and_then(Value::as_str);
+        (take_bytes("result", Some(&raw), encoding).unwrap(), encoding.is_some())
+    }
+
+    #[test]
+    fn bytes_in_are_bytes_out_and_plain_json_stays_readable() {
+        let table: &[(&[u8], bool)] = &[
+            (b"{}", false),
+            (br#"{"a":[1,2]}"#, false),
+            (b"null", false),
+            (b"", true),
+            (b"hello", true),
+            (b"{ }", true),
+            (b"12345678901234567890123", true),
+            (&[0, 159, 146, 150], true),
+        ];
+        for (bytes, encoded) in table {
+            assert_eq!(round_trip(bytes), (bytes.to_vec(), *encoded), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_problem_is_the_refusal_it_carries() {
+        let body = json!({ "code": "execution_not_active", "detail": "x", "facts": { "lifecycle_phase": "terminal", "terminal_outcome": "success" } });
+        let error = problem(StatusCode::CONFLICT, body.to_string().as_bytes());
+        assert_eq!(error.engine().map(EngineError::code), Some("execution_not_active"));
+
+        let body = json!({ "code": "instance_in_use", "detail": "x" });
+        assert!(problem(StatusCode::CONFLICT, body.to_string().as_bytes()).is_instance_in_use());
+
+        let body = json!({ "code": "store_unavailable", "detail": "x", "retryable": true });
+        assert!(problem(StatusCode::SERVICE_UNAVAILABLE, body.to_string().as_bytes()).is_transport());
+
+        let body = json!({ "code": "invalid_argument", "detail": "x", "fields": { "pct": "must be 0 to 100" } });
+        let error = problem(StatusCode::BAD_REQUEST, body.to_string().as_bytes());
+        assert_eq!(error.to_string(), "invalid argument pct: must be 0 to 100");
+
+        let error = problem(StatusCode::BAD_GATEWAY, b"<html>");
+        assert!(matches!(error, SdkError::Http { status: 502, code: None, retryable: true, .. }));
+    }
+
+    #[test]
+    fn text_is_escaped_for_a_query() {
+        assert_eq!(escaped("a b:ä/&="), "a%20b%3A%C3%A4%2F%26%3D");
+    }
+}

@@ -1,0 +1,272 @@
+//! The seam between the SDK and the engine: what a worker and its operator ask for, however it travels.
+//!
+//! [`Direct`] calls the library through a host of this process, embedded or Valkey; [`Http`] asks `ff server`. Everything above
+//! is the same code for both.
+
+mod direct;
+#[cfg(feature = "http")]
+mod http;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_core::contracts::{ClaimGrant, ReclaimGrant};
+use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use ff_core::{EngineError, PartitionConfig};
+use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use uuid::Uuid;
+
+use crate::SdkError;
+use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::task::FailOutcome;
+
+pub use direct::Direct;
+#[cfg(feature = "http")]
+pub use http::Http;
+
+/// How a backend reaches the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Calls within this process.
+    Embedded,
+    /// Calls to Valkey.
+    Valkey,
+    /// Requests to `ff server`.
+    Http,
+}
+
+/// A worker process as the engine knows it.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The kind of worker.
+    pub worker_id: String,
+    /// The process.
+    pub instance: String,
+    /// The namespace of its lanes.
+    pub namespace: String,
+    /// The lanes it serves.
+    pub lanes: Vec<String>,
+    /// What it can do.
+    pub capabilities: Vec<String>,
+    /// How many leases it may hold.
+    pub slots: usize,
+    /// How long each lasts without renewal.
+    pub lease_ttl_ms: u64,
+    /// Random per process: tells two processes with one instance id apart.
+    pub incarnation: Uuid,
+}
+
+/// A lease with its fence: what every write of a worker presents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseRef {
+    /// The execution it is on.
+    pub execution_id: ExecutionId,
+    /// The attempt it covers.
+    pub attempt_id: AttemptId,
+    /// The lease.
+    pub lease_id: LeaseId,
+    /// Its epoch.
+    pub lease_epoch: LeaseEpoch,
+}
+
+/// A claimed execution as it arrives.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The lease and its fence.
+    pub lease: LeaseRef,
+    /// Which attempt this is.
+    pub attempt_index: AttemptIndex,
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The lane.
+    pub lane: LaneId,
+    /// The kind.
+    pub kind: String,
+    /// The input.
+    pub input: Vec<u8>,
+    /// How the input is encoded, `json` unless the submitter said otherwise.
+    pub input_encoding: String,
+    /// The tags.
+    pub tags: HashMap<String, String>,
+    /// The fallback tier of this attempt, when the submission has tiers.
+    pub fallback: Option<Vec<u8>>,
+    /// The trace the submitter continues.
+    pub trace_parent: Option<String>,
+    /// When the whole execution ends, at the latest.
+    pub deadline_at: Option<TimestampMs>,
+}
+
+/// What became of one renewal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Renewal {
+    /// The lease goes on.
+    Renewed {
+        /// An operator or submitter asks the attempt to end.
+        cancel_requested: bool,
+        /// An operator asks the worker to hand it back.
+        yield_requested: bool,
+    },
+    /// It does not: the engine says why.
+    Refused(EngineError),
+    /// Nobody answered; the lease may or may not have been renewed.
+    Unanswered(String),
+}
+
+/// Where a registration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is alive.
+    Known {
+        /// An operator asked the worker to take nothing new.
+        draining: bool,
+    },
+    /// It ran out or was removed.
+    Unknown,
+    /// Another process has it now.
+    Replaced,
+}
+
+/// What a failing worker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failing {
+    /// Why, for people.
+    pub reason: String,
+    /// What kind of failure, for policies.
+    pub category: String,
+    /// `false` ends the execution whatever its policy.
+    pub retryable: Option<bool>,
+    /// Overrides the policy's backoff.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Everything the SDK asks of an engine. Object safe; nothing has a default body.
+#[async_trait]
+pub trait Backend: Send + Sync + 'static {
+    /// How it travels.
+    fn transport(&self) -> Transport;
+
+    /// The partition counts of the store, where they are known.
+    fn partition_config(&self) -> Option<PartitionConfig>;
+
+    /// Registers a worker, or replaces what it serves. Refused with `instance_in_use` while another process lives under its id.
+    /// Answers how often to say that it lives.
+    async fn register(&self, who: &Identity) -> Result<Duration, SdkError>;
+
+    /// Answers those who ask whether this worker lives, and returns when another process has replaced it.
+    async fn attend(&self, who: &Identity);
+
+    /// Says that the worker lives.
+    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError>;
+
+    /// Ends the registration of this very process.
+    async fn deregister(&self, who: &Identity) -> Result<(), SdkError>;
+
+    /// Up to `max` executions of these lanes; waits up to `wait` for the first. Dropping the future loses nothing for long.
+    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError>;
+
+    /// Reserves the best admitted execution of a lane for this worker.
+    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError>;
+
+    /// Hands an interrupted execution to a worker.
+    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError>;
+
+    /// Turns a grant into a lease; the same request id answers the same lease.
+    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError>;
+
+    /// Renews many leases of one worker; one answer for each, in order.
+    async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal>;
+
+    /// Ends the attempt with a result.
+    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError>;
+
+    /// Ends the attempt with a failure.
+    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError>;
+
+    /// The worker cancels its own execution.
+    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError>;
+
+    /// Hands the execution back until a time.
+    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError>;
+
+    /// Hands the execution back at once.
+    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError>;
+
+    /// Notes how far the attempt is.
+    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError>;
+
+    /// Submits one execution; answers its id, and whether it was known already.
+    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError>;
+
+    /// Everything about one execution.
+    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError>;
+
+    /// One page of executions, newest first.
+    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError>;
+
+    /// Every live worker.
+    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError>;
+
+    /// The outcome, or nothing when it is not there after `wait`.
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError>;
+
+    /// Cancels an execution, at once or within a grace.
+    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError>;
+
+    /// Runs an ended execution again.
+    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError>;
+
+    /// Takes a lease away, at once or by asking the worker to yield.
+    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError>;
+
+    /// Asks a worker to take nothing new and to yield what it holds.
+    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError>;
+}
+
+/// Waits for the ends of executions; every [`Backend`] is one.
+#[async_trait]
+pub trait CompletionBackend: Send + Sync + 'static {
+    /// The outcome, or nothing when it is not there after `wait`.
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError>;
+}
+
+#[async_trait]
+impl<B: Backend + ?Sized> CompletionBackend for std::sync::Arc<B> {
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
+        Backend::result(&**self, id, wait).await
+    }
+}
+
+/// A backend of its own connection to Valkey; the library is checked, and loaded when the store has none.
+#[cfg(feature = "valkey")]
+pub(crate) async fn valkey(url: &str, sweep_every: Duration) -> Result<std::sync::Arc<Direct>, SdkError> {
+    use ff_engine::{Engine, EngineOptions};
+    let options = ff_backend_valkey::Options::new(url, ff_script::Library::shipped());
+    let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await?);
+    // Timers and reconcilers run in servers; this process only makes calls.
+    let engine = Engine::start(host, EngineOptions { background: false, ..EngineOptions::valkey() }).await?;
+    let options = ff_scheduler::DispatcherOptions { sweep_every };
+    Ok(Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options))
+}
+
+/// True when bytes are one JSON value and nothing else, so that they can travel and be shown as it.
+pub(crate) fn is_json(bytes: &[u8]) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace());
+    edge(bytes.first()) && edge(bytes.last()) && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_whole_json_value_is_json() {
+        for yes in ["{}", "\"x\"", "12345678901234567890123", "null", "[1, 2]"] {
+            assert!(is_json(yes.as_bytes()), "{yes}");
+        }
+        for no in ["", " {}", "{}\n", "{} {}", "hello", "\u{0}"] {
+            assert!(!is_json(no.as_bytes()), "{no:?}");
+        }
+        assert!(!is_json(&[0xff, 0xfe]));
+    }
+}

@@ -1,0 +1,328 @@
+//! A claimed execution: what it is, and the ways to end it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::SdkError;
+use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef};
+use crate::cancellation::TaskCancellation;
+use crate::error::worth_repeating;
+use crate::lease::{Keeper, Lease, UNHEALTHY_AFTER};
+
+/// What the engine decided after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailOutcome {
+    /// Another attempt follows.
+    RetryScheduled {
+        /// Not before this time.
+        delay_until: TimestampMs,
+    },
+    /// The execution has failed for good.
+    TerminalFailed,
+}
+
+const REPEAT_FIRST: Duration = Duration::from_millis(50);
+const REPEAT_MAX: Duration = Duration::from_secs(2);
+
+/// The longest reason and category the engine takes, in bytes.
+const REASON_MAX: usize = 4_096;
+const CATEGORY_MAX: usize = 128;
+
+/// What a task and its handler share.
+pub(crate) struct TaskCore {
+    pub(crate) claim: Claim,
+    pub(crate) lease: Arc<Lease>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) who: Arc<Identity>,
+    keeper: Arc<Keeper>,
+}
+
+impl TaskCore {
+    pub(crate) async fn update_progress(&self, pct: u8, message: &str) -> Result<(), SdkError> {
+        self.backend.progress(self.lease.at, pct, message).await
+    }
+
+    pub(crate) async fn renew(&self) -> Result<(), SdkError> {
+        let sent = Instant::now();
+        let answer = self.backend.renew(&self.who, &[self.lease.at]).await.into_iter().next();
+        let answer = answer.unwrap_or_else(|| crate::backend::Renewal::Unanswered("no answer".to_owned()));
+        if !self.lease.settle(sent, &answer) {
+            self.keeper.remove(self.lease.at.lease_id);
+        }
+        match answer {
+            crate::backend::Renewal::Renewed { .. } => Ok(()),
+            crate::backend::Renewal::Refused(error) => Err(error.into()),
+            crate::backend::Renewal::Unanswered(detail) => {
+                Err(SdkError::Transport { source: detail.into(), context: "renewing a lease".to_owned() })
+            }
+        }
+    }
+}
+
+/// An execution this process holds the lease of.
+///
+/// The lease is renewed in the background until the task is ended or dropped. The methods that end it take it by value, so a
+/// second ending cannot be written. Each repeats itself, with the same fence, while the engine cannot be reached and the lease can
+/// be trusted; after a lost answer the engine answers what it committed. A task that is dropped keeps its place until its lease runs
+/// out, and says so once in the log.
+///
+/// ```
+/// use ff_sdk::{ClaimedTask, SdkError};
+///
+/// async fn shout(task: ClaimedTask) -> Result<(), SdkError> {
+///     task.update_progress(50, "shouting").await?;
+///     match std::str::from_utf8(task.input_payload()) {
+///         Ok(text) => task.complete(Some(text.to_uppercase().into_bytes())).await,
+///         Err(_) => task.fail("the input is not text", "bad_input").await.map(|_| ()),
+///     }
+/// }
+/// ```
+#[must_use = "a task that is dropped keeps its place until its lease runs out"]
+pub struct ClaimedTask {
+    core: Arc<TaskCore>,
+    _permit: OwnedSemaphorePermit,
+    ended: bool,
+}
+
+impl std::fmt::Debug for ClaimedTask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClaimedTask").field("lease", &self.core.lease.at).field("kind", &self.core.claim.kind).finish_non_exhaustive()
+    }
+}
+
+impl ClaimedTask {
+    pub(crate) fn new(
+        claim: Claim,
+        sent: Instant,
+        backend: Arc<dyn Backend>,
+        who: Arc<Identity>,
+        keeper: Arc<Keeper>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
+        keeper.add(Arc::clone(&lease));
+        Self { core: Arc::new(TaskCore { claim, lease, backend, who, keeper }), _permit: permit, ended: false }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<TaskCore> {
+        &self.core
+    }
+
+    /// The execution.
+    #[must_use]
+    pub fn execution_id(&self) -> &ExecutionId {
+        &self.core.claim.lease.execution_id
+    }
+
+    /// Which attempt this is.
+    #[must_use]
+    pub fn attempt_index(&self) -> AttemptIndex {
+        self.core.claim.attempt_index
+    }
+
+    /// The attempt.
+    #[must_use]
+    pub fn attempt_id(&self) -> &AttemptId {
+        &self.core.claim.lease.attempt_id
+    }
+
+    /// The lease.
+    #[must_use]
+    pub fn lease_id(&self) -> &LeaseId {
+        &self.core.claim.lease.lease_id
+    }
+
+    /// The lease's epoch: higher than that of any earlier lease of the execution.
+    #[must_use]
+    pub fn lease_epoch(&self) -> LeaseEpoch {
+        self.core.claim.lease.lease_epoch
+    }
+
+    /// The lane it came from.
+    #[must_use]
+    pub fn lane_id(&self) -> &LaneId {
+        &self.core.claim.lane
+    }
+
+    /// The namespace it came from.
+    #[must_use]
+    pub fn namespace(&self) -> &Namespace {
+        &self.core.claim.namespace
+    }
+
+    /// What kind of work it is.
+    #[must_use]
+    pub fn execution_kind(&self) -> &str {
+        &self.core.claim.kind
+    }
+
+    /// The input, byte for byte as submitted.
+    #[must_use]
+    pub fn input_payload(&self) -> &[u8] {
+        &self.core.claim.input
+    }
+
+    /// The tags.
+    #[must_use]
+    pub fn tags(&self) -> &HashMap<String, String> {
+        &self.core.claim.tags
+    }
+
+    /// The fallback tier of this attempt, when the submission has tiers.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&[u8]> {
+        self.core.claim.fallback.as_deref()
+    }
+
+    /// The trace the submitter continues.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<&str> {
+        self.core.claim.trace_parent.as_deref()
+    }
+
+    /// False after three failed renewals in a row, and once the lease is not to be trusted any more.
+    #[must_use]
+    pub fn is_lease_healthy(&self) -> bool {
+        self.core.lease.failures() < UNHEALTHY_AFTER && !self.core.lease.cancellation.is_lease_lost()
+    }
+
+    /// How many renewals failed in a row.
+    #[must_use]
+    pub fn consecutive_renewal_failures(&self) -> u32 {
+        self.core.lease.failures()
+    }
+
+    /// Fires when the work should stop, with the reason.
+    #[must_use]
+    pub fn cancellation(&self) -> &TaskCancellation {
+        &self.core.lease.cancellation
+    }
+
+    /// Renews the lease now; the background does so by itself.
+    pub async fn renew_lease(&self) -> Result<(), SdkError> {
+        self.core.renew().await
+    }
+
+    /// Notes how far the work is, 0 to 100, for everyone who looks at the execution.
+    pub async fn update_progress(&self, pct: u8, message: &str) -> Result<(), SdkError> {
+        self.core.update_progress(pct, message).await
+    }
+
+    /// Ends the execution as a success, with a result.
+    pub async fn complete(self, result: Option<Vec<u8>>) -> Result<(), SdkError> {
+        self.end(|backend, lease| {
+            let result = result.as_deref();
+            async move { backend.complete(lease, result).await }
+        })
+        .await
+    }
+
+    /// Ends the attempt as a failure; the execution's policy decides whether another one follows.
+    pub async fn fail(self, reason: &str, category: &str) -> Result<FailOutcome, SdkError> {
+        let failing = Failing { reason: reason.to_owned(), category: category.to_owned(), retryable: None, retry_after_ms: None };
+        self.fail_with(failing).await
+    }
+
+    /// Like [`ClaimedTask::fail`], with a word about the next attempt.
+    pub async fn fail_with(self, failing: Failing) -> Result<FailOutcome, SdkError> {
+        let failing = Failing {
+            reason: cut(failing.reason, REASON_MAX),
+            category: cut(if failing.category.is_empty() { "unspecified".to_owned() } else { failing.category }, CATEGORY_MAX),
+            ..failing
+        };
+        self.end(|backend, lease| {
+            let failing = &failing;
+            async move { backend.fail(lease, failing).await }
+        })
+        .await
+    }
+
+    /// Ends the execution as cancelled.
+    pub async fn cancel(self, reason: &str) -> Result<(), SdkError> {
+        let reason = cut(reason.to_owned(), REASON_MAX);
+        self.end(|backend, lease| {
+            let reason = reason.as_str();
+            async move { backend.cancel_attempt(lease, reason).await }
+        })
+        .await
+    }
+
+    /// Hands the execution back until a time; a time already past means now. Counts as no failure.
+    pub async fn delay_execution(self, until: TimestampMs) -> Result<(), SdkError> {
+        self.end(|backend, lease| async move { backend.delay(lease, until).await }).await
+    }
+
+    /// Hands the execution back at once; it is counted nowhere.
+    pub async fn yield_back(self) -> Result<(), SdkError> {
+        self.end(|backend, lease| async move { backend.yield_back(lease).await }).await
+    }
+
+    /// Lets the lease run out, for a reason already known to whoever calls this.
+    pub(crate) fn abandon(mut self) {
+        self.ended = true;
+    }
+
+    /// Repeats a call that was lost on the way until it is answered or the lease can no longer be trusted.
+    ///
+    /// Renewal goes on meanwhile. Trust is a matter of time only: a renewal that is refused because the lost call did succeed
+    /// must not keep the repetition from hearing so.
+    async fn end<'a, T, F>(mut self, mut call: impl FnMut(Arc<dyn Backend>, LeaseRef) -> F) -> Result<T, SdkError>
+    where
+        F: Future<Output = Result<T, SdkError>> + 'a,
+    {
+        let mut pause = REPEAT_FIRST;
+        loop {
+            let answer = call(Arc::clone(&self.core.backend), self.core.lease.at).await;
+            match answer {
+                Err(error) if worth_repeating(&error) && self.core.lease.is_trusted() => {
+                    tracing::debug!(%error, execution = %self.core.lease.at.execution_id, "an ending was lost on the way and is repeated");
+                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..=1.0))).await;
+                    pause = (pause * 2).min(REPEAT_MAX);
+                }
+                answer => {
+                    self.ended = true;
+                    return answer;
+                }
+            }
+        }
+    }
+}
+
+/// At most `max` bytes, cut between two characters.
+fn cut(mut text: String, max: usize) -> String {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+impl Drop for ClaimedTask {
+    fn drop(&mut self) {
+        self.core.keeper.remove(self.core.lease.at.lease_id);
+        if !self.ended {
+            tracing::warn!(
+                execution = %self.core.lease.at.execution_id,
+                "a task was dropped without an ending; its lease runs out by itself"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        assert_eq!(cut("äöü".to_owned(), 5), "äö");
+        assert_eq!(cut("abc".to_owned(), 5), "abc");
+        assert_eq!(cut("abc".to_owned(), 0), "");
+    }
+}

@@ -1,0 +1,232 @@
+//! A backend whose process can die at a chosen call.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_core::contracts::{ClaimGrant, ReclaimGrant};
+use ff_core::error::TransportKind;
+use ff_core::types::{ExecutionId, TimestampMs};
+use ff_core::{EngineError, PartitionConfig};
+use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+use uuid::Uuid;
+
+use crate::SdkError;
+use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport};
+use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::task::FailOutcome;
+use crate::worker::Shared;
+
+/// A call of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// A claim.
+    Claim,
+    /// The use of a grant.
+    ConsumeGrant,
+    /// A renewal of leases.
+    Renew,
+    /// A completion.
+    Complete,
+    /// A failure.
+    Fail,
+    /// The worker's own cancel.
+    Cancel,
+    /// A delay.
+    Delay,
+    /// A yield.
+    Yield,
+    /// A word about progress.
+    Progress,
+    /// A heartbeat.
+    Heartbeat,
+}
+
+/// When a worker's process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashPoint {
+    /// At once.
+    Now,
+    /// Before its next call of this kind reaches the engine.
+    BeforeCall(Call),
+    /// After its next call of this kind was committed, before it hears so.
+    AfterCall(Call),
+}
+
+/// The backend of a worker that can be made to die.
+pub(super) struct Mortal {
+    inner: Arc<dyn Backend>,
+    dead: AtomicBool,
+    point: Mutex<Option<CrashPoint>>,
+    owner: OnceLock<Weak<Shared>>,
+}
+
+impl Mortal {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> Self {
+        Self { inner, dead: AtomicBool::new(false), point: Mutex::new(None), owner: OnceLock::new() }
+    }
+
+    pub(super) fn belongs_to(&self, owner: Weak<Shared>) {
+        // Set once, right after the worker is made.
+        let _ = self.owner.set(owner);
+    }
+
+    pub(super) fn dies_at(&self, point: CrashPoint) {
+        match point {
+            CrashPoint::Now => self.die(),
+            later => *self.point.lock().unwrap_or_else(PoisonError::into_inner) = Some(later),
+        }
+    }
+
+    fn die(&self) {
+        self.dead.store(true, Ordering::SeqCst);
+        if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+            owner.die();
+        }
+    }
+
+    fn meet(&self, point: CrashPoint) -> Result<(), SdkError> {
+        let mut waiting = self.point.lock().unwrap_or_else(PoisonError::into_inner);
+        if *waiting == Some(point) {
+            *waiting = None;
+            drop(waiting);
+            self.die();
+        }
+        self.alive()
+    }
+
+    fn alive(&self) -> Result<(), SdkError> {
+        if self.dead.load(Ordering::SeqCst) {
+            let detail = "the worker's process has died".to_owned();
+            return Err(EngineError::Transport { kind: TransportKind::Closed, detail }.into());
+        }
+        Ok(())
+    }
+
+    async fn through<T>(&self, call: Call, made: impl Future<Output = Result<T, SdkError>>) -> Result<T, SdkError> {
+        self.meet(CrashPoint::BeforeCall(call))?;
+        let answer = made.await?;
+        self.meet(CrashPoint::AfterCall(call))?;
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Backend for Mortal {
+    fn transport(&self) -> Transport {
+        self.inner.transport()
+    }
+
+    fn partition_config(&self) -> Option<PartitionConfig> {
+        self.inner.partition_config()
+    }
+
+    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+        self.alive()?;
+        self.inner.register(who).await
+    }
+
+    async fn attend(&self, who: &Identity) {
+        self.inner.attend(who).await;
+    }
+
+    async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
+        self.through(Call::Heartbeat, self.inner.heartbeat(who)).await
+    }
+
+    async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
+        self.alive()?;
+        self.inner.deregister(who).await
+    }
+
+    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+        self.through(Call::Claim, self.inner.claim(who, lanes, max, wait, request_id)).await
+    }
+
+    async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
+        self.inner.grant(who, lane, ttl_ms).await
+    }
+
+    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+        self.inner.grant_reclaim(execution_id, instance, ttl_ms).await
+    }
+
+    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+        self.through(Call::ConsumeGrant, self.inner.consume_grant(who, execution_id, grant_id, request_id)).await
+    }
+
+    async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
+        let renewed = self.through(Call::Renew, async { Ok(self.inner.renew(who, leases).await) }).await;
+        renewed.unwrap_or_else(|error| vec![Renewal::Unanswered(error.to_string()); leases.len()])
+    }
+
+    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
+        self.through(Call::Complete, self.inner.complete(lease, result)).await
+    }
+
+    async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {
+        self.through(Call::Fail, self.inner.fail(lease, failing)).await
+    }
+
+    async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
+        self.through(Call::Cancel, self.inner.cancel_attempt(lease, reason)).await
+    }
+
+    async fn delay(&self, lease: LeaseRef, until: TimestampMs) -> Result<(), SdkError> {
+        self.through(Call::Delay, self.inner.delay(lease, until)).await
+    }
+
+    async fn yield_back(&self, lease: LeaseRef) -> Result<(), SdkError> {
+        self.through(Call::Yield, self.inner.yield_back(lease)).await
+    }
+
+    async fn progress(&self, lease: LeaseRef, pct: u8, message: &str) -> Result<(), SdkError> {
+        self.through(Call::Progress, self.inner.progress(lease, pct, message)).await
+    }
+
+    async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
+        self.alive()?;
+        self.inner.submit(new).await
+    }
+
+    async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
+        self.alive()?;
+        self.inner.describe(id).await
+    }
+
+    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+        self.alive()?;
+        self.inner.list(filter, after, limit).await
+    }
+
+    async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError> {
+        self.alive()?;
+        self.inner.workers().await
+    }
+
+    async fn result(&self, id: ExecutionId, wait: Duration) -> Result<Option<ExecutionResult>, SdkError> {
+        self.alive()?;
+        Backend::result(&*self.inner, id, wait).await
+    }
+
+    async fn cancel(&self, id: ExecutionId, reason: &str, grace_ms: Option<u64>) -> Result<(), SdkError> {
+        self.alive()?;
+        self.inner.cancel(id, reason, grace_ms).await
+    }
+
+    async fn replay(&self, id: ExecutionId) -> Result<(), SdkError> {
+        self.alive()?;
+        self.inner.replay(id).await
+    }
+
+    async fn revoke(&self, id: ExecutionId, grace: bool) -> Result<(), SdkError> {
+        self.alive()?;
+        self.inner.revoke(id, grace).await
+    }
+
+    async fn drain_worker(&self, instance: &str) -> Result<(), SdkError> {
+        self.alive()?;
+        self.inner.drain_worker(instance).await
+    }
+}

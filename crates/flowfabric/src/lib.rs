@@ -1,0 +1,27 @@
+//! FlowFabric in one dependency: durable executions, and the workers that run them.
+//!
+//! ```
+//! # #[cfg(feature = "embedded")]
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! use flowfabric::{EmbeddedEngine, FlowFabricWorker, NewExecution, WorkerConfig};
+//!
+//! let directory = tempfile::tempdir().unwrap();
+//! let engine = EmbeddedEngine::open(directory.path()).await?;
+//! let id = engine.admin().submit(NewExecution::new("default", "mail", "send")).await?;
+//!
+//! let worker = FlowFabricWorker::connect(WorkerConfig::embedded(&engine, "mailer", "mailer-1", "default", "mail")).await?;
+//! let task = worker.claim_next().await?.expect("one execution waits");
+//! assert_eq!(task.execution_id(), &id);
+//! task.complete(None).await?;
+//! # Ok::<(), flowfabric::SdkError>(())
+//! # }).unwrap();
+//! ```
+
+pub use ff_core::{contracts, error, policy, state, types};
+pub use ff_sdk::*;
+
+/// The engine itself: operations, event feed, timers and reconcilers.
+pub use ff_engine as engine;
+
+/// The library's typed calls and the seam to storage.
+pub use ff_script as script;

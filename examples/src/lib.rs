@@ -1,0 +1,1 @@
+//! Programs that show one thing each.
