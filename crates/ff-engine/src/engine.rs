@@ -35,7 +35,7 @@ impl EngineOptions {
         Self {
             partitions: None,
             default_partitions: PartitionConfig::embedded(),
-            sweep_every: Duration::from_secs(4),
+            sweep_every: Duration::from_secs(10),
             background: true,
         }
     }
