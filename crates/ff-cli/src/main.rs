@@ -1,5 +1,6 @@
-//! `ff`: starts, watches and checks a FlowFabric store.
+//! `ff`: starts, watches and checks a FlowFabric store, and talks to a server.
 
+mod client;
 mod commands;
 mod store;
 
@@ -17,6 +18,20 @@ struct Cli {
 enum Command {
     /// Runs the engine on the embedded store with sample work and workers, one of which is killed now and then.
     Dev(commands::dev::Dev),
+    /// Serves the HTTP API over a store.
+    Server(commands::server::ServerCommand),
+    /// Submits one execution.
+    Submit(Box<commands::submit::Submit>),
+    /// Lists executions, newest first.
+    List(commands::list::List),
+    /// Shows everything about executions.
+    Show(commands::show::Show),
+    /// Prints results, waiting for them when asked to.
+    Result(commands::result::ResultCommand),
+    /// Cancels executions.
+    Cancel(commands::cancel::Cancel),
+    /// Runs ended executions again.
+    Replay(commands::replay::Replay),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
 }
@@ -27,10 +42,17 @@ async fn main() -> std::process::ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match Cli::parse().command {
         Command::Dev(dev) => dev.run().await,
+        Command::Server(server) => server.run().await,
+        Command::Submit(submit) => submit.run().await,
+        Command::List(list) => list.run().await,
+        Command::Show(show) => show.run().await,
+        Command::Result(result) => result.run().await,
+        Command::Cancel(cancel) => cancel.run().await,
+        Command::Replay(replay) => replay.run().await,
         Command::Fsck(fsck) => fsck.run().await,
     };
     done.unwrap_or_else(|error| {
         eprintln!("ff: {error:#}");
-        std::process::ExitCode::FAILURE
+        client::exit_code(&error)
     })
 }

@@ -1,0 +1,278 @@
+//! Talks to a running server: where it is, what it answered, and what to do when it did not.
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueEnum};
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+/// The exit code when an id is unknown.
+const UNKNOWN_ID: u8 = 4;
+
+/// Where the server is.
+#[derive(Args, Clone, Debug)]
+pub struct ServerArgs {
+    /// The server's address.
+    #[arg(long, env = "FF_URL", default_value = "http://127.0.0.1:7433")]
+    url: String,
+    /// The token to present, when the server asks for one.
+    #[arg(long, env = "FF_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// The API's answer as it came.
+    Json,
+    /// Execution ids, one per line.
+    Ids,
+}
+
+/// How answers are printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct OutputArgs {
+    /// How answers are printed.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Which executions a command is about.
+#[derive(Args, Clone, Debug)]
+pub struct IdArgs {
+    /// Execution ids; `-` reads them from stdin.
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+}
+
+impl IdArgs {
+    /// The ids, those on stdin included.
+    pub fn read(&self) -> anyhow::Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for id in &self.ids {
+            if id == "-" {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).context("cannot read ids from stdin")?;
+                ids.extend(text.split_whitespace().map(str::to_owned));
+            } else {
+                ids.push(id.clone());
+            }
+        }
+        Ok(ids)
+    }
+}
+
+/// What the server said.
+#[derive(Debug)]
+pub struct Reply {
+    /// Whether it did what was asked.
+    pub status: StatusCode,
+    /// The body, as it came.
+    pub bytes: Vec<u8>,
+}
+
+impl Reply {
+    /// The body as JSON.
+    pub fn json(&self) -> anyhow::Result<Value> {
+        serde_json::from_slice(&self.bytes).context("the server's answer is not JSON")
+    }
+
+    /// The answer, or the refusal as an error that says what to do next.
+    pub fn accepted(self) -> anyhow::Result<Self> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        let problem = self.json().unwrap_or(Value::Null);
+        let code = problem["code"].as_str().unwrap_or("unknown");
+        let detail = problem["detail"].as_str().unwrap_or("no detail was given");
+        Err(Refused { code: code.to_owned(), text: format!("{detail} ({code}){}", next_step(code)) }.into())
+    }
+}
+
+/// A refusal of the server.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Refused {
+    code: String,
+    text: String,
+}
+
+/// What a user can do about a refusal, where it is not plain from its words.
+fn next_step(code: &str) -> &'static str {
+    match code {
+        "execution_not_found" => "; `ff list` shows what is there",
+        "idempotency_conflict" => "; use another --idempotency-key for another body",
+        "lane_full" => "; wait for its work to be done, or raise the lane's max_depth",
+        "lane_disabled" => "; resume the lane or choose another with --lane",
+        "execution_not_terminal" => "; cancel it first, or wait with `ff result --wait`",
+        "max_replays" => "; submit it anew",
+        "unauthenticated" | "invalid_token" => "; present a token with --token or FF_TOKEN",
+        "store_unavailable" => "; the server cannot reach its store, try again",
+        _ => "",
+    }
+}
+
+/// A client of one server.
+pub struct Api {
+    url: String,
+    token: Option<String>,
+    http: reqwest::Client,
+}
+
+impl Api {
+    /// A client; nothing is sent yet.
+    pub fn new(server: &ServerArgs) -> anyhow::Result<Self> {
+        let url = server.url.trim_end_matches('/').to_owned();
+        if !url.starts_with("http://") {
+            bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
+        }
+        Ok(Self { url, token: server.token.clone(), http: reqwest::Client::new() })
+    }
+
+    /// Reads something.
+    pub async fn get(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Reply> {
+        self.send(self.http.request(Method::GET, format!("{}{path}", self.url)).query(query)).await
+    }
+
+    /// Asks for something.
+    pub async fn post(&self, path: &str, body: String) -> anyhow::Result<Reply> {
+        let request = self.http.request(Method::POST, format!("{}{path}", self.url)).header("content-type", "application/json").body(body);
+        self.send(request).await
+    }
+
+    async fn send(&self, mut request: reqwest::RequestBuilder) -> anyhow::Result<Reply> {
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.map_err(|error| {
+            if error.is_connect() {
+                anyhow!(
+                    "no server answers at {}; start one with `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
+                    self.url
+                )
+            } else {
+                anyhow!(error).context(format!("{} did not answer", self.url))
+            }
+        })?;
+        let status = response.status();
+        let bytes = response.bytes().await.with_context(|| format!("{} stopped in the middle of its answer", self.url))?.to_vec();
+        Ok(Reply { status, bytes })
+    }
+}
+
+/// The exit code of a command that failed: 4 for an unknown id, 1 otherwise.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<Refused>() {
+        Some(refused) if refused.code == "execution_not_found" => ExitCode::from(UNKNOWN_ID),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Runs a command for each id, goes on past refusals, and answers with the first failure's exit code.
+pub async fn for_each<F: Future<Output = anyhow::Result<()>>>(ids: Vec<String>, run: impl Fn(String) -> F) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for id in ids {
+        if let Err(error) = run(id).await {
+            if error.downcast_ref::<Refused>().is_none() {
+                return Err(error);
+            }
+            eprintln!("ff: {error:#}");
+            if code == ExitCode::SUCCESS {
+                code = exit_code(&error);
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// Prints one line; a reader that has seen enough is not an error.
+pub fn say(line: &str) -> anyhow::Result<()> {
+    write_out(format!("{line}\n").as_bytes())
+}
+
+/// Prints an answer as it came.
+pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
+    write_out(bytes)?;
+    if bytes.last() == Some(&b'\n') { Ok(()) } else { write_out(b"\n") }
+}
+
+fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        done => done.context("cannot write to stdout"),
+    }
+}
+
+/// A path segment as it may stand in a URL.
+pub fn segment(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+/// A `key=value` (or `key:value`) of the command line.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once(['=', ':']) {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{text} is not key=value")),
+    }
+}
+
+/// A text field of an answer, empty when it is absent.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Epoch milliseconds as a UTC time.
+pub fn time(value: &Value) -> String {
+    let Some(ms) = value.as_i64() else { return String::new() };
+    let (days, in_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+    // Days since 1970 to a date, by the usual algorithm on years that begin in March.
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hours, minutes, seconds) = (in_day / 3_600_000, in_day / 60_000 % 60, in_day / 1_000 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{:03}", in_day % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(time(&0.into()), "1970-01-01 00:00:00.000");
+        assert_eq!(time(&1_709_251_199_999_i64.into()), "2024-02-29 23:59:59.999");
+        assert_eq!(time(&1_794_781_129_219_i64.into()), "2026-11-15 22:58:49.219");
+    }
+
+    #[test]
+    fn a_pair_has_a_key() {
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(pair("a:b"), Ok(("a".to_owned(), "b".to_owned())));
+        assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn a_segment_cannot_leave_its_place() {
+        assert_eq!(segment("a/../b?c"), "a%2F..%2Fb%3Fc");
+    }
+}

@@ -1,0 +1,50 @@
+//! `ff server`: the engine and its HTTP API over a store.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use ff_server::{Server, ServerOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::store::{StoreAddress, open, state_directory};
+
+/// Serves the HTTP API.
+#[derive(Args)]
+pub struct ServerCommand {
+    /// The store: embedded:DIR, valkey://HOST:PORT or valkey-cluster://H1:P1,H2:P2; the state directory unless said.
+    #[arg(long, env = "FF_STORE")]
+    store: Option<StoreAddress>,
+    /// Where to listen.
+    #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433")]
+    listen: SocketAddr,
+    /// Everyone who reaches the port may do everything; only on a loopback address.
+    #[arg(long)]
+    no_auth: bool,
+}
+
+impl ServerCommand {
+    /// Serves until SIGTERM or Ctrl-C, then lets answers in flight finish.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        let address = match self.store {
+            Some(address) => address,
+            None => StoreAddress::Embedded(state_directory()?.join("server")),
+        };
+        let (host, engine) = open(&address).await?;
+        let facts = host.facts();
+        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth };
+        let server = Server::start(Arc::clone(&host), engine, options).await?;
+        eprintln!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window);
+        eprintln!("listening on http://{}, without authentication", server.address());
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C")?,
+            _ = terminate.recv() => {}
+        }
+        eprintln!("stopping: answers in flight are finished first");
+        server.stop().await;
+        Ok(ExitCode::SUCCESS)
+    }
+}

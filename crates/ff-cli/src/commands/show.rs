@@ -1,0 +1,84 @@
+//! `ff show`: everything about an execution.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, say, say_raw, segment, text, time};
+
+/// Shows everything about executions. An unknown id exits 4.
+#[derive(Args)]
+pub struct Show {
+    #[command(flatten)]
+    ids: IdArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Show {
+    /// Prints each execution.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let api = &Api::new(&self.server)?;
+        let output = self.output.output;
+        for_each(self.ids.read()?, |id| async move {
+            let reply = api.get(&format!("/v1/executions/{}", segment(&id)), &[]).await?.accepted()?;
+            match output {
+                Output::Json => say_raw(&reply.bytes),
+                Output::Ids => say(&text(&reply.json()?["execution_id"])),
+                Output::Table => table(&reply.json()?),
+            }
+        })
+        .await
+    }
+}
+
+fn table(execution: &Value) -> anyhow::Result<()> {
+    let line = |name: &str, value: String| if value.is_empty() { Ok(()) } else { say(&format!("{name:16} {value}")) };
+    line("execution", text(&execution["execution_id"]))?;
+    line("state", text(&execution["state"]))?;
+    line("blocked", text(&execution["blocking_reason"]))?;
+    line("outcome", text(&execution["outcome"]))?;
+    line("kind", text(&execution["kind"]))?;
+    line("lane", format!("{}/{}", text(&execution["namespace"]), text(&execution["lane"])))?;
+    line("priority", text(&execution["priority"]))?;
+    for name in ["created_at", "updated_at", "ended_at", "delay_until", "deadline_at"] {
+        line(name.trim_end_matches("_at"), time(&execution[name]))?;
+    }
+    for name in ["tags", "requires"] {
+        line(name, Some(&execution[name]).filter(|value| **value != serde_json::json!({}) && **value != serde_json::json!([])).map(text).unwrap_or_default())?;
+    }
+    let lease = &execution["lease"];
+    if !lease.is_null() {
+        line("lease", format!("{} until {}", text(&lease["worker_instance"]), time(&lease["expires_at"])))?;
+    }
+    let progress = &execution["progress"];
+    if !progress.is_null() {
+        line("progress", format!("{} % {}", text(&progress["pct"]), text(&progress["message"])))?;
+    }
+    let failure = &execution["failure"];
+    if !failure.is_null() {
+        line("failure", format!("{}: {}", text(&failure["category"]), text(&failure["reason"])))?;
+    }
+    line("input", text(&execution["input"]))?;
+    line("result", text(&execution["result"]))?;
+    for attempt in execution["attempts"].as_array().into_iter().flatten() {
+        line(
+            "attempt",
+            format!(
+                "{} {} {} on {} from {} {}",
+                text(&attempt["index"]),
+                text(&attempt["type"]),
+                text(&attempt["state"]),
+                text(&attempt["worker_instance"]),
+                time(&attempt["started_at"]),
+                text(&attempt["failure"]["reason"])
+            )
+            .trim_end()
+            .to_owned(),
+        )?;
+    }
+    say("")
+}

@@ -1,0 +1,210 @@
+//! `ff submit`: one execution.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::client::{Api, Output, OutputArgs, ServerArgs, pair, say, say_raw, text};
+
+/// Submits one execution. Flags are the API's fields.
+#[derive(Args)]
+pub struct Submit {
+    /// What the execution is: workers choose their handler by it.
+    #[arg(long)]
+    kind: String,
+    #[arg(long)]
+    namespace: Option<String>,
+    #[arg(long)]
+    lane: Option<String>,
+    /// A JSON value, @file, or - for stdin.
+    #[arg(long)]
+    input: Option<String>,
+    /// How the input is carried; with base64 a file or stdin may hold any bytes.
+    #[arg(long, value_enum, default_value_t)]
+    input_encoding: InputEncoding,
+    /// 0 to 9000.
+    #[arg(long)]
+    priority: Option<i64>,
+    /// key=value; may be repeated.
+    #[arg(long = "tag", value_parser = pair, value_name = "KEY=VALUE")]
+    tags: Vec<(String, String)>,
+    #[arg(long)]
+    idempotency_key: Option<String>,
+    #[arg(long)]
+    idempotency_ttl_ms: Option<i64>,
+    #[arg(long)]
+    execution_id: Option<String>,
+    #[arg(long)]
+    delay_ms: Option<i64>,
+    #[arg(long)]
+    delay_until: Option<i64>,
+    #[arg(long)]
+    deadline_ms: Option<i64>,
+    #[arg(long)]
+    deadline_at: Option<i64>,
+    #[arg(long)]
+    start_within_ms: Option<i64>,
+    #[arg(long)]
+    attempt_timeout_ms: Option<i64>,
+    #[arg(long)]
+    max_reclaims: Option<i64>,
+    #[arg(long)]
+    max_replays: Option<i64>,
+    /// The retry policy as JSON.
+    #[arg(long)]
+    retry: Option<String>,
+    /// A capability a worker must have; may be repeated.
+    #[arg(long)]
+    requires: Vec<String>,
+    /// A capability a worker should have; may be repeated.
+    #[arg(long)]
+    prefers: Vec<String>,
+    #[arg(long)]
+    fairness_key: Option<String>,
+    /// Budgets as JSON.
+    #[arg(long)]
+    budgets: Option<String>,
+    /// Quotas as JSON.
+    #[arg(long)]
+    quotas: Option<String>,
+    /// Fallback tiers as a JSON array.
+    #[arg(long)]
+    fallbacks: Option<String>,
+    #[arg(long)]
+    retention_ms: Option<i64>,
+    #[arg(long)]
+    trace_parent: Option<String>,
+    #[arg(long)]
+    completion_webhook: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum InputEncoding {
+    #[default]
+    Json,
+    Base64,
+}
+
+impl Submit {
+    /// Prints the id, or the API's answer.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let reply = Api::new(&self.server)?.post("/v1/executions", self.body()?).await?.accepted()?;
+        match self.output.output {
+            Output::Json => say_raw(&reply.bytes)?,
+            Output::Ids => say(&text(&reply.json()?["execution_id"]))?,
+            Output::Table => {
+                let answer = reply.json()?;
+                let again = if answer["duplicate"] == true { "  (submitted before)" } else { "" };
+                say(&format!("{}  {}{again}", text(&answer["execution_id"]), text(&answer["state"])))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn body(&self) -> anyhow::Result<String> {
+        let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+        let mut put = |name, value: Box<RawValue>| {
+            fields.insert(name, value);
+        };
+        put("kind", raw(&self.kind));
+        for (name, value) in [
+            ("namespace", &self.namespace),
+            ("lane", &self.lane),
+            ("idempotency_key", &self.idempotency_key),
+            ("execution_id", &self.execution_id),
+            ("fairness_key", &self.fairness_key),
+            ("trace_parent", &self.trace_parent),
+            ("completion_webhook", &self.completion_webhook),
+        ] {
+            if let Some(value) = value {
+                put(name, raw(value));
+            }
+        }
+        for (name, value) in [
+            ("priority", self.priority),
+            ("idempotency_ttl_ms", self.idempotency_ttl_ms),
+            ("delay_ms", self.delay_ms),
+            ("delay_until", self.delay_until),
+            ("deadline_ms", self.deadline_ms),
+            ("deadline_at", self.deadline_at),
+            ("start_within_ms", self.start_within_ms),
+            ("attempt_timeout_ms", self.attempt_timeout_ms),
+            ("max_reclaims", self.max_reclaims),
+            ("max_replays", self.max_replays),
+            ("retention_ms", self.retention_ms),
+        ] {
+            if let Some(value) = value {
+                put(name, raw(&value));
+            }
+        }
+        for (name, value) in [("retry", &self.retry), ("budgets", &self.budgets), ("quotas", &self.quotas), ("fallbacks", &self.fallbacks)] {
+            if let Some(value) = value {
+                put(name, RawValue::from_string(value.clone()).with_context(|| format!("--{name} is not JSON"))?);
+            }
+        }
+        for (name, value) in [("requires", &self.requires), ("prefers", &self.prefers)] {
+            if !value.is_empty() {
+                put(name, raw(value));
+            }
+        }
+        if !self.tags.is_empty() {
+            put("tags", raw(&self.tags.iter().cloned().collect::<BTreeMap<String, String>>()));
+        }
+        if let Some(input) = &self.input {
+            put("input", read_input(input, self.input_encoding)?);
+            if self.input_encoding == InputEncoding::Base64 {
+                put("input_encoding", raw(&"base64"));
+            }
+        }
+        Ok(serde_json::to_string(&fields)?)
+    }
+}
+
+fn raw<T: Serialize>(value: &T) -> Box<RawValue> {
+    to_raw_value(value).expect("texts, numbers and maps of them become JSON")
+}
+
+/// The input's bytes as the field carries them; JSON keeps its text.
+fn read_input(input: &str, encoding: InputEncoding) -> anyhow::Result<Box<RawValue>> {
+    let mut bytes = Vec::new();
+    match input.strip_prefix('@') {
+        Some(path) => bytes = std::fs::read(path).with_context(|| format!("cannot read the input from {path}"))?,
+        None if input == "-" => {
+            std::io::stdin().read_to_end(&mut bytes).context("cannot read the input from stdin")?;
+        }
+        None if encoding == InputEncoding::Base64 => return Ok(raw(&input)),
+        None => bytes.extend_from_slice(input.as_bytes()),
+    }
+    if encoding == InputEncoding::Base64 {
+        return Ok(raw(&STANDARD.encode(bytes)));
+    }
+    let json = String::from_utf8(bytes).ok().and_then(|json| RawValue::from_string(json.trim().to_owned()).ok());
+    match json {
+        Some(json) => Ok(json),
+        None => bail!("the input is not JSON; quote plain text as JSON does, or send bytes with --input-encoding base64"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_input_keeps_its_text() {
+        let json = read_input(r#" {"b":12345678901234567890,"a":1} "#, InputEncoding::Json).unwrap();
+        assert_eq!(json.get(), r#"{"b":12345678901234567890,"a":1}"#);
+        assert!(read_input("hello", InputEncoding::Json).is_err());
+        assert_eq!(read_input("AAE=", InputEncoding::Base64).unwrap().get(), r#""AAE=""#);
+    }
+}

@@ -1,0 +1,85 @@
+//! What every handler can reach.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use ff_core::types::ExecutionId;
+use ff_engine::{Engine, Operations};
+use ff_scheduler::{Admission, Dispatcher};
+use tokio_util::sync::CancellationToken;
+
+use crate::fleet::Fleet;
+use crate::problem::{Answer, Problem};
+
+/// Who acts while there is no authentication.
+pub const ACTOR: &str = "local";
+
+/// The server's parts; cheap to clone.
+#[derive(Clone)]
+pub struct App(pub Arc<Rooms>);
+
+/// The parts behind an [`App`].
+pub struct Rooms {
+    pub engine: Engine,
+    pub operations: Operations,
+    pub dispatcher: Dispatcher,
+    pub admission: Arc<dyn Admission>,
+    pub fleet: Arc<Fleet>,
+    /// Long polls and streams end when the server stops.
+    pub stop: CancellationToken,
+}
+
+impl Deref for App {
+    type Target = Rooms;
+    fn deref(&self) -> &Rooms {
+        &self.0
+    }
+}
+
+/// JSON, or the problem that kept it away.
+pub type JsonAnswer<T> = Answer<Json<T>>;
+
+/// The execution a path names.
+pub struct Id(pub ExecutionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "id").await?.parse().map(Self).map_err(|_| Problem::invalid("execution_id", "must be a UUID"))
+    }
+}
+
+/// The lane or instance a path names.
+pub struct Name(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        let name = named(parts, state, "name").await?;
+        let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        if fits { Ok(Self(name)) } else { Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ -")) }
+    }
+}
+
+async fn named<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Answer<String> {
+    let params = axum::extract::RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|_| Problem::invalid("path", "cannot be read"))?;
+    params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).ok_or_else(|| Problem::invalid("path", "cannot be read"))
+}
+
+/// The number a path names.
+pub struct Number(pub u32);
+
+impl<S: Send + Sync> FromRequestParts<S> for Number {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "n").await?.parse().map(Self).map_err(|_| Problem::invalid("n", "must be a number"))
+    }
+}

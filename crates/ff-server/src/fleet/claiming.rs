@@ -1,0 +1,129 @@
+//! A long poll for work: within the worker's slots, woken by notification, repeatable by its request id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_core::types::{AttemptId, LeaseId};
+use ff_scheduler::{Dispatcher, Profile};
+use ff_script::Error;
+use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::worker::{Begun, Poll, Worker};
+use super::Fleet;
+use crate::problem::Answer;
+
+/// What a claim asks for.
+pub struct ClaimWish {
+    /// The worker and the lanes it claims from.
+    pub profile: Profile,
+    /// How many tasks at most.
+    pub max: u16,
+    /// How long to wait for the first.
+    pub wait: Duration,
+    /// The same id again answers the same tasks, as far as they are still leased.
+    pub request_id: Uuid,
+}
+
+impl Fleet {
+    /// Tasks for a worker. Its caller may go away at any time: what it has not been given goes to someone else.
+    pub async fn claim(&self, worker: &Arc<Worker>, wish: ClaimWish, stop: &CancellationToken) -> Answer<Vec<Task>> {
+        let before = self.first_look(worker, wish.request_id).await?;
+        if !before.is_empty() {
+            worker.remember(wish.request_id, before.iter().map(|task| task.execution_id).collect());
+            return Ok(before);
+        }
+        let poll = match worker.begin(wish.request_id) {
+            Begun::New(poll) => poll,
+            Begun::Before { kept_as, executions } => {
+                let mut routes: Vec<_> = executions.iter().map(|id| self.operations.client().route_of(id)).collect();
+                routes.sort_unstable();
+                routes.dedup();
+                let tasks = self.find(worker, kept_as, routes).await?;
+                if !tasks.is_empty() {
+                    return Ok(tasks);
+                }
+                worker.forget_request(wish.request_id);
+                match worker.begin(wish.request_id) {
+                    Begun::New(poll) => poll,
+                    // Someone else repeated it in the same moment.
+                    Begun::Before { .. } => return Ok(Vec::new()),
+                }
+            }
+        };
+        let tasks = self.wait_for_tasks(worker, &wish, &poll, stop).await?;
+        for task in &tasks {
+            self.holds(worker, task.lease_id, task.lease_expires_at);
+        }
+        poll.answer(tasks.iter().map(|task| task.execution_id).collect());
+        Ok(tasks)
+    }
+
+    async fn wait_for_tasks(&self, worker: &Arc<Worker>, wish: &ClaimWish, poll: &Poll, stop: &CancellationToken) -> Answer<Vec<Task>> {
+        let until = Instant::now() + wish.wait;
+        let dispatcher: &Dispatcher = &self.dispatcher;
+        loop {
+            let freed = worker.freed.notified();
+            let granted = worker.granted.notified();
+            tokio::pin!(freed, granted);
+            freed.as_mut().enable();
+            granted.as_mut().enable();
+            let over = async {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = poll.superseded.cancelled() => {}
+                }
+            };
+            let Some(reserved) = worker.reserve(wish.max) else {
+                let look_again = worker.first_end().map_or(until, |end| until.min(Instant::now() + end));
+                tokio::select! {
+                    () = over => return Ok(Vec::new()),
+                    () = &mut freed => {}
+                    () = tokio::time::sleep_until(look_again) => {}
+                }
+                if Instant::now() >= until {
+                    return Ok(Vec::new());
+                }
+                continue;
+            };
+            if let Some(task) = self.take_granted(worker, wish, poll).await? {
+                return Ok(vec![task]);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            // A claim is given up for an operator's grant only, which is rare: giving one up may hand work back.
+            tokio::select! {
+                claimed = dispatcher.claim(&wish.profile, reserved.count, left, poll.kept_as) => return Ok(claimed?),
+                () = &mut granted => {}
+                () = over => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    /// An execution an operator handed to this worker.
+    async fn take_granted(&self, worker: &Worker, wish: &ClaimWish, poll: &Poll) -> Answer<Option<Task>> {
+        while let Some(grant) = worker.next_grant() {
+            let call = ConsumeGrant {
+                attempt_id: AttemptId::mint(),
+                capabilities: wish.profile.capabilities.clone(),
+                execution_id: grant.execution_id,
+                grant_id: grant.grant_id,
+                instance: worker.instance.clone(),
+                lease_id: LeaseId::mint(),
+                lease_ttl_ms: wish.profile.lease_ttl_ms,
+                request_id: poll.kept_as,
+                worker_id: wish.profile.worker_id.clone(),
+            };
+            let client = self.operations.client();
+            match client.call(client.route_of(&grant.execution_id), &call).await {
+                Ok(ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) => return Ok(Some(task)),
+                Err(Error::Engine(error)) => {
+                    tracing::debug!(%error, execution = %grant.execution_id, "a reclaim grant could not be used");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,247 @@
+//! The workers that talk to this server: who is registered, what each holds, and one batched heartbeat for all.
+//!
+//! The store has the registrations and the leases. What is kept here only saves asking: a server that starts anew adopts
+//! a worker from the store at its first word and looks up its leases before its first claim.
+
+mod claiming;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ff_core::error::EngineError;
+use ff_core::types::{LeaseId, TimestampMs};
+use ff_engine::Operations;
+use ff_scheduler::Dispatcher;
+use ff_script::generated::{FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, Task};
+use ff_script::{Error, Route};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::problem::{Answer, Problem};
+
+pub use claiming::ClaimWish;
+pub use worker::Worker;
+
+/// How long a registration lasts after the worker's last word.
+const REGISTERED_FOR: Duration = Duration::from_secs(30);
+/// How often the liveness of all workers is written.
+const BEAT_EVERY: Duration = Duration::from_secs(10);
+/// A registration the store keeps for longer than this, when its worker fell silent here, is kept by another server.
+const KEPT_ELSEWHERE: Duration = Duration::from_secs(15);
+/// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.
+const CUT_OFF: Duration = Duration::from_millis(500);
+const BATCH: usize = 1024;
+const AT_ONCE: usize = 32;
+
+/// Every worker of this server.
+pub struct Fleet {
+    operations: Operations,
+    dispatcher: Dispatcher,
+    workers: Mutex<HashMap<String, Arc<Worker>>>,
+    /// Who holds a lease, so that a finished task frees its worker's slot.
+    holders: Mutex<HashMap<LeaseId, Arc<Worker>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Fleet {
+    /// Nobody yet.
+    pub fn new(operations: Operations, dispatcher: Dispatcher) -> Self {
+        Self { operations, dispatcher, workers: Mutex::default(), holders: Mutex::default() }
+    }
+
+    /// Registers an instance, or replaces what it serves.
+    pub async fn register(&self, mut registration: RegisterWorker) -> Answer<(i64, i64)> {
+        let known = self.known(&registration.instance);
+        if let Some(worker) = &known {
+            registration.take_over = worker.gone_for_good(registration.incarnation).await.then_some(true);
+        }
+        let RegisterWorkerReply::Registered { heartbeat_ms, expires_at, .. } =
+            self.operations.register_worker(registration.clone()).await?;
+        match known {
+            Some(worker) => worker.replace(&registration),
+            None => {
+                let worker = Arc::new(Worker::new(&registration));
+                lock(&self.workers).insert(registration.instance.clone(), worker);
+            }
+        }
+        Ok((heartbeat_ms, expires_at))
+    }
+
+    fn known(&self, instance: &str) -> Option<Arc<Worker>> {
+        lock(&self.workers).get(instance).cloned()
+    }
+
+    /// The registered worker, kept alive by being asked for; one this server has not met is adopted from the store.
+    pub async fn worker(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<Arc<Worker>> {
+        let worker = self.meet(instance).await?;
+        worker.touch(incarnation)?;
+        Ok(worker)
+    }
+
+    /// The registered worker, without counting as its word.
+    pub async fn meet(&self, instance: &str) -> Answer<Arc<Worker>> {
+        if let Some(worker) = self.known(instance).filter(|worker| worker.is_registered()) {
+            return Ok(worker);
+        }
+        let found = self.operations.worker(instance).await.map_err(|error| Problem::from(error).about(instance))?;
+        let mut workers = lock(&self.workers);
+        // One that fell silent here and is alive in the store talks to another server as well: what it holds is looked up anew.
+        match workers.get(instance).filter(|worker| worker.is_registered()) {
+            Some(worker) => Ok(Arc::clone(worker)),
+            None => {
+                let worker = Arc::new(Worker::adopted(&found));
+                workers.insert(instance.to_owned(), Arc::clone(&worker));
+                Ok(worker)
+            }
+        }
+    }
+
+    /// Before a worker's first claim here: finds the leases it holds, and the tasks this very request already got.
+    async fn first_look(&self, worker: &Arc<Worker>, request_id: Uuid) -> Answer<Vec<Task>> {
+        let mut looked = worker.looked.lock().await;
+        if *looked {
+            return Ok(Vec::new());
+        }
+        let tasks = self.find(worker, request_id, self.operations.client().execution_routes().collect()).await?;
+        *looked = true;
+        Ok(tasks)
+    }
+
+    /// The live tasks of a request in these partitions; every lease seen on the way counts against the slots.
+    async fn find(&self, worker: &Arc<Worker>, request_id: Uuid, routes: Vec<Route>) -> Answer<Vec<Task>> {
+        let call = FindLeases { instance: worker.instance.clone(), request_id: Some(request_id) };
+        let call = &call;
+        let found: Vec<FindLeasesReply> = stream::iter(routes)
+            .map(|route| async move { self.operations.client().call(route, call).await })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut tasks = Vec::new();
+        for FindLeasesReply::Found { leases, tasks: some } in found {
+            for lease in leases {
+                self.holds(worker, lease.lease_id, lease.lease_expires_at);
+            }
+            tasks.extend(some);
+        }
+        Ok(tasks)
+    }
+
+    /// The worker holds a lease until this time.
+    pub fn holds(&self, worker: &Arc<Worker>, lease: LeaseId, expires_at: i64) {
+        worker.hold(lease, expires_at);
+        lock(&self.holders).insert(lease, Arc::clone(worker));
+    }
+
+    /// A lease has ended, one way or another.
+    pub fn ended(&self, lease: LeaseId) {
+        if let Some(worker) = lock(&self.holders).remove(&lease) {
+            worker.release(lease);
+        }
+    }
+
+    /// Ends a registration; unknown ones have ended already.
+    pub async fn deregister(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<()> {
+        self.operations.deregister_worker(instance, incarnation).await?;
+        self.forget(instance);
+        Ok(())
+    }
+
+    /// An operator drains a worker.
+    pub fn drain(&self, instance: &str) {
+        if let Some(worker) = self.known(instance) {
+            worker.set_draining(true);
+        }
+    }
+
+    fn forget(&self, instance: &str) {
+        let worker = lock(&self.workers).remove(instance);
+        if let Some(worker) = worker {
+            worker.end();
+            lock(&self.holders).retain(|_, holder| !Arc::ptr_eq(holder, &worker));
+        }
+        self.dispatcher.forget(instance);
+    }
+
+    /// Writes everyone's liveness every ten seconds, and ends the registrations of those who fell silent.
+    pub async fn keep(&self, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut next_beat = Instant::now() + BEAT_EVERY;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            if let Err(problem) = self.end_silent().await {
+                tracing::warn!(code = problem.code(), "a silent worker's registration is left to run out");
+            }
+            if Instant::now() >= next_beat {
+                next_beat = Instant::now() + BEAT_EVERY;
+                if let Err(problem) = self.beat().await {
+                    tracing::warn!(code = problem.code(), "the workers' liveness could not be written");
+                }
+            }
+        }
+    }
+
+    /// One batched heartbeat for the workers heard of since the last one.
+    async fn beat(&self) -> Answer<()> {
+        let heard: Vec<String> =
+            lock(&self.workers).values().filter(|worker| worker.take_heard()).map(|worker| worker.instance.clone()).collect();
+        for batch in heard.chunks(BATCH) {
+            let results = match self.operations.heartbeat(batch.to_vec()).await {
+                Ok(results) => results,
+                Err(error) => {
+                    // Not written: the next beat tries again.
+                    batch.iter().filter_map(|instance| self.known(instance)).for_each(|worker| worker.hear());
+                    return Err(error.into());
+                }
+            };
+            for result in results {
+                let Some(worker) = self.known(&result.instance) else { continue };
+                if result.known {
+                    worker.set_draining(result.draining);
+                } else {
+                    // Declared dead, or run out while this server could not write: the worker has to register again.
+                    self.forget(&result.instance);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn end_silent(&self) -> Answer<()> {
+        let silent: Vec<Arc<Worker>> = lock(&self.workers).values().filter(|worker| !worker.is_registered()).cloned().collect();
+        for worker in silent {
+            let kept_elsewhere = match self.operations.worker(&worker.instance).await {
+                Ok(found) => {
+                    let left = found.expires_at - TimestampMs::now().as_millis();
+                    left > i64::try_from(KEPT_ELSEWHERE.as_millis()).unwrap_or(i64::MAX)
+                }
+                Err(Error::Engine(EngineError::NotFound { .. })) => true,
+                Err(error) => return Err(error.into()),
+            };
+            if kept_elsewhere || worker.is_registered() {
+                if !worker.is_registered() {
+                    self.forget(&worker.instance);
+                }
+                continue;
+            }
+            match self.deregister(&worker.instance, worker.incarnation()).await {
+                Err(problem) if problem.code() != "instance_in_use" => return Err(problem),
+                _ => self.forget(&worker.instance),
+            }
+        }
+        // Leases that ran out free their slots by themselves; their names go with them.
+        let now = TimestampMs::now().as_millis();
+        lock(&self.holders).retain(|lease, worker| !worker.ran_out(*lease, now));
+        Ok(())
+    }
+}

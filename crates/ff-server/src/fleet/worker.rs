@@ -1,0 +1,397 @@
+//! One registered worker as this server knows it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use ff_core::error::{ConflictKind, Detail, EngineError, Refused};
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
+use ff_scheduler::Profile;
+use ff_script::generated::{self, Grant, RegisterWorker, WorkerState};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{CUT_OFF, REGISTERED_FOR, lock};
+use crate::problem::{Answer, Problem};
+
+/// Claims a worker may repeat after a lost reply.
+const REQUESTS_KEPT: usize = 64;
+
+/// A registered worker.
+pub struct Worker {
+    /// Its instance id.
+    pub instance: String,
+    facts: Mutex<Facts>,
+    /// A slot became free.
+    pub(super) freed: Notify,
+    /// An operator handed it an execution.
+    pub(super) granted: Notify,
+    /// Its leases were looked up once.
+    pub(super) looked: tokio::sync::Mutex<bool>,
+}
+
+struct Facts {
+    worker_id: String,
+    namespace: String,
+    lanes: Vec<String>,
+    capabilities: Vec<String>,
+    slots: usize,
+    incarnation: Option<Uuid>,
+    draining: bool,
+    ended: bool,
+    last_word: Instant,
+    /// Heard of since the last heartbeat was written.
+    heard: bool,
+    /// Claims that wait right now.
+    polls: usize,
+    /// Its last poll was cut off then, and it has not been heard of since.
+    cut_off: Option<Instant>,
+    /// Slots promised to claims in flight.
+    reserved: usize,
+    /// Live leases and when each ends.
+    held: HashMap<LeaseId, i64>,
+    grants: VecDeque<Grant>,
+    requests: VecDeque<(Uuid, Seen)>,
+    serial: u64,
+}
+
+/// What became of a claim with a request id.
+enum Seen {
+    /// It waits; another claim with its id ends it.
+    Waiting { serial: u64, superseded: CancellationToken },
+    /// It got these, under this id.
+    Answered { kept_as: Uuid, executions: Vec<ExecutionId> },
+    /// Its caller went away: what it may still get is handed back, so the id must not be shown to the store again.
+    CutOff,
+}
+
+/// How a claim begins.
+pub(super) enum Begun {
+    /// The request was answered before.
+    Before { kept_as: Uuid, executions: Vec<ExecutionId> },
+    /// It is new.
+    New(Poll),
+}
+
+/// A claim in flight; dropped before it is answered, its caller has gone away.
+pub(super) struct Poll {
+    worker: Arc<Worker>,
+    request_id: Uuid,
+    /// The id the store sees.
+    pub kept_as: Uuid,
+    serial: u64,
+    pub superseded: CancellationToken,
+    answered: bool,
+}
+
+/// Slots promised to a claim until it is over.
+pub(super) struct Reserved {
+    worker: Arc<Worker>,
+    pub count: u16,
+}
+
+impl Worker {
+    /// A worker as it just registered.
+    pub fn new(registration: &RegisterWorker) -> Self {
+        let facts = Facts {
+            worker_id: registration.worker_id.clone(),
+            namespace: registration.namespace.clone(),
+            lanes: registration.lanes.clone(),
+            capabilities: registration.capabilities.clone(),
+            slots: usize::try_from(registration.slots).unwrap_or(1),
+            incarnation: registration.incarnation,
+            draining: false,
+            ended: false,
+            last_word: Instant::now(),
+            heard: true,
+            polls: 0,
+            cut_off: None,
+            reserved: 0,
+            held: HashMap::new(),
+            grants: VecDeque::new(),
+            requests: VecDeque::new(),
+            serial: 0,
+        };
+        Self {
+            instance: registration.instance.clone(),
+            facts: Mutex::new(facts),
+            freed: Notify::new(),
+            granted: Notify::new(),
+            looked: tokio::sync::Mutex::new(false),
+        }
+    }
+
+    /// A worker that registered with another server, or with this one before it started anew.
+    pub fn adopted(found: &generated::Worker) -> Self {
+        let registration = RegisterWorker {
+            capabilities: found.capabilities.clone(),
+            incarnation: found.incarnation,
+            instance: found.instance.clone(),
+            lanes: found.lanes.clone(),
+            namespace: found.namespace.clone(),
+            slots: found.slots,
+            take_over: None,
+            worker_id: found.worker_id.clone(),
+        };
+        let worker = Self::new(&registration);
+        worker.facts().draining = found.state == WorkerState::Draining;
+        worker
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        lock(&self.facts)
+    }
+
+    /// Replaces what it serves. A new process starts with empty hands: leases of the old one run out by themselves.
+    pub fn replace(&self, registration: &RegisterWorker) {
+        let mut facts = self.facts();
+        let another = registration.incarnation.is_some() && registration.incarnation != facts.incarnation;
+        facts.worker_id.clone_from(&registration.worker_id);
+        facts.namespace.clone_from(&registration.namespace);
+        facts.lanes.clone_from(&registration.lanes);
+        facts.capabilities.clone_from(&registration.capabilities);
+        facts.slots = usize::try_from(registration.slots).unwrap_or(1);
+        facts.incarnation = registration.incarnation;
+        facts.draining = false;
+        facts.ended = false;
+        if another {
+            facts.held.clear();
+        }
+        facts.hear();
+        drop(facts);
+        self.freed.notify_waiters();
+    }
+
+    /// True when another incarnation may take its place: its poll was cut off and nothing was heard of it since.
+    pub async fn gone_for_good(&self, newcomer: Option<Uuid>) -> bool {
+        let (cut_off, incarnation) = {
+            let facts = self.facts();
+            (facts.cut_off, facts.incarnation)
+        };
+        let Some(cut_off) = cut_off.filter(|_| newcomer != incarnation) else { return false };
+        tokio::time::sleep_until(cut_off + CUT_OFF).await;
+        self.facts().cut_off == Some(cut_off)
+    }
+
+    /// False when it fell silent.
+    pub fn is_registered(&self) -> bool {
+        let facts = self.facts();
+        !facts.ended && (facts.polls > 0 || facts.last_word.elapsed() < REGISTERED_FOR)
+    }
+
+    /// It said something; another incarnation of it must not.
+    pub fn touch(&self, incarnation: Option<Uuid>) -> Answer<()> {
+        let mut facts = self.facts();
+        if incarnation.is_some() && facts.incarnation.is_some() && incarnation != facts.incarnation {
+            let detail = Detail::from_iter([("instance".to_owned(), self.instance.clone())]);
+            let refused = Refused { code: ErrorCode::InstanceInUse, detail };
+            return Err(Problem::from(EngineError::Conflict(ConflictKind::Refused(refused))));
+        }
+        facts.hear();
+        Ok(())
+    }
+
+    /// Counts as heard of at the next heartbeat.
+    pub fn hear(&self) {
+        self.facts().heard = true;
+    }
+
+    /// True once for each heartbeat it has earned.
+    pub fn take_heard(&self) -> bool {
+        let mut facts = self.facts();
+        std::mem::take(&mut facts.heard) || facts.polls > 0
+    }
+
+    /// The process that registered.
+    pub fn incarnation(&self) -> Option<Uuid> {
+        self.facts().incarnation
+    }
+
+    /// It takes nothing new while this is set.
+    pub fn set_draining(&self, draining: bool) {
+        self.facts().draining = draining;
+        self.freed.notify_waiters();
+    }
+
+    /// True while an operator drains it.
+    pub fn is_draining(&self) -> bool {
+        self.facts().draining
+    }
+
+    /// Its registration is over: claims that wait end.
+    pub(super) fn end(&self) {
+        let mut facts = self.facts();
+        facts.ended = true;
+        for (_, seen) in &facts.requests {
+            if let Seen::Waiting { superseded, .. } = seen {
+                superseded.cancel();
+            }
+        }
+    }
+
+    /// As the scheduler sees it, for these of its lanes.
+    pub fn profile(&self, lanes: Option<Vec<String>>, lease_ttl_ms: i64) -> Answer<Profile> {
+        let facts = self.facts();
+        let lanes = match lanes {
+            None => facts.lanes.clone(),
+            Some(asked) => {
+                if let Some(other) = asked.iter().find(|lane| !facts.lanes.contains(lane)) {
+                    return Err(Problem::invalid("lanes", format!("{other} is not a lane this worker registered for")));
+                }
+                if asked.is_empty() {
+                    return Err(Problem::invalid("lanes", "must name at least one lane"));
+                }
+                asked
+            }
+        };
+        Ok(Profile {
+            namespace: facts.namespace.clone(),
+            lanes,
+            worker_id: facts.worker_id.clone(),
+            instance: self.instance.clone(),
+            capabilities: facts.capabilities.clone(),
+            lease_ttl_ms,
+        })
+    }
+
+    pub(super) fn hold(&self, lease: LeaseId, expires_at: i64) {
+        self.facts().held.insert(lease, expires_at);
+    }
+
+    pub(super) fn release(&self, lease: LeaseId) {
+        self.facts().held.remove(&lease);
+        self.freed.notify_waiters();
+    }
+
+    /// True when the lease is over or unknown here.
+    pub(super) fn ran_out(&self, lease: LeaseId, now: i64) -> bool {
+        let mut facts = self.facts();
+        if facts.held.get(&lease).is_some_and(|expires_at| *expires_at > now) {
+            return false;
+        }
+        facts.held.remove(&lease);
+        true
+    }
+
+    /// Promises up to `max` free slots; nothing when all are taken or the worker drains.
+    pub(super) fn reserve(self: &Arc<Self>, max: u16) -> Option<Reserved> {
+        let mut facts = self.facts();
+        let now = TimestampMs::now().as_millis();
+        facts.held.retain(|_, expires_at| *expires_at > now);
+        let free = facts.slots.saturating_sub(facts.held.len() + facts.reserved);
+        let count = u16::try_from(free).unwrap_or(u16::MAX).min(max);
+        if count == 0 || facts.draining || facts.ended {
+            return None;
+        }
+        facts.reserved += usize::from(count);
+        drop(facts);
+        Some(Reserved { worker: Arc::clone(self), count })
+    }
+
+    /// How long until the first of its leases runs out by itself.
+    pub(super) fn first_end(&self) -> Option<Duration> {
+        let now = TimestampMs::now().as_millis();
+        let first = self.facts().held.values().min().copied()?;
+        Some(Duration::from_millis(u64::try_from(first - now).unwrap_or(0) + 1))
+    }
+
+    /// An operator chose this worker for an execution.
+    pub fn grant(&self, grant: Grant) {
+        self.facts().grants.push_back(grant);
+        self.granted.notify_waiters();
+    }
+
+    pub(super) fn next_grant(&self) -> Option<Grant> {
+        self.facts().grants.pop_front()
+    }
+
+    /// Begins a claim. One with the same id that still waits ends, with nothing.
+    pub(super) fn begin(self: &Arc<Self>, request_id: Uuid) -> Begun {
+        let mut facts = self.facts();
+        let mut kept_as = request_id;
+        if let Some(at) = facts.requests.iter().position(|(id, _)| *id == request_id) {
+            match &facts.requests[at].1 {
+                Seen::Answered { kept_as, executions } => {
+                    return Begun::Before { kept_as: *kept_as, executions: executions.clone() };
+                }
+                Seen::Waiting { superseded, .. } => superseded.cancel(),
+                Seen::CutOff => {}
+            }
+            // What the earlier one may still get is handed back; under an id of its own this one cannot get hold of it.
+            kept_as = Uuid::now_v7();
+            facts.requests.remove(at);
+        }
+        if facts.requests.len() >= REQUESTS_KEPT {
+            facts.requests.pop_front();
+        }
+        facts.serial += 1;
+        facts.polls += 1;
+        let (serial, superseded) = (facts.serial, CancellationToken::new());
+        facts.requests.push_back((request_id, Seen::Waiting { serial, superseded: superseded.clone() }));
+        drop(facts);
+        Begun::New(Poll { worker: Arc::clone(self), request_id, kept_as, serial, superseded, answered: false })
+    }
+
+    /// The request was answered with these, before this server met the worker.
+    pub(super) fn remember(&self, request_id: Uuid, executions: Vec<ExecutionId>) {
+        self.facts().requests.push_back((request_id, Seen::Answered { kept_as: request_id, executions }));
+    }
+
+    /// What a request got has ended: it may be asked again.
+    pub(super) fn forget_request(&self, request_id: Uuid) {
+        self.facts().requests.retain(|(id, _)| *id != request_id);
+    }
+}
+
+impl Facts {
+    fn hear(&mut self) {
+        self.last_word = Instant::now();
+        self.heard = true;
+        self.cut_off = None;
+    }
+}
+
+impl Poll {
+    /// The claim is over with these.
+    pub fn answer(mut self, executions: Vec<ExecutionId>) {
+        self.answered = true;
+        let mut facts = self.worker.facts();
+        let (request_id, serial, kept_as) = (self.request_id, self.serial, self.kept_as);
+        facts.requests.retain(|(id, seen)| *id != request_id || !matches!(seen, Seen::Waiting { serial: mine, .. } if *mine == serial));
+        if !executions.is_empty() {
+            facts.requests.retain(|(id, _)| *id != request_id);
+            facts.requests.push_back((request_id, Seen::Answered { kept_as, executions }));
+        }
+        facts.hear();
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        let mut facts = self.worker.facts();
+        facts.polls -= 1;
+        if self.answered {
+            return;
+        }
+        let serial = self.serial;
+        for (_, seen) in &mut facts.requests {
+            if matches!(seen, Seen::Waiting { serial: mine, .. } if *mine == serial) {
+                *seen = Seen::CutOff;
+            }
+        }
+        facts.last_word = Instant::now();
+        if facts.polls == 0 {
+            facts.cut_off = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.worker.facts().reserved -= usize::from(self.count);
+        self.worker.freed.notify_waiters();
+    }
+}

@@ -1,0 +1,18 @@
+//! The HTTP API: one port for executions, lanes, workers and the worker protocol of any language.
+//!
+//! [`Server::start`] runs an engine and a dispatcher over a host and serves them. Every answer is JSON or
+//! `application/problem+json`; a request is checked at the door, read strictly, turned into one typed operation and its
+//! answer into the shape of the API. Nothing here decides about state: what may happen is the library's word.
+
+mod app;
+mod body;
+mod door;
+mod fleet;
+mod payload;
+mod problem;
+mod query;
+mod routes;
+mod serve;
+mod shape;
+
+pub use serve::{NotStarted, Server, ServerOptions};

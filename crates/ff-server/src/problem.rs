@@ -1,0 +1,281 @@
+//! Every refusal and failure as `application/problem+json` with a stable code.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ff_core::error::{ConflictKind, ContentionKind, Detail, EngineError, StateKind, ValidationKind};
+use ff_core::{ErrorCode, error::Class};
+use ff_engine::FeedError;
+use ff_script::Error;
+use serde::Serialize;
+
+/// What a handler answers.
+pub type Answer<T> = Result<T, Problem>;
+
+/// A refusal on its way to the client; the door writes its body, which names the request.
+#[derive(Clone, Debug)]
+pub struct Problem(Box<Facts>);
+
+#[derive(Clone, Debug)]
+struct Facts {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    fields: BTreeMap<String, String>,
+    facts: BTreeMap<String, String>,
+    retryable: bool,
+}
+
+/// The body of a problem.
+#[derive(Serialize)]
+struct Document<'a> {
+    r#type: String,
+    title: String,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    fields: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    facts: &'a BTreeMap<String, String>,
+    retryable: bool,
+    request_id: &'a str,
+}
+
+/// A problem of one item of a batch.
+#[derive(Clone, Debug, Serialize)]
+pub struct ItemProblem {
+    code: &'static str,
+    detail: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    fields: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    facts: BTreeMap<String, String>,
+    retryable: bool,
+}
+
+impl Problem {
+    /// A problem with a code of its own.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let retryable = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE);
+        Self(Box::new(Facts { status, code, detail: detail.into(), fields: BTreeMap::new(), facts: BTreeMap::new(), retryable }))
+    }
+
+    /// A field of the request is wrong.
+    pub fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        let (field, problem) = (field.into(), problem.into());
+        let mut made = Self::new(StatusCode::BAD_REQUEST, "invalid_argument", format!("{field} {problem}"));
+        made.0.fields.insert(field, problem);
+        made
+    }
+
+    /// A field or a body is larger than its limit.
+    pub fn too_large(field: &str, max: usize) -> Self {
+        let mut made = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("{field} is larger than {max} bytes"));
+        made.0.fields.insert(field.to_owned(), format!("must be at most {max} bytes"));
+        made
+    }
+
+    /// The problem a status without a body means.
+    pub fn of_status(status: StatusCode) -> Self {
+        let (code, detail) = match status {
+            StatusCode::NOT_FOUND => ("not_found", "there is nothing at this path"),
+            StatusCode::METHOD_NOT_ALLOWED => ("method_not_allowed", "this path does not take this method"),
+            StatusCode::INTERNAL_SERVER_ERROR => ("internal", "the server made a mistake; its log has the details"),
+            _ => ("invalid_argument", "the request cannot be read"),
+        };
+        Self::new(status, code, detail)
+    }
+
+    /// The same, said about this thing.
+    pub fn about(mut self, what: impl Display) -> Self {
+        self.0.detail = format!("{what}: {}", self.0.detail);
+        self
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What happened, in words.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// True when asking again later, the same way, may succeed.
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+
+    /// True when the lease presented is over, whatever was asked under it.
+    pub fn ends_lease(&self) -> bool {
+        matches!(
+            self.0.code,
+            "stale_lease" | "lease_expired" | "lease_revoked" | "execution_not_active" | "execution_not_found"
+        )
+    }
+
+    /// The same problem of one item of a batch.
+    pub fn of_item(&self) -> ItemProblem {
+        let facts = &self.0;
+        ItemProblem {
+            code: facts.code,
+            detail: facts.detail.clone(),
+            fields: facts.fields.clone(),
+            facts: facts.facts.clone(),
+            retryable: facts.retryable,
+        }
+    }
+
+    /// The body, with the request it answers.
+    pub fn document(&self, request_id: &str) -> Vec<u8> {
+        let facts = &self.0;
+        let title = facts
+            .code
+            .parse::<ErrorCode>()
+            .map_or_else(|_| facts.status.canonical_reason().unwrap_or("Problem").to_owned(), |code| code.doc().to_owned());
+        let document = Document {
+            r#type: format!("urn:flowfabric:error:{}", facts.code),
+            title,
+            status: facts.status.as_u16(),
+            code: facts.code,
+            detail: &facts.detail,
+            fields: &facts.fields,
+            facts: &facts.facts,
+            retryable: facts.retryable,
+            request_id,
+        };
+        serde_json::to_vec(&document).expect("texts and numbers become JSON")
+    }
+}
+
+impl IntoResponse for Problem {
+    /// Headers only: the door writes the body, since only it knows the request's id.
+    fn into_response(self) -> Response {
+        let mut response = self.0.status.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if matches!(self.0.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The status of a stable code. What a user can bring about is never a 5xx.
+fn status_of(error: &EngineError) -> StatusCode {
+    match error.code() {
+        "lane_full" => return StatusCode::TOO_MANY_REQUESTS,
+        "store_full" => return StatusCode::INSUFFICIENT_STORAGE,
+        "store_unavailable" | "closed" | "try_again" => return StatusCode::SERVICE_UNAVAILABLE,
+        "not_capable" => return StatusCode::CONFLICT,
+        _ => {}
+    }
+    match error.class() {
+        Class::Invalid => StatusCode::BAD_REQUEST,
+        Class::NotFound => StatusCode::NOT_FOUND,
+        Class::Conflict => StatusCode::CONFLICT,
+        Class::Retryable => StatusCode::SERVICE_UNAVAILABLE,
+        Class::Terminal | Class::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn facts_of(error: &EngineError) -> BTreeMap<String, String> {
+    let named = |detail: &Detail| detail.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    match error {
+        EngineError::Contention(ContentionKind::ExecutionNotActive { terminal_outcome, lease_epoch, lifecycle_phase, attempt_id }) => {
+            let facts = [
+                ("lifecycle_phase", Some(lifecycle_phase.to_string())),
+                ("terminal_outcome", terminal_outcome.map(|outcome| outcome.to_string())),
+                ("lease_epoch", lease_epoch.map(|epoch| epoch.to_string())),
+                ("attempt_id", attempt_id.map(|id| id.to_string())),
+            ];
+            facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        }
+        EngineError::Contention(ContentionKind::Refused(refused))
+        | EngineError::Conflict(ConflictKind::Refused(refused))
+        | EngineError::State(StateKind::Refused(refused)) => named(&refused.detail),
+        EngineError::Conflict(ConflictKind::IdempotencyConflict { detail }) => named(detail),
+        EngineError::Validation { kind: ValidationKind::CapabilityMismatch { missing }, .. } => {
+            BTreeMap::from([("missing".to_owned(), missing.join(","))])
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        if let EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail } = &error {
+            // The library's argument is the request's body.
+            let field = field.strip_prefix("submission.").unwrap_or(field);
+            return Self::invalid(field, detail);
+        }
+        let mut problem = Self::new(status_of(&error), error.code(), error.to_string());
+        problem.0.facts = facts_of(&error);
+        problem.0.retryable = error.is_retryable();
+        if problem.0.status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(%error, "a request failed");
+        }
+        problem
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::from(EngineError::from(error))
+    }
+}
+
+impl From<FeedError> for Problem {
+    fn from(error: FeedError) -> Self {
+        match error {
+            FeedError::CursorExpired { oldest } => {
+                let mut problem = Self::new(
+                    StatusCode::GONE,
+                    "cursor_expired",
+                    "events behind this cursor are no longer kept; go on from the oldest cursor or from `start`",
+                );
+                problem.0.facts.insert("oldest".to_owned(), oldest.to_string());
+                problem
+            }
+            FeedError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_library_has_the_status_of_the_api() {
+        use StatusCode as S;
+        for &code in ErrorCode::ALL {
+            let detail = [("lifecycle_phase", "terminal"), ("key", "k"), ("field", "f")];
+            let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let problem = Problem::from(EngineError::from_refusal(code, detail));
+            let expected = match code {
+                ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid => S::BAD_REQUEST,
+                ErrorCode::LaneFull => S::TOO_MANY_REQUESTS,
+                ErrorCode::TryAgain | ErrorCode::LaneUnseen | ErrorCode::LaneDepthNeeded => S::SERVICE_UNAVAILABLE,
+                ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
+                code if code.class() == Class::NotFound => S::NOT_FOUND,
+                _ => S::CONFLICT,
+            };
+            assert_eq!(problem.0.status, expected, "{code}");
+            assert_eq!(problem.code(), code.as_str());
+        }
+    }
+
+    #[test]
+    fn a_document_names_the_field_and_the_request() {
+        let text = String::from_utf8(Problem::invalid("priority", "must be in 0..=9000").document("r-1")).unwrap();
+        for part in [r#""code":"invalid_argument""#, r#""fields":{"priority":"must be in 0..=9000"}"#, r#""request_id":"r-1""#, r#""status":400"#] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Reads the query of a URL into a struct; unknown names are refused like unknown fields.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::problem::{Answer, Problem};
+
+/// The parameters of a URL.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+        read(parts.uri.query().unwrap_or("")).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
+    serde_urlencoded::from_str(text).map_err(|error| {
+        let text = error.to_string();
+        match text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+            Some((name, _)) => Problem::invalid(name, "is not a parameter of this path"),
+            None => Problem::invalid("query", format!("cannot be read: {text}")),
+        }
+    })
+}
+
+/// Where a page of a list begins and how long it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// The page's length.
+    pub fn limit(&self) -> Answer<i64> {
+        limit_of(self.limit.as_deref())
+    }
+
+    /// How many entries to skip, in a list whose cursor is a number.
+    pub fn offset(&self) -> Answer<i64> {
+        match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
+            None => Ok(0),
+            Some(cursor) => match cursor.parse() {
+                Ok(offset) if offset >= 0 => Ok(offset),
+                _ => Err(Problem::invalid("cursor", "is not a cursor of this list")),
+            },
+        }
+    }
+}
+
+/// A list's `limit`: 1 to 1_000, 100 unless said.
+pub fn limit_of(text: Option<&str>) -> Answer<i64> {
+    let limit = number("limit", text)?.unwrap_or(100);
+    if (1..=1000).contains(&limit) { Ok(limit) } else { Err(Problem::invalid("limit", format!("must be in 1..=1000, got {limit}"))) }
+}
+
+/// A parameter that is a number; an empty one is absent.
+pub fn number(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
+    match text.filter(|text| !text.is_empty()) {
+        None => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|_| Problem::invalid(name, format!("must be an integer, got {text:?}"))),
+    }
+}

@@ -1,0 +1,74 @@
+//! `POST /v1/executions:batch`: many submissions as NDJSON or an array, each answered on its own line, in order.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::post;
+use ff_engine::NewExecution;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::submit::{SubmitBody, SubmittedShape};
+use crate::app::App;
+use crate::body;
+use crate::problem::{Answer, ItemProblem, Problem};
+
+const ITEMS_MAX: usize = 10_000;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/executions:batch", post(batch))
+}
+
+/// One line of the answer.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Line {
+    Submitted(SubmittedShape),
+    Refused { error: ItemProblem },
+}
+
+async fn batch(State(app): State<App>, request: Request) -> Answer<impl IntoResponse> {
+    let bytes = body::whole(request, body::BATCH).await?;
+    let items = items(&bytes)?;
+    if items.len() > ITEMS_MAX {
+        return Err(Problem::invalid("body", format!("must hold at most {ITEMS_MAX} executions, got {}", items.len())));
+    }
+    // A wrong item does not keep the others from being submitted.
+    let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
+    let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        let read = body::read::<SubmitBody>(item).and_then(SubmitBody::into_new);
+        lines.push(match read {
+            Ok(new) => {
+                accepted.push((index, new));
+                None
+            }
+            Err(problem) => Some(Line::Refused { error: problem.of_item() }),
+        });
+    }
+    let (places, new): (Vec<usize>, Vec<NewExecution>) = accepted.into_iter().unzip();
+    let answers = app.operations.submit_many(new).await?;
+    for (place, answer) in places.into_iter().zip(answers) {
+        lines[place] = Some(match answer {
+            Ok(reply) => Line::Submitted(reply.into()),
+            Err(error) => Line::Refused { error: Problem::from(error).of_item() },
+        });
+    }
+    let mut text = Vec::new();
+    for line in lines.into_iter().flatten() {
+        serde_json::to_writer(&mut text, &line).expect("texts and numbers become JSON");
+        text.push(b'\n');
+    }
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], text))
+}
+
+/// The items as they were written: elements of one array, or one per line.
+fn items(bytes: &[u8]) -> Answer<Vec<&[u8]>> {
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let items: Vec<&RawValue> =
+            serde_json::from_slice(bytes).map_err(|error| Problem::invalid("body", format!("is not a JSON array: {error}")))?;
+        return Ok(items.into_iter().map(|item| item.get().as_bytes()).collect());
+    }
+    Ok(bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect())
+}

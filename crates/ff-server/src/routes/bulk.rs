@@ -1,0 +1,176 @@
+//! `POST /v1/executions:cancel` and `:replay`: everything that matches the filters, a bounded number per request.
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::ExecutionId;
+use ff_engine::{ListCursor, Operations};
+use ff_script::Error;
+use ff_script::generated::{CancelExecutionReply, LifecyclePhase};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
+
+use super::list::FilterQuery;
+use crate::app::{ACTOR, App, JsonAnswer};
+use crate::body::Body;
+use crate::payload::bounded;
+use crate::problem::{Answer, Problem};
+use crate::query::Query;
+
+const LIMIT_DEFAULT: usize = 1_000;
+const LIMIT_MAX: usize = 10_000;
+const PAGE: usize = 500;
+const AT_ONCE: usize = 16;
+const REASON_MAX: usize = 4096;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/executions:cancel", post(cancel)).route("/v1/executions:replay", post(replay))
+}
+
+/// The filters may stand in the body or in the query.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BulkBody {
+    namespace: Option<String>,
+    lane: Option<String>,
+    kind: Option<String>,
+    state: Option<String>,
+    tag: Option<String>,
+    flow_id: Option<String>,
+    created_after: Option<i64>,
+    created_before: Option<i64>,
+    worker: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+    reason: Option<String>,
+    grace_ms: Option<i64>,
+}
+
+impl BulkBody {
+    fn filters(&self, query: FilterQuery) -> FilterQuery {
+        query.or(FilterQuery::of(
+            [&self.namespace, &self.lane, &self.kind, &self.state, &self.tag, &self.flow_id, &self.worker, &self.cursor],
+            [self.created_after, self.created_before],
+        ))
+    }
+
+    fn limit(&self) -> Answer<usize> {
+        match self.limit.unwrap_or(LIMIT_DEFAULT) {
+            limit @ 1..=LIMIT_MAX => Ok(limit),
+            limit => Err(Problem::invalid("limit", format!("must be in 1..={LIMIT_MAX}, got {limit}"))),
+        }
+    }
+}
+
+/// What a bulk request did.
+#[derive(Default, Serialize)]
+struct Counts {
+    /// Executions that matched and were acted on.
+    matched: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<usize>,
+    /// Ended, or replayed, by someone else in the meantime.
+    unchanged: usize,
+    refused: usize,
+    /// Where to go on; absent when everything that matched was seen.
+    next_cursor: Option<String>,
+}
+
+/// Ids of matching executions in the wanted phase, up to `limit`, and where to go on.
+async fn matching(
+    operations: &Operations,
+    filters: &FilterQuery,
+    limit: usize,
+    ended: bool,
+) -> Answer<(Vec<ExecutionId>, Option<ListCursor>)> {
+    let wanted = filters.wanted()?;
+    if !wanted.narrowed {
+        return Err(Problem::invalid("filters", "must name at least one: namespace, lane, kind, state, tag, worker, created_after, created_before"));
+    }
+    let mut cursor = filters.cursor()?;
+    let Some(filter) = wanted.filter else { return Ok((Vec::new(), None)) };
+    let mut ids = Vec::new();
+    loop {
+        let page = operations.list(&filter, cursor, PAGE.min(limit - ids.len())).await?;
+        ids.extend(page.items.iter().filter(|item| (item.phase == LifecyclePhase::Terminal) == ended).map(|item| item.execution_id));
+        match page.next {
+            None => return Ok((ids, None)),
+            Some(next) if ids.len() >= limit => return Ok((ids, Some(next))),
+            next => cursor = next,
+        }
+    }
+}
+
+enum Done {
+    Cancelled,
+    Requested,
+    Replayed,
+    Unchanged,
+    Refused,
+}
+
+/// A refusal concerns one execution; anything else ends the request.
+fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<Done> {
+    match answer {
+        Ok(reply) => Ok(done(reply)),
+        Err(Error::Engine(error)) if !error.is_retryable() => Ok(match error.code() {
+            "execution_not_found" | "execution_not_terminal" => Done::Unchanged,
+            _ => Done::Refused,
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn cancel(State(app): State<App>, Query(query): Query<FilterQuery>, Body(body): Body<BulkBody>) -> JsonAnswer<Counts> {
+    bounded("reason", &body.reason, REASON_MAX)?;
+    let (ids, next) = matching(&app.operations, &body.filters(query), body.limit()?, false).await?;
+    let (reason, grace_ms, operations) = (body.reason.as_deref(), body.grace_ms, &app.operations);
+    let done: Vec<Done> = stream::iter(ids)
+        .map(|id| async move {
+            settled(operations.cancel(id, ACTOR, reason, grace_ms).await, |reply| match reply {
+                CancelExecutionReply::Cancelled => Done::Cancelled,
+                CancelExecutionReply::Requested { .. } => Done::Requested,
+                CancelExecutionReply::Already { .. } => Done::Unchanged,
+            })
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let counts = Counts { cancelled: Some(0), requested: Some(0), ..Counts::default() };
+    Ok(Json(counted(counts, &done, next)))
+}
+
+async fn replay(State(app): State<App>, Query(query): Query<FilterQuery>, Body(body): Body<BulkBody>) -> JsonAnswer<Counts> {
+    bounded("reason", &body.reason, REASON_MAX)?;
+    if body.grace_ms.is_some() {
+        return Err(Problem::invalid("grace_ms", "is not a field of this request"));
+    }
+    let (ids, next) = matching(&app.operations, &body.filters(query), body.limit()?, true).await?;
+    let (reason, operations) = (body.reason.as_deref(), &app.operations);
+    let done: Vec<Done> = stream::iter(ids)
+        .map(|id| async move { settled(operations.replay(id, ACTOR, reason).await, |_| Done::Replayed) })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let counts = Counts { replayed: Some(0), ..Counts::default() };
+    Ok(Json(counted(counts, &done, next)))
+}
+
+fn counted(mut counts: Counts, done: &[Done], next: Option<ListCursor>) -> Counts {
+    counts.matched = done.len();
+    for one in done {
+        match one {
+            Done::Cancelled => *counts.cancelled.get_or_insert(0) += 1,
+            Done::Requested => *counts.requested.get_or_insert(0) += 1,
+            Done::Replayed => *counts.replayed.get_or_insert(0) += 1,
+            Done::Unchanged => counts.unchanged += 1,
+            Done::Refused => counts.refused += 1,
+        }
+    }
+    counts.next_cursor = next.map(|cursor| cursor.to_string());
+    counts
+}

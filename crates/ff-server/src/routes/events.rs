@@ -1,0 +1,200 @@
+//! `GET /v1/events`: the feed as server-sent events or NDJSON, from a cursor on.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use ff_core::types::{ExecutionId, TimestampMs};
+use ff_engine::{Cursor, Delivered, Feed, FeedFilter};
+use ff_script::Route;
+use ff_script::generated::{NextDue, NextDueReply};
+use futures::stream;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::problem::{Answer, Problem};
+use crate::query::{Query, number};
+use crate::shape::event::EventShape;
+
+/// A silent stream says this often that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/events", get(events))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    after: Option<String>,
+    types: Option<String>,
+    namespace: Option<String>,
+    lane: Option<String>,
+    kind: Option<String>,
+    tag: Option<String>,
+    flow_id: Option<String>,
+    execution_id: Option<String>,
+    worker: Option<String>,
+    /// The stream ends after this many.
+    limit: Option<String>,
+}
+
+/// What the feed's own filter does not know.
+struct Further {
+    execution_id: Option<ExecutionId>,
+    flow_id: Option<String>,
+    worker: Option<String>,
+}
+
+impl Further {
+    fn wants(&self, delivered: &Delivered) -> bool {
+        let event = &delivered.event;
+        self.execution_id.is_none_or(|id| event.execution_id == Some(id))
+            && self.flow_id.as_ref().is_none_or(|flow| event.flow_id.is_some_and(|id| id.to_string() == *flow))
+            && self.worker.as_ref().is_none_or(|worker| event.worker_instance.as_ref() == Some(worker))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Sse,
+    Ndjson,
+}
+
+async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<EventsQuery>) -> Answer<Response> {
+    let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let cursor = cursor(&app, last_seen.or_else(|| said(&query.after))).await?;
+    let tag = match said(&query.tag) {
+        None => None,
+        Some(tag) => {
+            let (key, value) = tag.split_once(':').ok_or_else(|| Problem::invalid("tag", "must be key:value"))?;
+            Some((key.to_owned(), value.to_owned()))
+        }
+    };
+    let execution_id = match said(&query.execution_id) {
+        None => None,
+        Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
+    };
+    let filter = FeedFilter {
+        namespace: said(&query.namespace),
+        lane: said(&query.lane),
+        kind: said(&query.kind),
+        tag,
+        types: said(&query.types).map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect()).unwrap_or_default(),
+    };
+    let left = match number("limit", query.limit.as_deref())? {
+        None => u64::MAX,
+        Some(limit) => u64::try_from(limit).ok().filter(|limit| *limit > 0).ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
+    };
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+    let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
+    let mut feed = app.engine.feed(filter, cursor);
+    // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
+    let first = feed.next(Duration::ZERO).await?;
+    let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
+    let reader = Reader { feed, further, form, left, first: Some(first), stop: app.stop.clone(), over: false };
+    let content = match form {
+        Form::Sse => "text/event-stream",
+        Form::Ndjson => "application/x-ndjson",
+    };
+    let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
+        let chunk = reader.next().await?;
+        Some((Ok::<Bytes, Infallible>(chunk), reader))
+    }));
+    Ok(([(header::CONTENT_TYPE, content)], body).into_response())
+}
+
+/// Where to begin: a cursor, `start`, or now by the store's own clock.
+async fn cursor(app: &App, after: Option<String>) -> Answer<Cursor> {
+    match after.as_deref() {
+        Some("start") => Ok(Cursor::start()),
+        None | Some("now") => {
+            let NextDueReply::Next { now, .. } = app.operations.client().call(Route::Execution(0), &NextDue {}).await?;
+            // Whatever happens after the answer has begun is later than this, even in the same millisecond.
+            Ok(Cursor::at(TimestampMs(now - 1)))
+        }
+        Some(text) => text.parse().map_err(Problem::from),
+    }
+}
+
+struct Reader {
+    feed: Feed,
+    further: Further,
+    form: Form,
+    left: u64,
+    first: Option<Vec<Delivered>>,
+    stop: CancellationToken,
+    over: bool,
+}
+
+impl Reader {
+    /// The next piece of the stream; nothing when it is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.over || self.left == 0 {
+            return None;
+        }
+        if let Some(first) = self.first.take() {
+            let text = self.write(first);
+            // The head of the answer goes out at once, with a comment where there is no event yet.
+            return Some(if text.is_empty() { self.silence() } else { text.into() });
+        }
+        loop {
+            let delivered = tokio::select! {
+                () = self.stop.cancelled() => return None,
+                delivered = self.feed.next(KEEP_ALIVE) => delivered,
+            };
+            match delivered {
+                Ok(some) if some.is_empty() => return Some(self.silence()),
+                Ok(some) => {
+                    let text = self.write(some);
+                    if !text.is_empty() {
+                        return Some(text.into());
+                    }
+                }
+                Err(error) => {
+                    self.over = true;
+                    let problem = String::from_utf8(Problem::from(error).document("")).expect("JSON is UTF-8");
+                    return Some(match self.form {
+                        Form::Sse => format!("event: error\ndata: {problem}\n\n").into(),
+                        Form::Ndjson => format!("{{\"error\":{problem}}}\n").into(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn silence(&self) -> Bytes {
+        match self.form {
+            Form::Sse => Bytes::from_static(b":\n\n"),
+            Form::Ndjson => Bytes::from_static(b"\n"),
+        }
+    }
+
+    fn write(&mut self, delivered: Vec<Delivered>) -> String {
+        let mut text = String::new();
+        for one in delivered {
+            if self.left == 0 || !self.further.wants(&one) {
+                continue;
+            }
+            self.left -= 1;
+            let event = EventShape::from(one);
+            let json = serde_json::to_string(&event).expect("texts and numbers become JSON");
+            match self.form {
+                Form::Sse => text.push_str(&format!("id: {}\nevent: {}\ndata: {json}\n\n", event.cursor, event.r#type)),
+                Form::Ndjson => {
+                    text.push_str(&json);
+                    text.push('\n');
+                }
+            }
+        }
+        text
+    }
+}

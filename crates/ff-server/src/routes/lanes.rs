@@ -1,0 +1,140 @@
+//! Lanes: list, read, define, and their states.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_script::Route;
+use ff_script::generated::{DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::Deserialize;
+
+use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::body::Body;
+use crate::problem::{Answer, Problem};
+use crate::query::{Query, limit_of, number};
+use crate::shape::Listed;
+use crate::shape::lane::{CountsShape, LaneShape};
+use crate::shape::retry::RetryShape;
+
+const AT_ONCE: usize = 32;
+
+pub fn routes() -> Router<App> {
+    let state = |state: LaneState| {
+        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| set_state(app, name, query, state).await)
+    };
+    Router::new()
+        .route("/v1/lanes", get(list))
+        .route("/v1/lanes/{name}", get(show).put(define))
+        .route("/v1/lanes/{name}/pause", state(LaneState::Paused))
+        .route("/v1/lanes/{name}/resume", state(LaneState::Active))
+        .route("/v1/lanes/{name}/drain", state(LaneState::Draining))
+        .route("/v1/lanes/{name}/disable", state(LaneState::Disabled))
+}
+
+/// Which namespace the lane is in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceQuery {
+    namespace: Option<String>,
+}
+
+impl NamespaceQuery {
+    fn namespace(self) -> String {
+        self.namespace.unwrap_or_else(|| "default".to_owned())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    namespace: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
+    let limit = limit_of(query.limit.as_deref())?;
+    let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
+    if offset < 0 {
+        return Err(Problem::invalid("cursor", "is not a cursor of this list"));
+    }
+    let ListLanesReply::Lanes { entries, more } = app.operations.client().call(Route::Fleet, &ListLanes { limit, offset }).await?;
+    let items = entries
+        .into_iter()
+        .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
+        .map(LaneShape::from)
+        .collect();
+    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+}
+
+async fn show(State(app): State<App>, Name(lane): Name, Query(query): Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+    let namespace = query.namespace();
+    let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
+    let client = app.operations.client();
+    let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace) };
+    let counts = stream::iter(client.execution_routes())
+        .map(|route| async move { client.call(route, call).await })
+        .buffer_unordered(AT_ONCE)
+        .try_fold(CountsShape::default(), |mut sum, PartitionStatsReply::Stats { lanes, .. }| async move {
+            lanes.iter().for_each(|counts| sum.add(counts));
+            Ok(sum)
+        })
+        .await?;
+    Ok(Json(LaneShape::from(entry).with(counts)))
+}
+
+/// What a lane may be told; what is not named stays.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaneBody {
+    state: Option<String>,
+    priority_weight: Option<i64>,
+    fairness: Option<String>,
+    fairness_weights: Option<BTreeMap<String, i64>>,
+    max_depth: Option<i64>,
+    clear_max_depth: Option<bool>,
+    weight: Option<i64>,
+    retry: Option<RetryShape>,
+    attempt_timeout_ms: Option<i64>,
+    retention_ms: Option<i64>,
+    lease_ttl_ms: Option<i64>,
+}
+
+async fn define(
+    State(app): State<App>,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+    Body(body): Body<LaneBody>,
+) -> JsonAnswer<LaneShape> {
+    let change = DefineLane {
+        state: word("state", body.state)?,
+        fairness: word::<Fairness>("fairness", body.fairness)?,
+        fairness_weights: body.fairness_weights,
+        priority_weight: body.priority_weight,
+        max_depth: body.max_depth,
+        clear_max_depth: body.clear_max_depth,
+        weight: body.weight,
+        retry: body.retry.map(Into::into),
+        attempt_timeout_ms: body.attempt_timeout_ms,
+        retention_ms: body.retention_ms,
+        lease_ttl_ms: body.lease_ttl_ms,
+        ..DefineLane::new(ACTOR.to_owned(), lane, query.namespace())
+    };
+    Ok(Json(app.operations.define_lane(change).await?.into()))
+}
+
+fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answer<Option<T>> {
+    text.map(|word| word.parse().map_err(|_| Problem::invalid(field, format!("{word:?} is none of its words")))).transpose()
+}
+
+async fn set_state(
+    State(app): State<App>,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+    state: LaneState,
+) -> JsonAnswer<LaneShape> {
+    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, ACTOR).await?;
+    Ok(Json(entry.into()))
+}

@@ -1,0 +1,111 @@
+//! `GET /v1/executions`: newest first, by filters, page by page.
+
+use axum::extract::State;
+use axum::Json;
+use ff_engine::ExecutionFilter;
+use serde::Deserialize;
+
+use crate::app::{App, JsonAnswer};
+use crate::problem::{Answer, Problem};
+use crate::query::{Query, limit_of, number};
+use crate::shape::Listed;
+use crate::shape::execution::SummaryShape;
+
+/// The filters of a list, as texts of a query or a body.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterQuery {
+    namespace: Option<String>,
+    lane: Option<String>,
+    kind: Option<String>,
+    state: Option<String>,
+    tag: Option<String>,
+    flow_id: Option<String>,
+    created_after: Option<String>,
+    created_before: Option<String>,
+    worker: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// What a list shows; nothing when no execution can match.
+pub struct Wanted {
+    /// The filter, unless nothing can match.
+    pub filter: Option<ExecutionFilter>,
+    /// True when some filter is given.
+    pub narrowed: bool,
+}
+
+impl FilterQuery {
+    /// Filters a body carries: namespace, lane, kind, state, tag, flow_id, worker, cursor; created after and before.
+    pub fn of(texts: [&Option<String>; 8], times: [Option<i64>; 2]) -> Self {
+        let [namespace, lane, kind, state, tag, flow_id, worker, cursor] = texts.map(Clone::clone);
+        let [created_after, created_before] = times.map(|time| time.map(|ms| ms.to_string()));
+        Self { namespace, lane, kind, state, tag, flow_id, created_after, created_before, worker, limit: None, cursor }
+    }
+
+    /// These, and where they say nothing, the others.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            namespace: self.namespace.or(other.namespace),
+            lane: self.lane.or(other.lane),
+            kind: self.kind.or(other.kind),
+            state: self.state.or(other.state),
+            tag: self.tag.or(other.tag),
+            flow_id: self.flow_id.or(other.flow_id),
+            created_after: self.created_after.or(other.created_after),
+            created_before: self.created_before.or(other.created_before),
+            worker: self.worker.or(other.worker),
+            limit: self.limit.or(other.limit),
+            cursor: self.cursor.or(other.cursor),
+        }
+    }
+
+    /// The filter these texts mean.
+    pub fn wanted(&self) -> Answer<Wanted> {
+        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let state = match said(&self.state) {
+            None => None,
+            Some(word) => Some(word.parse().map_err(|_| Problem::invalid("state", format!("{word:?} is not a state")))?),
+        };
+        let tag = match said(&self.tag) {
+            None => None,
+            Some(tag) => {
+                let (key, value) = tag.split_once(':').ok_or_else(|| Problem::invalid("tag", "must be key:value"))?;
+                Some((key.to_owned(), value.to_owned()))
+            }
+        };
+        let filter = ExecutionFilter {
+            namespace: said(&self.namespace),
+            lane: said(&self.lane),
+            kind: said(&self.kind),
+            state,
+            tag,
+            worker: said(&self.worker),
+            created_after: number("created_after", self.created_after.as_deref())?,
+            created_before: number("created_before", self.created_before.as_deref())?,
+        };
+        let of_a_flow = said(&self.flow_id).is_some();
+        let narrowed = of_a_flow || filter != ExecutionFilter::default();
+        // No execution belongs to a flow yet.
+        Ok(Wanted { filter: (!of_a_flow).then_some(filter), narrowed })
+    }
+
+    /// Where the page begins.
+    pub fn cursor(&self) -> Answer<Option<ff_engine::ListCursor>> {
+        Ok(match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
+            None => None,
+            Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
+        })
+    }
+}
+
+/// One page.
+pub async fn list(State(app): State<App>, Query(query): Query<FilterQuery>) -> JsonAnswer<Listed<SummaryShape>> {
+    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
+    let cursor = query.cursor()?;
+    let Some(filter) = query.wanted()?.filter else { return Ok(Json(Listed { items: Vec::new(), next_cursor: None })) };
+    let page = app.operations.list(&filter, cursor, limit).await?;
+    let items = page.items.into_iter().map(SummaryShape::from).collect();
+    Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
+}

@@ -1,0 +1,42 @@
+//! One file per group of routes.
+
+mod batch;
+mod bulk;
+mod change;
+mod events;
+mod execution;
+mod health;
+mod lanes;
+mod list;
+mod results;
+mod stats;
+mod submit;
+mod tasks;
+mod worker_protocol;
+mod workers;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+
+use crate::app::App;
+use crate::door::{self, Door};
+
+/// Everything this server serves, behind its door.
+pub fn router(app: App, door: Door) -> Router {
+    Router::new()
+        .merge(submit::routes())
+        .merge(batch::routes())
+        .merge(bulk::routes())
+        .merge(execution::routes())
+        .merge(change::routes())
+        .merge(lanes::routes())
+        .merge(workers::routes())
+        .merge(worker_protocol::routes())
+        .merge(results::routes())
+        .merge(tasks::routes())
+        .merge(events::routes())
+        .merge(stats::routes())
+        .merge(health::routes())
+        .with_state(app)
+        .layer(from_fn_with_state(door, door::pass))
+}

@@ -1,0 +1,198 @@
+//! `POST /v1/workers/{instance}/results`: many ends at once, and the next claim with them.
+
+use axum::extract::{Request, State};
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::ExecutionId;
+use ff_script::generated::{CompleteExecutions, CompleteExecutionsReply, Completion};
+use futures::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::tasks::{TaskDone, fail_with, failure, refused};
+use super::worker_protocol::{ClaimBody, by_partition, claim_for};
+use crate::app::{App, JsonAnswer, Name};
+use crate::body;
+use crate::payload::{self, Encoding};
+use crate::problem::{Answer, ItemProblem, Problem};
+use crate::shape::task::{FenceBody, TaskShape};
+
+const RESULTS_MAX: usize = 4_096;
+const AT_ONCE: usize = 32;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/workers/{name}/results", post(results))
+}
+
+/// An end of one task.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultBody {
+    execution_id: ExecutionId,
+    fence: FenceBody,
+    op: Op,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<Encoding>,
+    reason: Option<String>,
+    category: Option<String>,
+    retryable: Option<bool>,
+    retry_after_ms: Option<i64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Op {
+    Complete,
+    Fail,
+}
+
+/// The results, and the claim that goes with them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResultsBody {
+    results: Vec<Box<RawValue>>,
+    claim: Option<ClaimBody>,
+    incarnation: Option<Uuid>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Answered {
+    results: Vec<ItemAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<Vec<TaskShape>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ItemAnswer {
+    Done(TaskDone),
+    Refused {
+        execution_id: Option<ExecutionId>,
+        #[serde(flatten)]
+        problem: ItemProblem,
+    },
+}
+
+/// What a result asks for.
+enum Wish {
+    Complete(Completion),
+    Fail(FenceBody, ff_script::generated::FailExecution),
+}
+
+impl ResultBody {
+    fn wish(self) -> Answer<Wish> {
+        let named = |field: &'static str, text: Option<String>| text.ok_or_else(|| Problem::invalid(field, "is missing"));
+        match self.op {
+            Op::Complete => {
+                for (field, said) in [
+                    ("reason", self.reason.is_some()),
+                    ("category", self.category.is_some()),
+                    ("retryable", self.retryable.is_some()),
+                    ("retry_after_ms", self.retry_after_ms.is_some()),
+                ] {
+                    if said {
+                        return Err(Problem::invalid(field, "is not a field of complete"));
+                    }
+                }
+                let (result, result_encoding) = payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
+                Ok(Wish::Complete(Completion { execution_id: self.execution_id, fence: self.fence.into(), result, result_encoding }))
+            }
+            Op::Fail => {
+                if self.result.is_some() || self.result_encoding.is_some() {
+                    return Err(Problem::invalid("result", "is not a field of fail"));
+                }
+                let (reason, category) = (named("reason", self.reason)?, named("category", self.category)?);
+                let call = failure(self.execution_id, self.fence, reason, category, self.retryable, self.retry_after_ms)?;
+                Ok(Wish::Fail(self.fence, call))
+            }
+        }
+    }
+}
+
+/// Just the id of an item that is wrong otherwise.
+#[derive(Deserialize)]
+struct IdOnly {
+    execution_id: Option<ExecutionId>,
+}
+
+async fn results(State(app): State<App>, Name(instance): Name, request: Request) -> JsonAnswer<Answered> {
+    let bytes = body::whole(request, body::BATCH).await?;
+    let body = if bytes.trim_ascii_start().first() == Some(&b'[') {
+        ResultsBody { results: body::read(&bytes)?, claim: None, incarnation: None, _request_id: None }
+    } else {
+        body::read(&bytes)?
+    };
+    if body.results.len() > RESULTS_MAX {
+        return Err(Problem::invalid("results", format!("must hold at most {RESULTS_MAX} items, got {}", body.results.len())));
+    }
+    // A result is worth taking from a worker whose registration ran out; its fence is what counts.
+    match app.fleet.worker(&instance, body.incarnation).await {
+        Err(problem) if problem.code() != "worker_not_registered" => return Err(problem),
+        _ => {}
+    }
+    let mut answers: Vec<Option<ItemAnswer>> = body.results.iter().map(|_| None).collect();
+    let (mut completions, mut failures) = (Vec::new(), Vec::new());
+    for (index, item) in body.results.iter().enumerate() {
+        match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
+            Ok(Wish::Complete(completion)) => completions.push((index, completion)),
+            Ok(Wish::Fail(fence, call)) => failures.push((index, fence, call)),
+            Err(problem) => {
+                let execution_id = serde_json::from_str::<IdOnly>(item.get()).ok().and_then(|only| only.execution_id);
+                answers[index] = Some(ItemAnswer::Refused { execution_id, problem: problem.of_item() });
+            }
+        }
+    }
+    let client = app.operations.client();
+    let mut completed = stream::iter(by_partition(completions, |(_, completion)| client.route_of(&completion.execution_id)))
+        .map(|(route, batch)| async move {
+            let completions = batch.iter().map(|(_, completion)| completion.clone()).collect();
+            (batch, client.call(route, &CompleteExecutions { completions }).await)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((batch, reply)) = completed.next().await {
+        let items: Vec<Answer<bool>> = match reply {
+            Ok(CompleteExecutionsReply::Completed { items }) => items
+                .into_iter()
+                .map(|item| match &item.refusal {
+                    Some(refusal) => Err(refused("ff_complete_executions", refusal)),
+                    None => Ok(item.replayed.unwrap_or(false)),
+                })
+                .collect(),
+            Err(error) => {
+                let problem = Problem::from(error);
+                batch.iter().map(|_| Err(problem.clone())).collect()
+            }
+        };
+        for ((index, completion), item) in batch.into_iter().zip(items) {
+            let id = completion.execution_id;
+            if item.as_ref().err().is_none_or(Problem::ends_lease) {
+                app.fleet.ended(completion.fence.lease_id);
+            }
+            answers[index] = Some(match item {
+                Ok(replayed) => ItemAnswer::Done(TaskDone::new(id, "completed", replayed)),
+                Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: problem.of_item() },
+            });
+        }
+    }
+    let app_ref = &app;
+    let mut failed = stream::iter(failures)
+        .map(|(index, fence, call)| async move {
+            let id = call.execution_id;
+            (index, id, fail_with(app_ref, fence, call).await)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((index, id, answer)) = failed.next().await {
+        answers[index] = Some(match answer {
+            Ok(done) => ItemAnswer::Done(done),
+            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: problem.of_item() },
+        });
+    }
+    let tasks = match body.claim {
+        None => None,
+        Some(claim) => Some(claim_for(&app, &instance, claim).await?.into_iter().map(TaskShape::from).collect()),
+    };
+    Ok(Json(Answered { results: answers.into_iter().flatten().collect(), tasks }))
+}

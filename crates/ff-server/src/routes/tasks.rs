@@ -1,0 +1,202 @@
+//! What a worker does with a task it holds; every call is fenced and safe to repeat.
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::ExecutionId;
+use ff_script::generated::{
+    CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution,
+    FailExecutionReply, Refusal, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
+};
+use ff_script::{Call, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::app::{App, Id, JsonAnswer};
+use crate::body::{Body, PAYLOAD};
+use crate::payload::{self, Encoding, bounded};
+use crate::problem::{Answer, Problem};
+use crate::shape::task::FenceBody;
+
+/// The longest reason.
+pub const REASON_MAX: usize = 4096;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/tasks/{id}/complete", post(complete))
+        .route("/v1/tasks/{id}/fail", post(fail))
+        .route("/v1/tasks/{id}/cancel", post(cancel))
+        .route("/v1/tasks/{id}/delay", post(delay))
+        .route("/v1/tasks/{id}/yield", post(yield_back))
+        .route("/v1/tasks/{id}/progress", post(progress))
+}
+
+/// What became of a task.
+#[derive(Serialize)]
+pub struct TaskDone {
+    /// The task's execution.
+    pub execution_id: ExecutionId,
+    /// completed, failed, retry_scheduled, cancelled, delayed, yielded or noted.
+    pub outcome: &'static str,
+    /// When it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_until: Option<i64>,
+    /// The same call had been answered before.
+    pub replayed: bool,
+}
+
+impl TaskDone {
+    /// Done, with this outcome.
+    pub fn new(execution_id: ExecutionId, outcome: &'static str, replayed: bool) -> Self {
+        Self { execution_id, outcome, delay_until: None, replayed }
+    }
+}
+
+/// The problem a refused item of a batch means.
+pub fn refused(function: &'static str, refusal: &Refusal) -> Problem {
+    match refusal.error() {
+        Ok(error) => error.into(),
+        Err(error) => Error::Decode { function, detail: error.to_string() }.into(),
+    }
+}
+
+/// Makes a fenced call; a lease that ended with it, or before it, frees its slot.
+async fn fenced<C: Call>(app: &App, id: ExecutionId, fence: FenceBody, call: &C, ends: bool) -> Answer<C::Reply> {
+    let client = app.operations.client();
+    let answer = client.call(client.route_of(&id), call).await.map_err(|error| Problem::from(error).about(id));
+    let over = match &answer {
+        Ok(_) => ends,
+        Err(problem) => problem.ends_lease(),
+    };
+    if over {
+        app.fleet.ended(fence.lease_id);
+    }
+    answer
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CompleteBody {
+    fence: FenceBody,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<Encoding>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn complete(State(app): State<App>, Id(id): Id, Body(body): Body<CompleteBody, PAYLOAD>) -> JsonAnswer<TaskDone> {
+    let (result, result_encoding) = payload::taken("result", body.result, body.result_encoding, payload::PAYLOAD_MAX)?;
+    let call = CompleteExecution { execution_id: id, fence: body.fence.into(), result, result_encoding };
+    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    Ok(Json(TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed)))
+}
+
+/// A failure of an attempt.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailBody {
+    fence: FenceBody,
+    reason: String,
+    category: String,
+    retryable: Option<bool>,
+    retry_after_ms: Option<i64>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn fail(State(app): State<App>, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<TaskDone> {
+    let call = failure(id, body.fence, body.reason, body.category, body.retryable, body.retry_after_ms)?;
+    Ok(Json(fail_with(&app, body.fence, call).await?))
+}
+
+/// The call that fails an attempt.
+pub fn failure(
+    execution_id: ExecutionId,
+    fence: FenceBody,
+    reason: String,
+    category: String,
+    retryable: Option<bool>,
+    retry_after_ms: Option<i64>,
+) -> Answer<FailExecution> {
+    if reason.len() > REASON_MAX {
+        return Err(Problem::too_large("reason", REASON_MAX));
+    }
+    let draw = rand::random_range(0..=1000);
+    Ok(FailExecution { category, draw, execution_id, fence: fence.into(), reason, retry_after_ms, retryable })
+}
+
+/// Fails an attempt; the policy decides what follows.
+pub async fn fail_with(app: &App, fence: FenceBody, call: FailExecution) -> Answer<TaskDone> {
+    let id = call.execution_id;
+    Ok(match fenced(app, id, fence, &call, true).await? {
+        FailExecutionReply::Failed { replayed } => TaskDone::new(id, "failed", replayed),
+        FailExecutionReply::RetryScheduled { delay_until, replayed } => {
+            TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "retry_scheduled", replayed) }
+        }
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    fence: FenceBody,
+    reason: Option<String>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn cancel(State(app): State<App>, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<TaskDone> {
+    bounded("reason", &body.reason, REASON_MAX)?;
+    let call = CancelAttempt { execution_id: id, fence: body.fence.into(), reason: body.reason };
+    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    Ok(Json(TaskDone::new(id, "cancelled", reply == CancelAttemptReply::Replayed)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DelayBody {
+    fence: FenceBody,
+    delay_ms: Option<i64>,
+    delay_until: Option<i64>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn delay(State(app): State<App>, Id(id): Id, Body(body): Body<DelayBody>) -> JsonAnswer<TaskDone> {
+    if body.delay_ms.is_some() == body.delay_until.is_some() {
+        return Err(Problem::invalid("delay_ms", "or delay_until must be given, not both"));
+    }
+    let call = DelayExecution { delay_ms: body.delay_ms, delay_until: body.delay_until, execution_id: id, fence: body.fence.into() };
+    let DelayExecutionReply::Delayed { delay_until, replayed } = fenced(&app, id, body.fence, &call, true).await?;
+    Ok(Json(TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "delayed", replayed) }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct YieldBody {
+    fence: FenceBody,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn yield_back(State(app): State<App>, Id(id): Id, Body(body): Body<YieldBody>) -> JsonAnswer<TaskDone> {
+    let call = YieldExecution { execution_id: id, fence: body.fence.into() };
+    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    Ok(Json(TaskDone::new(id, "yielded", reply == YieldExecutionReply::Replayed)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgressBody {
+    fence: FenceBody,
+    pct: i64,
+    message: Option<String>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+async fn progress(State(app): State<App>, Id(id): Id, Body(body): Body<ProgressBody>) -> JsonAnswer<TaskDone> {
+    let call = UpdateProgress { execution_id: id, fence: body.fence.into(), message: body.message, pct: body.pct };
+    let UpdateProgressReply::Noted = fenced(&app, id, body.fence, &call, false).await?;
+    Ok(Json(TaskDone::new(id, "noted", false)))
+}

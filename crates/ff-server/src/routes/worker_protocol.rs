@@ -1,0 +1,341 @@
+//! What a worker of any language says about itself: register, heartbeat with renewals, claim, leave.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::generated::{
+    BlockExecution, Fence, Grant, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker, ReleaseGrant,
+    RenewLeases, RenewLeasesReply, Renewal, Renewed, Task,
+};
+use ff_scheduler::{Admitted, Profile};
+use ff_script::{Error, Route};
+use futures::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::app::{App, JsonAnswer, Name};
+use crate::body::Body;
+use crate::fleet::ClaimWish;
+use crate::problem::{Answer, Problem};
+use crate::shape::task::{GrantShape, TaskShape};
+
+const LEASE_TTL_MS: i64 = 30_000;
+const WAIT_MAX_MS: u64 = 30_000;
+const CLAIM_MAX: u16 = 256;
+const GRANT_TTL_MS: i64 = 5_000;
+const BATCH: usize = 64;
+const AT_ONCE: usize = 32;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/workers/{name}/register", post(register))
+        .route("/v1/workers/{name}/heartbeat", post(heartbeat))
+        .route("/v1/workers/{name}/claim", post(claim))
+        .route("/v1/workers/{name}/grant", post(grant))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegisterBody {
+    worker_id: String,
+    namespace: Option<String>,
+    lanes: Vec<String>,
+    capabilities: Option<Vec<String>>,
+    slots: Option<i64>,
+    incarnation: Option<Uuid>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Registered {
+    heartbeat_ms: i64,
+    expires_at: i64,
+}
+
+/// An upsert: the same instance replaces its lanes, capabilities and slots.
+async fn register(State(app): State<App>, Name(instance): Name, Body(body): Body<RegisterBody>) -> JsonAnswer<Registered> {
+    let registration = RegisterWorker {
+        capabilities: body.capabilities.unwrap_or_default(),
+        incarnation: body.incarnation,
+        lanes: body.lanes,
+        namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
+        slots: body.slots.unwrap_or(1),
+        take_over: None,
+        worker_id: body.worker_id,
+        instance,
+    };
+    let (heartbeat_ms, expires_at) = app.fleet.register(registration).await?;
+    Ok(Json(Registered { heartbeat_ms, expires_at }))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeaveBody {
+    incarnation: Option<Uuid>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+/// Ends the registration; its leases run out by themselves unless they are given back first.
+pub async fn deregister(State(app): State<App>, Name(instance): Name, Body(body): Body<LeaveBody>) -> Answer<StatusCode> {
+    app.fleet.deregister(&instance, body.incarnation).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeartbeatBody {
+    renew: Option<Vec<RenewBody>>,
+    incarnation: Option<Uuid>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RenewBody {
+    execution_id: ExecutionId,
+    attempt_id: AttemptId,
+    lease_id: LeaseId,
+    lease_epoch: i64,
+}
+
+#[derive(Serialize)]
+struct Beaten {
+    leases: Vec<LeaseAnswer>,
+    /// The worker takes nothing new.
+    draining: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum LeaseAnswer {
+    Renewed { execution_id: ExecutionId, lease_expires_at: i64, cancel_requested: bool, yield_requested: bool },
+    Refused { execution_id: ExecutionId, code: &'static str, detail: String },
+}
+
+/// Keeps the worker registered and renews all its leases: one call per partition that holds some.
+async fn heartbeat(State(app): State<App>, Name(instance): Name, Body(body): Body<HeartbeatBody>) -> JsonAnswer<Beaten> {
+    let worker = app.fleet.worker(&instance, body.incarnation).await?;
+    let renewals: Vec<(usize, Renewal)> = body
+        .renew
+        .unwrap_or_default()
+        .into_iter()
+        .map(|lease| {
+            let fence = Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
+            Renewal { execution_id: lease.execution_id, fence, lease_ttl_ms: None }
+        })
+        .enumerate()
+        .collect();
+    let client = app.operations.client();
+    let mut answers: Vec<Option<LeaseAnswer>> = renewals.iter().map(|_| None).collect();
+    let calls = by_partition(renewals, |(_, renewal)| client.route_of(&renewal.execution_id));
+    let mut answered = stream::iter(calls)
+        .map(|(route, batch)| async move {
+            let renewals = batch.iter().map(|(_, renewal)| renewal.clone()).collect();
+            (batch, client.call(route, &RenewLeases { renewals }).await)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((batch, reply)) = answered.next().await {
+        let items: Vec<Result<Renewed, Problem>> = match reply {
+            Ok(RenewLeasesReply::Renewed { items }) => items.into_iter().map(Ok).collect(),
+            Err(error) => {
+                let problem = Problem::from(error);
+                batch.iter().map(|_| Err(problem.clone())).collect()
+            }
+        };
+        for ((index, renewal), item) in batch.into_iter().zip(items) {
+            let answer = item.and_then(|item| renewed(&item));
+            let lease = renewal.fence.lease_id;
+            answers[index] = Some(match answer {
+                Ok((lease_expires_at, cancel_requested, yield_requested)) => {
+                    app.fleet.holds(&worker, lease, lease_expires_at);
+                    LeaseAnswer::Renewed { execution_id: renewal.execution_id, lease_expires_at, cancel_requested, yield_requested }
+                }
+                Err(problem) => {
+                    if !problem.is_retryable() {
+                        app.fleet.ended(lease);
+                    }
+                    LeaseAnswer::Refused { execution_id: renewal.execution_id, code: problem.code(), detail: problem.detail().to_owned() }
+                }
+            });
+        }
+    }
+    Ok(Json(Beaten { leases: answers.into_iter().flatten().collect(), draining: worker.is_draining() }))
+}
+
+fn renewed(item: &Renewed) -> Answer<(i64, bool, bool)> {
+    match (&item.refusal, item.lease_expires_at) {
+        (Some(refusal), _) => Err(super::tasks::refused("ff_renew_leases", refusal)),
+        (None, Some(expires_at)) => {
+            Ok((expires_at, item.cancel_requested.unwrap_or(false), item.yield_requested.unwrap_or(false)))
+        }
+        (None, None) => {
+            Err(Error::Decode { function: "ff_renew_leases", detail: "lease_expires_at: is missing".to_owned() }.into())
+        }
+    }
+}
+
+/// Items grouped by where they go, in batches the library takes.
+pub fn by_partition<T>(items: Vec<T>, route_of: impl Fn(&T) -> Route) -> Vec<(Route, Vec<T>)> {
+    let mut by_route: BTreeMap<Route, Vec<Vec<T>>> = BTreeMap::new();
+    for item in items {
+        let batches = by_route.entry(route_of(&item)).or_default();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH => batch.push(item),
+            _ => batches.push(vec![item]),
+        }
+    }
+    by_route.into_iter().flat_map(|(route, batches)| batches.into_iter().map(move |batch| (route, batch))).collect()
+}
+
+/// What a claim asks for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimBody {
+    lanes: Option<Vec<String>>,
+    max: Option<u16>,
+    wait_ms: Option<u64>,
+    lease_ttl_ms: Option<i64>,
+    request_id: Option<Uuid>,
+    incarnation: Option<Uuid>,
+}
+
+/// The tasks a claim brought.
+#[derive(Serialize)]
+struct Claimed {
+    tasks: Vec<TaskShape>,
+}
+
+async fn claim(State(app): State<App>, Name(instance): Name, Body(body): Body<ClaimBody>) -> JsonAnswer<Claimed> {
+    let tasks = claim_for(&app, &instance, body).await?;
+    Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
+}
+
+/// Waits for tasks on behalf of a registered worker.
+pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec<Task>> {
+    let max = body.max.unwrap_or(1);
+    if !(1..=CLAIM_MAX).contains(&max) {
+        return Err(Problem::invalid("max", format!("must be in 1..={CLAIM_MAX}, got {max}")));
+    }
+    let wait_ms = body.wait_ms.unwrap_or(0);
+    if wait_ms > WAIT_MAX_MS {
+        return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
+    }
+    let lease_ttl_ms = body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS);
+    if !(1_000..=3_600_000).contains(&lease_ttl_ms) {
+        return Err(Problem::invalid("lease_ttl_ms", format!("must be in 1000..=3600000, got {lease_ttl_ms}")));
+    }
+    let worker = app.fleet.worker(instance, body.incarnation).await?;
+    let wish = ClaimWish {
+        profile: worker.profile(body.lanes, lease_ttl_ms)?,
+        max,
+        wait: Duration::from_millis(wait_ms),
+        request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
+    };
+    app.fleet.claim(&worker, wish, &app.stop).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GrantBody {
+    lanes: Option<Vec<String>>,
+    max: Option<u16>,
+    grant_ttl_ms: Option<i64>,
+    incarnation: Option<Uuid>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Granted {
+    grants: Vec<GrantShape>,
+}
+
+/// Reserves admitted work for a worker that consumes the grant directly on the store.
+async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<GrantBody>) -> JsonAnswer<Granted> {
+    let max = body.max.unwrap_or(1);
+    if !(1..=64).contains(&max) {
+        return Err(Problem::invalid("max", format!("must be in 1..=64, got {max}")));
+    }
+    let ttl_ms = body.grant_ttl_ms.unwrap_or(GRANT_TTL_MS);
+    if !(100..=60_000).contains(&ttl_ms) {
+        return Err(Problem::invalid("grant_ttl_ms", format!("must be in 100..=60000, got {ttl_ms}")));
+    }
+    let worker = app.fleet.worker(&instance, body.incarnation).await?;
+    let mut grants = Vec::new();
+    if !worker.is_draining() {
+        let profile = worker.profile(body.lanes, LEASE_TTL_MS)?;
+        for (route, lane) in heads(&app, &profile).await? {
+            let left = max - u16::try_from(grants.len()).unwrap_or(max);
+            if left == 0 {
+                break;
+            }
+            grants.extend(issue(&app, route, &profile, &lane, left, ttl_ms).await?);
+        }
+    }
+    Ok(Json(Granted { grants: grants.into_iter().map(GrantShape::from).collect() }))
+}
+
+/// Where work this worker covers waits, the best head first.
+async fn heads(app: &App, profile: &Profile) -> Answer<Vec<(Route, String)>> {
+    let client = app.operations.client();
+    let mut heads: Vec<(i64, Route, String)> = Vec::new();
+    for lane in &profile.lanes {
+        let call = &PartitionStats { lane: Some(lane.clone()), namespace: Some(profile.namespace.clone()) };
+        let mut pages = stream::iter(client.execution_routes())
+            .map(|route| async move { (route, client.call(route, call).await) })
+            .buffer_unordered(AT_ONCE);
+        while let Some((route, stats)) = pages.next().await {
+            let PartitionStatsReply::Stats { lanes, .. } = stats?;
+            let best = lanes
+                .iter()
+                .flat_map(|counts| &counts.queues)
+                .filter(|queue| queue.requires.iter().all(|token| profile.capabilities.contains(token)))
+                .filter_map(|queue| queue.head_score)
+                .min();
+            heads.extend(best.map(|score| (score, route, lane.clone())));
+        }
+    }
+    heads.sort();
+    Ok(heads.into_iter().map(|(_, route, lane)| (route, lane)).collect())
+}
+
+/// Reserves, then admits; what is not admitted waits with its reason, and what cannot be decided is given back.
+async fn issue(app: &App, route: Route, profile: &Profile, lane: &str, max: u16, ttl_ms: i64) -> Answer<Vec<Grant>> {
+    let client = app.operations.client();
+    let call = IssueGrants {
+        capabilities: profile.capabilities.clone(),
+        grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
+        instance: profile.instance.clone(),
+        lane: lane.to_owned(),
+        max: i64::from(max),
+        namespace: profile.namespace.clone(),
+        ttl_ms,
+    };
+    let grants = match client.call(route, &call).await? {
+        IssueGrantsReply::Granted { grants, .. } => grants,
+        IssueGrantsReply::Paused { .. } => return Ok(Vec::new()),
+    };
+    let mut admitted = Vec::new();
+    for grant in grants {
+        let (execution_id, grant_id) = (grant.execution_id, grant.grant_id);
+        match app.admission.admit(&grant).await {
+            Ok(Admitted::Yes) => admitted.push(grant),
+            Ok(Admitted::No { reason, detail }) => {
+                client.call(route, &BlockExecution { detail, execution_id, grant_id, reason }).await?;
+            }
+            Err(error) => {
+                tracing::warn!(%error, %execution_id, "admission failed; the grant is given back");
+                client.call(route, &ReleaseGrant { execution_id, grant_id }).await?;
+            }
+        }
+    }
+    Ok(admitted)
+}

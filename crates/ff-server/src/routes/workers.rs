@@ -1,0 +1,51 @@
+//! Workers as operators see them: list, read, drain.
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_script::Route;
+use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply};
+use serde::Serialize;
+
+use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::problem::Problem;
+use crate::query::{PageQuery, Query};
+use crate::shape::Listed;
+use crate::shape::worker::WorkerShape;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/workers", get(list))
+        // DELETE of the same path is the worker's own.
+        .route("/v1/workers/{name}", get(show).delete(super::worker_protocol::deregister))
+        .route("/v1/workers/{name}/drain", post(drain))
+}
+
+async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<WorkerShape>> {
+    let (limit, offset) = (query.limit()?, query.offset()?);
+    let ListWorkersReply::Workers { items, more } = app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
+    let items = items.into_iter().map(WorkerShape::from).collect();
+    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+}
+
+async fn show(State(app): State<App>, Name(instance): Name) -> JsonAnswer<WorkerShape> {
+    let worker = app.operations.worker(&instance).await.map_err(|error| Problem::from(error).about(&instance))?;
+    Ok(Json(worker.into()))
+}
+
+#[derive(Serialize)]
+struct Drained {
+    instance: String,
+    outcome: &'static str,
+}
+
+/// The worker takes nothing new and is asked to yield what it holds.
+async fn drain(State(app): State<App>, Name(instance): Name) -> JsonAnswer<Drained> {
+    let reply = app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
+    app.fleet.drain(&instance);
+    let outcome = match reply {
+        DrainWorkerReply::Draining => "draining",
+        DrainWorkerReply::Already => "already",
+    };
+    Ok(Json(Drained { instance, outcome }))
+}

@@ -1,0 +1,155 @@
+//! Starts the engine behind a port and stops it without dropping an answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ff_engine::{Engine, EngineOptions};
+use ff_scheduler::{Dispatcher, DispatcherOptions, RefuseAll};
+use ff_script::Host;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, Rooms};
+use crate::door::Door;
+use crate::fleet::Fleet;
+use crate::routes;
+
+const CONNECTIONS_MAX: usize = 4_096;
+/// A connection that says nothing for this long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long answers in flight may take once the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where to listen; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Everyone who reaches the port may do everything; only on loopback.
+    pub no_auth: bool,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    /// There is no authentication yet, so its absence must be asked for.
+    #[error("this version serves without authentication only: start it with --no-auth on a loopback address")]
+    AuthNotAvailable,
+    /// Without authentication the port must not be reachable from elsewhere.
+    #[error("cannot listen on {0} without authentication: --no-auth needs a loopback address such as 127.0.0.1:7433")]
+    NotLoopback(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The store cannot be used.
+    #[error("cannot start the engine: {0}")]
+    Engine(#[from] ff_script::Error),
+}
+
+/// A running server; it goes on until [`Server::stop`].
+pub struct Server {
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens, starts an engine over the host, and serves both.
+    pub async fn start(host: Arc<dyn Host>, engine: EngineOptions, options: ServerOptions) -> Result<Self, NotStarted> {
+        if !options.no_auth {
+            return Err(NotStarted::AuthNotAvailable);
+        }
+        if !options.listen.ip().is_loopback() {
+            return Err(NotStarted::NotLoopback(options.listen));
+        }
+        let listening = |source| NotStarted::Listen { address: options.listen, source };
+        let listener = TcpListener::bind(options.listen).await.map_err(listening)?;
+        let address = listener.local_addr().map_err(listening)?;
+
+        let engine = Engine::start(host, engine).await?;
+        let operations = engine.operations().clone();
+        let admission = Arc::new(RefuseAll);
+        let dispatcher = Dispatcher::start(operations.clone(), admission.clone(), DispatcherOptions::default());
+        let stop = CancellationToken::new();
+        let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
+        let app = App(Arc::new(Rooms { engine, operations, dispatcher, admission, fleet: Arc::clone(&fleet), stop: stop.clone() }));
+        let keeping = tokio::spawn({
+            let stop = stop.clone();
+            async move { fleet.keep(stop).await }
+        });
+        let serving = tokio::spawn(serve(listener, app, Door { address }, keeping, stop.clone()));
+        Ok(Self { address, stop, serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no new connection, ends long polls with what they have, lets answers in flight finish, stops the engine.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.serving.await {
+            tracing::warn!(%error, "the server did not end well");
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<()>, stop: CancellationToken) {
+    let router = routes::router(app.clone(), door);
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let graceful = GracefulShutdown::new();
+    loop {
+        let Ok(room) = Arc::clone(&connections).acquire_owned().await else { break };
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        // Answers are small and awaited: sending them at once is worth a packet.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+        let service = TowerToHyperService::new(router.clone());
+        let connection =
+            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(IDLE).serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop(room);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+        tracing::warn!("answers in flight took longer than {GRACE:?} and were cut off");
+    }
+    drop(router);
+    if let Err(error) = keeping.await {
+        tracing::warn!(%error, "the workers' keeper did not end well");
+    }
+    if let Some(rooms) = Arc::into_inner(app.0) {
+        drop(rooms.dispatcher);
+        rooms.engine.stop().await;
+    }
+}

@@ -1,0 +1,257 @@
+//! An execution, whole and in a list. A lease shows who holds it, never its fence.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::{AttemptId, ExecutionId};
+use ff_script::generated::{self, Attempt, BlockingReason, Execution, LifecyclePhase, Outcome, PublicState, Summary};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::retry::RetryShape;
+use crate::payload;
+
+/// An execution in a list.
+#[derive(Serialize)]
+pub struct SummaryShape {
+    execution_id: ExecutionId,
+    namespace: String,
+    lane: String,
+    kind: String,
+    state: PublicState,
+    lifecycle_phase: LifecyclePhase,
+    blocking_reason: Option<BlockingReason>,
+    outcome: Option<Outcome>,
+    priority: i64,
+    created_at: i64,
+    updated_at: i64,
+    ended_at: Option<i64>,
+    attempt_index: Option<i64>,
+    worker_instance: Option<String>,
+}
+
+impl From<Summary> for SummaryShape {
+    fn from(summary: Summary) -> Self {
+        Self {
+            execution_id: summary.execution_id,
+            namespace: summary.namespace,
+            lane: summary.lane,
+            kind: summary.kind,
+            state: summary.state,
+            lifecycle_phase: summary.phase,
+            blocking_reason: summary.blocking_reason,
+            outcome: summary.outcome,
+            priority: summary.priority,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+            ended_at: summary.ended_at,
+            attempt_index: summary.attempt_index,
+            worker_instance: summary.worker_instance,
+        }
+    }
+}
+
+/// Why an attempt or an execution failed.
+#[derive(Serialize)]
+pub struct FailureShape {
+    reason: String,
+    category: String,
+}
+
+impl From<generated::Failure> for FailureShape {
+    fn from(failure: generated::Failure) -> Self {
+        Self { reason: failure.reason, category: failure.category }
+    }
+}
+
+/// One attempt.
+#[derive(Serialize)]
+pub struct AttemptShape {
+    index: i64,
+    attempt_id: AttemptId,
+    r#type: &'static str,
+    state: &'static str,
+    worker_instance: String,
+    started_at: i64,
+    ended_at: Option<i64>,
+    lease_epoch: i64,
+    failure: Option<FailureShape>,
+}
+
+impl From<Attempt> for AttemptShape {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            index: attempt.index,
+            attempt_id: attempt.attempt_id,
+            r#type: attempt.r#type.as_str(),
+            state: attempt.state.as_str(),
+            worker_instance: attempt.worker_instance,
+            started_at: attempt.started_at,
+            ended_at: attempt.ended_at,
+            lease_epoch: attempt.lease_epoch,
+            failure: attempt.failure.map(FailureShape::from),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LeaseShape {
+    worker_id: String,
+    worker_instance: String,
+    lease_epoch: i64,
+    expires_at: i64,
+    cancel_requested: bool,
+    yield_requested: bool,
+}
+
+#[derive(Serialize)]
+struct ProgressShape {
+    pct: i64,
+    message: Option<String>,
+}
+
+/// What an operator did.
+#[derive(Serialize)]
+pub struct ActionShape {
+    action: String,
+    actor: String,
+    at: i64,
+    reason: Option<String>,
+}
+
+impl From<generated::OperatorAction> for ActionShape {
+    fn from(action: generated::OperatorAction) -> Self {
+        Self { action: action.action, actor: action.actor, at: action.at, reason: action.reason }
+    }
+}
+
+#[derive(Serialize)]
+struct BudgetShape {
+    budget_id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<BTreeMap<String, i64>>,
+}
+
+#[derive(Serialize)]
+struct QuotaShape {
+    quota_id: Uuid,
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<i64>,
+}
+
+/// Everything about one execution.
+#[derive(Serialize)]
+pub struct ExecutionShape {
+    execution_id: ExecutionId,
+    namespace: String,
+    lane: String,
+    kind: String,
+    state: PublicState,
+    lifecycle_phase: LifecyclePhase,
+    blocking_reason: Option<BlockingReason>,
+    blocking_detail: Option<BTreeMap<String, String>>,
+    outcome: Option<Outcome>,
+    priority: i64,
+    created_at: i64,
+    updated_at: i64,
+    ended_at: Option<i64>,
+    retire_at: Option<i64>,
+    delay_until: Option<i64>,
+    deadline_at: Option<i64>,
+    start_by: Option<i64>,
+    tags: BTreeMap<String, String>,
+    requires: Vec<String>,
+    prefers: Vec<String>,
+    fairness_key: Option<String>,
+    input: Box<RawValue>,
+    input_encoding: &'static str,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<&'static str>,
+    failure: Option<FailureShape>,
+    attempts: Vec<AttemptShape>,
+    /// Older attempts that `/history` and `/attempts/{n}` show.
+    attempts_omitted: i64,
+    lease: Option<LeaseShape>,
+    progress: Option<ProgressShape>,
+    suspension: Option<()>,
+    flow_id: Option<Uuid>,
+    parent_id: Option<Uuid>,
+    usage: BTreeMap<String, i64>,
+    reclaim_count: i64,
+    replay_count: i64,
+    retry: RetryShape,
+    attempt_timeout_ms: Option<i64>,
+    max_reclaims: i64,
+    max_replays: i64,
+    fallback_index: Option<i64>,
+    budgets: Vec<BudgetShape>,
+    quotas: Vec<QuotaShape>,
+    retention_ms: i64,
+    trace_parent: Option<String>,
+    completion_webhook: Option<String>,
+}
+
+impl From<Execution> for ExecutionShape {
+    fn from(execution: Execution) -> Self {
+        let (input, input_encoding) = payload::shown(&execution.input.0, &execution.input_encoding);
+        let encoding = execution.result_encoding.as_deref().unwrap_or("json");
+        let result = execution.result.as_ref().map(|result| payload::shown(&result.0, encoding));
+        let (result, result_encoding) = result.unzip();
+        Self {
+            execution_id: execution.execution_id,
+            namespace: execution.namespace,
+            lane: execution.lane,
+            kind: execution.kind,
+            state: execution.state,
+            lifecycle_phase: execution.phase,
+            blocking_reason: execution.blocking_reason,
+            blocking_detail: execution.blocking_detail,
+            outcome: execution.outcome,
+            priority: execution.priority,
+            created_at: execution.created_at,
+            updated_at: execution.updated_at,
+            ended_at: execution.ended_at,
+            retire_at: execution.retire_at,
+            delay_until: execution.delay_until,
+            deadline_at: execution.deadline_at,
+            start_by: execution.start_by,
+            tags: execution.tags,
+            requires: execution.requires,
+            prefers: execution.prefers,
+            fairness_key: execution.fairness_key,
+            input,
+            input_encoding,
+            result,
+            result_encoding,
+            failure: execution.failure.map(FailureShape::from),
+            attempts: execution.attempts.into_iter().map(AttemptShape::from).collect(),
+            attempts_omitted: execution.attempts_spilled,
+            lease: execution.lease.map(|lease| LeaseShape {
+                worker_id: lease.worker_id,
+                worker_instance: lease.worker_instance,
+                lease_epoch: lease.lease_epoch,
+                expires_at: lease.expires_at,
+                cancel_requested: lease.cancel_requested,
+                yield_requested: lease.yield_requested,
+            }),
+            progress: execution.progress.map(|progress| ProgressShape { pct: progress.pct, message: progress.message }),
+            suspension: None,
+            flow_id: None,
+            parent_id: None,
+            usage: BTreeMap::new(),
+            reclaim_count: execution.reclaim_count,
+            replay_count: execution.replay_count,
+            retry: execution.retry.into(),
+            attempt_timeout_ms: execution.attempt_timeout_ms,
+            max_reclaims: execution.max_reclaims,
+            max_replays: execution.max_replays,
+            fallback_index: execution.fallback_index,
+            budgets: execution.budgets.into_iter().map(|b| BudgetShape { budget_id: b.budget_id, estimate: b.estimate }).collect(),
+            quotas: execution.quotas.into_iter().map(|q| QuotaShape { quota_id: q.quota_id, key: q.key, weight: q.weight }).collect(),
+            retention_ms: execution.retention_ms,
+            trace_parent: execution.trace_parent,
+            completion_webhook: execution.completion_webhook,
+        }
+    }
+}

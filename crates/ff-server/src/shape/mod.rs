@@ -1,0 +1,19 @@
+//! What the API shows: one file per thing, each a plain struct that becomes JSON.
+
+pub mod event;
+pub mod execution;
+pub mod lane;
+pub mod retry;
+pub mod task;
+pub mod worker;
+
+use serde::Serialize;
+
+/// A page of a list.
+#[derive(Serialize)]
+pub struct Listed<T> {
+    /// The page.
+    pub items: Vec<T>,
+    /// Where the next one begins.
+    pub next_cursor: Option<String>,
+}

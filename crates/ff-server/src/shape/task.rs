@@ -1,0 +1,100 @@
+//! A claimed task, and the fence a worker presents.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::generated::{Fence, Grant, Task};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::payload;
+
+/// Proof of the current lease.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FenceBody {
+    attempt_id: AttemptId,
+    /// The lease it proves.
+    pub lease_id: LeaseId,
+    lease_epoch: i64,
+}
+
+impl From<FenceBody> for Fence {
+    fn from(body: FenceBody) -> Self {
+        Self { attempt_id: body.attempt_id, lease_id: body.lease_id, lease_epoch: body.lease_epoch }
+    }
+}
+
+/// A task as its worker gets it.
+#[derive(Serialize)]
+pub struct TaskShape {
+    execution_id: ExecutionId,
+    attempt_index: i64,
+    attempt_id: AttemptId,
+    attempt_type: &'static str,
+    lease_id: LeaseId,
+    lease_epoch: i64,
+    lease_expires_at: i64,
+    namespace: String,
+    lane: String,
+    kind: String,
+    input: Box<RawValue>,
+    input_encoding: &'static str,
+    tags: BTreeMap<String, String>,
+    priority: i64,
+    created_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback_index: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback: Option<Box<RawValue>>,
+    trace_parent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_deadline_at: Option<i64>,
+}
+
+impl From<Task> for TaskShape {
+    fn from(task: Task) -> Self {
+        let (input, input_encoding) = payload::shown(&task.input.0, &task.input_encoding);
+        Self {
+            execution_id: task.execution_id,
+            attempt_index: task.attempt_index,
+            attempt_id: task.attempt_id,
+            attempt_type: task.attempt_type.as_str(),
+            lease_id: task.lease_id,
+            lease_epoch: task.lease_epoch,
+            lease_expires_at: task.lease_expires_at,
+            namespace: task.namespace,
+            lane: task.lane,
+            kind: task.kind,
+            input,
+            input_encoding,
+            tags: task.tags,
+            priority: task.priority,
+            created_at: task.created_at,
+            fallback_index: task.fallback_index,
+            fallback: task.fallback.map(|fallback| payload::shown(&fallback.0, "json").0),
+            trace_parent: task.trace_parent,
+            deadline_at: task.deadline_at,
+            attempt_deadline_at: task.attempt_deadline_at,
+        }
+    }
+}
+
+/// A reserved execution.
+#[derive(Serialize)]
+pub struct GrantShape {
+    execution_id: ExecutionId,
+    grant_id: Uuid,
+    expires_at: i64,
+    lane: String,
+    kind: String,
+}
+
+impl From<Grant> for GrantShape {
+    fn from(grant: Grant) -> Self {
+        Self { execution_id: grant.execution_id, grant_id: grant.grant_id, expires_at: grant.expires_at, lane: grant.lane, kind: grant.kind }
+    }
+}
