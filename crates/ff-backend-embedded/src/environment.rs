@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use mlua::{ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
@@ -47,6 +49,15 @@ return {
 }
 "#;
 
+/// A call ran more instructions than it may.
+struct Exhausted(u64);
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "more than {} instructions in one call", self.0)
+    }
+}
+
 struct Registered {
     callback: Function,
     no_writes: bool,
@@ -62,7 +73,13 @@ pub(crate) struct Library {
 impl Library {
     /// Loads the library's text; an error is a defect of the text.
     pub fn load(text: &str, instructions_max: u64, strict: bool) -> Result<Library, String> {
-        Self::build(text, instructions_max, strict).map_err(|error| error.to_string())
+        match catch_unwind(|| Self::build(text, instructions_max, strict)) {
+            Ok(built) => built.map_err(|error| error.to_string()),
+            Err(panic) => match panic.downcast::<Exhausted>() {
+                Ok(exhausted) => Err(exhausted.to_string()),
+                Err(panic) => resume_unwind(panic),
+            },
+        }
     }
 
     fn build(text: &str, instructions_max: u64, strict: bool) -> mlua::Result<Library> {
@@ -112,7 +129,8 @@ impl Library {
         lua.set_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |_, _| {
             counter.set(counter.get() + u64::from(HOOK_EVERY));
             if counter.get() > instructions_max {
-                return Err(mlua::Error::runtime(format!("more than {instructions_max} instructions in one call")));
+                // mlua carries a panic past every `pcall` of the library, which an error would end in.
+                resume_unwind(Box::new(Exhausted(instructions_max)));
             }
             Ok(VmState::Continue)
         })?;
@@ -153,7 +171,7 @@ impl Library {
     pub fn call(&self, session: &mut Session<'_>, function: &str, route: &str, args: &[u8]) -> Result<Vec<u8>, String> {
         let registered = self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
         self.instructions.set(0);
-        let mut run = || -> mlua::Result<Vec<u8>> {
+        let run = || -> mlua::Result<Vec<u8>> {
             let keys = self.lua.create_sequence_from([self.lua.create_string(route)?])?;
             let args = self.lua.create_sequence_from([self.lua.create_string(args)?])?;
             match raw::enter(session, || registered.callback.call::<Value>((keys, args)))? {
@@ -161,10 +179,15 @@ impl Library {
                 other => Err(mlua::Error::runtime(format!("the reply is a {}, not a string", other.type_name()))),
             }
         };
-        run().map_err(|error| match error {
-            mlua::Error::RuntimeError(text) => text,
-            other => other.to_string(),
-        })
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(mlua::Error::RuntimeError(text))) => Err(text),
+            Ok(Err(other)) => Err(other.to_string()),
+            Err(panic) => match panic.downcast::<Exhausted>() {
+                Ok(exhausted) => Err(exhausted.to_string()),
+                Err(panic) => resume_unwind(panic),
+            },
+        }
     }
 }
 

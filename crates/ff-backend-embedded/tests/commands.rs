@@ -187,7 +187,7 @@ async fn streams() {
         ("XRANGE s + -", "[]"),
         ("XRANGE s x +", "{err=ERR Invalid stream ID specified as stream command argument}"),
         ("XRANGE s - + LIMIT 1", SYNTAX),
-        ("XRANGE s - + COUNT 0", "[]"),
+        ("XRANGE s - + COUNT 0", "false"),
         ("XDEL s 1700000000123-1 5-5", "#1"),
         ("XLEN s", "#2"),
         ("XADD s MAXLEN ~ 2 * f 4", "1700000000123-3"),

@@ -151,12 +151,24 @@ async fn the_sandbox_is_closed() {
         let reply = decode(&host.call(invocation("t_eval", named("probe", Value::from(probe)))).await.unwrap());
         assert_eq!(show(&reply[1]), expected);
     }
-    let endless = host.call(invocation("t_endless", named("x", Value::from(1)))).await;
-    assert!(matches!(&endless, Err(HostError::Raised { detail, .. }) if detail.contains("instructions")), "{endless:?}");
+    for function in ["t_endless", "t_stubborn"] {
+        let endless = host.call(invocation(function, named("x", Value::from(1)))).await;
+        assert!(matches!(&endless, Err(HostError::Raised { detail, .. }) if detail.contains("instructions")), "{endless:?}");
+    }
     let number = host.call(invocation("t_number_reply", named("x", Value::from(1)))).await;
     assert!(matches!(number, Err(HostError::Raised { .. })));
     let unknown = host.call(invocation("t_unknown", named("x", Value::from(1)))).await;
     assert!(matches!(unknown, Err(HostError::Refused { .. })));
+}
+
+#[tokio::test]
+async fn in_test_mode_no_global_can_be_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = open_strict(directory.path());
+    for probe in ["overwrite_global", "overwrite_module", "overwrite_redis", "global_write", "module_write"] {
+        let reply = fixture.call("t_eval", named("probe", Value::from(probe))).await.unwrap();
+        assert!(show(&reply[1]).contains("readonly table"), "{probe}: {reply}");
+    }
 }
 
 #[tokio::test]

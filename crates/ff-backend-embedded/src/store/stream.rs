@@ -171,14 +171,14 @@ impl Session<'_> {
     }
 
     pub(super) fn xdel(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
-        let mut ids = Vec::with_capacity(args.len() - 2);
-        for text in &args[2..] {
-            ids.push(parse_id(text, 0)?);
-        }
         let Some(mut meta) = self.tables.stream(args[1])? else {
             self.reply.integer(0);
             return Ok(());
         };
+        let mut ids = Vec::with_capacity(args.len() - 2);
+        for text in &args[2..] {
+            ids.push(parse_id(text, 0)?);
+        }
         let tables = &mut self.tables;
         let mut removed = 0;
         for entry in ids {
@@ -205,7 +205,7 @@ impl Session<'_> {
         }
         rest = &rest[1..];
         let approximate = rest[0] == b"~";
-        if approximate || rest[0] == b"=" {
+        if rest.len() > 1 && (approximate || rest[0] == b"=") {
             rest = &rest[1..];
         }
         let [id] = rest else {
@@ -249,8 +249,12 @@ impl Session<'_> {
             self.reply.array(0);
             return Ok(());
         };
+        if count == 0 {
+            self.reply.nil();
+            return Ok(());
+        }
         let open = self.reply.open();
-        if from > to || count == 0 {
+        if from > to {
             return Ok(());
         }
         let (from, to) = (TreeKey::entry(meta.id, from), TreeKey::entry(meta.id, to));

@@ -169,7 +169,8 @@ impl Session<'_> {
                 return refused("ERR syntax error");
             }
         }
-        if limit.is_some() && !by_score {
+        // A count of -1 is "no limit", and as such not noticed by the server either.
+        if limit.is_some_and(|(_, count)| count != -1) && !by_score {
             return refused("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
         }
         let tables = &self.tables;

@@ -84,6 +84,9 @@ redis.register_function{ function_name = "t_eval", callback = function(_, args)
     load_time_only = function() redis.register_function("x", function() end) end,
     sha1 = function() return redis.sha1hex("abc") end,
     numbers = function() return redis.call("ZADD", "{p:1}n", 1700000000123, 17) end,
+    overwrite_global = function() pairs = 1 end,
+    overwrite_module = function() string.format = 1 end,
+    overwrite_redis = function() redis.call = 1 end,
     table_error = function() error("plain", 0) end,
   }
   local ok, result = pcall(probes[cmsgpack.unpack(args[1]).probe])
@@ -93,3 +96,7 @@ end }
 redis.register_function("t_number_reply", function() return 1 end)
 
 redis.register_function{ function_name = "t_endless", callback = function() while true do end end, flags = { "no-writes" } }
+
+redis.register_function{ function_name = "t_stubborn", callback = function()
+  while true do pcall(function() while true do end end) end
+end, flags = { "no-writes" } }
