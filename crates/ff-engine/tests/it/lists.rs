@@ -11,6 +11,8 @@ use uuid::Uuid;
 use crate::kit::*;
 use crate::on_both_hosts;
 
+type Matches = Box<dyn Fn(&Summary) -> bool>;
+
 /// Every page, through the text of its cursor.
 async fn pages(operations: &Operations, filter: &ExecutionFilter, limit: usize) -> Vec<Summary> {
     let mut all = Vec::new();
@@ -54,7 +56,7 @@ on_both_hosts! {
         assert_eq!(all.len(), 400);
         let key = |item: &Summary| std::cmp::Reverse((item.created_at, item.execution_id));
         assert!(all.is_sorted_by_key(key));
-        let filters: Vec<(ExecutionFilter, Box<dyn Fn(&Summary) -> bool>)> = vec![
+        let filters: Vec<(ExecutionFilter, Matches)> = vec![
             (ExecutionFilter::default(), Box::new(|_| true)),
             (ExecutionFilter { kind: Some("rare".into()), ..Default::default() }, Box::new(|item| item.kind == "rare")),
             (ExecutionFilter { lane: Some("two".into()), ..Default::default() }, Box::new(|item| item.lane == "two")),

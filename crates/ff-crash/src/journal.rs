@@ -1,0 +1,135 @@
+//! What a process was answered, one line each, in a file that survives the process.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use ff_core::types::ExecutionId;
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A submission was accepted.
+    Submitted(ExecutionId),
+    /// A worker got a lease.
+    Claimed {
+        /// What it got.
+        id: ExecutionId,
+        /// Which attempt.
+        attempt: i64,
+        /// The fence's number.
+        epoch: i64,
+    },
+    /// A completion was accepted; the result names the epoch.
+    Completed {
+        /// What was completed.
+        id: ExecutionId,
+        /// By which lease.
+        epoch: i64,
+    },
+    /// A cancel was accepted.
+    Cancelled(ExecutionId),
+    /// A write of a lease was refused, with the code.
+    Refused {
+        /// What it was about.
+        id: ExecutionId,
+        /// By which lease.
+        epoch: i64,
+        /// Why.
+        code: String,
+    },
+    /// Something that must not happen to any caller, in words.
+    Broken(String),
+    /// Something a test waits for.
+    Note(String),
+}
+
+impl Entry {
+    fn line(&self) -> String {
+        match self {
+            Entry::Submitted(id) => format!("submitted {id}"),
+            Entry::Claimed { id, attempt, epoch } => format!("claimed {id} {attempt} {epoch}"),
+            Entry::Completed { id, epoch } => format!("completed {id} {epoch}"),
+            Entry::Cancelled(id) => format!("cancelled {id}"),
+            Entry::Refused { id, epoch, code } => format!("refused {id} {epoch} {code}"),
+            Entry::Broken(text) => format!("broken {}", text.replace('\n', " ")),
+            Entry::Note(text) => format!("note {text}"),
+        }
+    }
+
+    fn parse(line: &str) -> Result<Entry> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut words = rest.split(' ');
+        let mut next = || words.next().with_context(|| format!("a journal line is cut short: {line:?}"));
+        Ok(match word {
+            "submitted" => Entry::Submitted(next()?.parse()?),
+            "claimed" => Entry::Claimed { id: next()?.parse()?, attempt: next()?.parse()?, epoch: next()?.parse()? },
+            "completed" => Entry::Completed { id: next()?.parse()?, epoch: next()?.parse()? },
+            "cancelled" => Entry::Cancelled(next()?.parse()?),
+            "refused" => Entry::Refused { id: next()?.parse()?, epoch: next()?.parse()?, code: next()?.to_owned() },
+            "broken" => Entry::Broken(rest.to_owned()),
+            "note" => Entry::Note(rest.to_owned()),
+            _ => bail!("not a journal line: {line:?}"),
+        })
+    }
+}
+
+/// A journal this process appends to.
+#[derive(Clone)]
+pub struct Journal {
+    file: Arc<Mutex<File>>,
+}
+
+impl Journal {
+    /// Goes on with the journal at this path.
+    pub fn append(path: &Path) -> Result<Journal> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = file.with_context(|| format!("cannot open the journal {}", path.display()))?;
+        Ok(Journal { file: Arc::new(Mutex::new(file)) })
+    }
+
+    /// Writes one entry; a killed process keeps what this has returned from.
+    pub fn write(&self, entry: &Entry) {
+        let line = entry.line() + "\n";
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes()).expect("the journal takes a line");
+    }
+}
+
+/// Reads a journal as it grows.
+pub struct Reader {
+    path: PathBuf,
+    read: usize,
+}
+
+impl Reader {
+    /// From the beginning.
+    #[must_use]
+    pub fn new(path: &Path) -> Reader {
+        Reader { path: path.to_owned(), read: 0 }
+    }
+
+    /// The entries written since the last look; a line without its end is left for later.
+    pub fn fresh(&mut self) -> Result<Vec<Entry>> {
+        let bytes = match std::fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).context("the journal cannot be read"),
+        };
+        let fresh = &bytes[self.read..];
+        let Some(end) = fresh.iter().rposition(|byte| *byte == b'\n') else { return Ok(Vec::new()) };
+        self.read += end + 1;
+        std::str::from_utf8(&fresh[..end])?.lines().map(Entry::parse).collect()
+    }
+
+    /// What a killed writer left of its last line is no answer to anyone: the next writer starts on a line of its own.
+    pub fn forget_torn_line(&mut self) -> Result<()> {
+        if self.path.exists() {
+            let file = OpenOptions::new().write(true).open(&self.path)?;
+            file.set_len(self.read as u64)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,9 @@
+//! Kills, stops and damages real processes and files under load; what was answered must still be true.
+
+mod cluster;
+mod corrupt;
+mod embedded;
+mod judge;
+mod kit;
+mod valkey;
+mod zombie;
