@@ -3,6 +3,7 @@ local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local fair = require "index.fair"
 local lists = require "index.lists"
 local runnable = require "transition.runnable"
 local score = require "transition.score"
@@ -12,6 +13,7 @@ local function requeue(tx, rec, a)
   local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
   if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
   if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+  if a.lane and a.lane ~= rec.lane then fair.forget(tx, execution.lane_path(rec), rec) end
   rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end

@@ -25,6 +25,14 @@ function fair.started(tx, copy, rec)
   if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
+-- The execution leaves the lane: its key is forgotten when nothing came after it.
+function fair.forget(tx, path, rec)
+  if rec.fair == nil then return end
+  local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
+  local finish = tonumber(tx:hget(key, digest) or nil)
+  if finish and finish <= rec.fair + share then tx:hdel(key, digest) end
+end
+
 -- Nothing waits: every key starts afresh.
 function fair.idle(tx, copy)
   if copy.raw.virtual == nil then return end

@@ -1,14 +1,17 @@
 -- Removes a terminal execution and everything that belongs to it.
 local keys = require "lib.keys"
 local event = require "lib.event"
+local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
+local execution = require "record.execution"
 
 local retire = {}
 
 function retire.execution(tx, rec)
   home.leave(tx, rec)
+  fair.forget(tx, execution.lane_path(rec), rec)
   lists.remove(tx, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))

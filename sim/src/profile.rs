@@ -18,6 +18,8 @@ pub(crate) struct Profile {
     /// In a thousand calls: the disk is full for a while from now on; the whole world stands still for a while.
     pub full: u32,
     pub stall: u32,
+    /// In a hundred deaths of the host: its clock is behind when it comes back.
+    pub clock_back: u32,
     /// In a hundred timer rounds: the timers sleep for seconds.
     pub lazy_timers: u32,
     pub workers: usize,
@@ -40,6 +42,7 @@ impl Profile {
             die: 4 * dies,
             broken: 3 * dies,
             full: if rng.percent(30) { 8 } else { 0 },
+            clock_back: if rng.percent(50) { 30 } else { 0 },
             stall: if rng.percent(40) { 8 } else { 0 },
             lazy_timers: [0, 5, 20][rng.below(3)],
             workers: rng.between(2, 4) as usize,

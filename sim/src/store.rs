@@ -7,7 +7,7 @@ use ff_backend_embedded::{DumpValue, Durability, Embedded, Options, VirtualClock
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
-use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor};
+use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -33,6 +33,7 @@ pub(crate) struct Store {
     partitions: PartitionConfig,
     /// Absent only while it is opened again.
     open: Option<(Arc<Embedded>, Client)>,
+    watch: Option<Watch>,
     full: bool,
 }
 
@@ -54,6 +55,7 @@ impl Store {
             clock: Arc::new(VirtualClock::at_ms(now_ms)),
             partitions,
             open: None,
+            watch: None,
             full: false,
         };
         store.reopen();
@@ -63,6 +65,7 @@ impl Store {
     /// Drops the host, dead or alive, and opens its directory again.
     pub fn reopen(&mut self) {
         self.open = None;
+        self.watch = None;
         let mut options = Options::new(self.directory.path(), self.library.as_str());
         options.clock = self.clock.clone();
         options.durability = Durability::Relaxed;
@@ -71,6 +74,9 @@ impl Store {
         let host = Embedded::open(options).unwrap_or_else(|error| panic!("the store does not open again: {error}"));
         let host = Arc::new(host);
         host.faults().set_full(self.full);
+        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).collect();
+        self.runtime.block_on(host.subscribe(&routes)).expect("a host that just opened takes subscriptions");
+        self.watch = Some(host.watch());
         let client = Client::new(host.clone(), self.partitions);
         self.open = Some((host, client));
     }
@@ -161,6 +167,19 @@ impl Store {
         call.after = after.map(str::to_owned);
         let ReadEventsReply::Events { items, .. } = self.ask(route, &call)?;
         Ok(items)
+    }
+
+    /// What the partitions announced since the last call; complete once any later call was answered.
+    pub fn heard(&mut self) -> Result<Vec<(Route, Wake)>, Violation> {
+        let mut heard = Vec::new();
+        let watch = self.watch.as_mut().expect("open between calls");
+        while let Ok(wake_up) = watch.try_recv() {
+            if let WakeUp::Message { route, payload } = wake_up {
+                let wakes = Wake::read_all(&payload).map_err(|error| Violation::new(38, format!("an announcement of {route}: {error}")))?;
+                heard.extend(wakes.into_iter().map(|wake| (route, wake)));
+            }
+        }
+        Ok(heard)
     }
 
     pub fn next_due(&self, route: Route) -> Result<Option<i64>, Violation> {

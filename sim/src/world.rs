@@ -20,8 +20,9 @@ use crate::Options;
 /// When every simulation begins.
 const BEGIN_MS: i64 = 1_700_000_000_000;
 
-/// Every how many calls the whole store is checked.
-const DEEP_EVERY: u32 = 8;
+/// Every how many calls all indexes are compared with what was seen, and every how many the library's own check runs.
+const INDEXES_EVERY: u64 = 5;
+const FSCK_EVERY: u64 = 40;
 
 /// How often a client asks again before it gives up.
 const ASKS_MAX: u32 = 3;
@@ -107,6 +108,7 @@ impl World {
             let Some(((at, _), due)) = self.queue.pop_first() else {
                 break;
             };
+            // What was due while the world stood still happens late.
             self.now = self.now.max(at);
             self.happen(due)?;
         }
@@ -122,6 +124,12 @@ impl World {
             call.fairness = Some(*fairness);
             let outcome = self.execute(Route::Fleet, &call.into(), "setup", None)?;
             if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) = outcome {
+                for route in self.board.routes() {
+                    // Some partitions meet the lane only when work for it comes.
+                    if self.rng.percent(80) {
+                        self.execute(route, &InstallLane { entry: entry.clone() }.into(), "setup", None)?;
+                    }
+                }
                 self.board.lanes.insert((*lane).to_owned(), entry);
             }
         }
@@ -273,11 +281,13 @@ impl World {
     pub fn execute(&mut self, route: Route, request: &Request, who: &str, fault: Option<Fault>) -> Result<Outcome, Violation> {
         self.store.set_now(self.now);
         let outcome = self.store.run(route, request, fault);
-        let shown = match &outcome {
-            Ok(outcome) => outcome.to_string(),
-            Err(violation) => violation.to_string(),
-        };
-        self.note(|| format!("{who} → {route} {request}\n             = {shown}"));
+        self.note(|| {
+            let shown = match &outcome {
+                Ok(outcome) => outcome.to_string(),
+                Err(violation) => violation.to_string(),
+            };
+            format!("{who} → {route} {request}\n             = {shown}")
+        });
         let outcome = outcome?;
         self.totals.count("calls", "all");
         match &outcome {
@@ -293,7 +303,9 @@ impl World {
                 trace.push(format!("             ! {} {id} {:?}", event.r#type, event.data));
             }
         }
+        let heard = self.store.heard()?;
         let step = Step {
+            heard: &heard,
             now: self.now,
             route,
             request,
@@ -303,16 +315,29 @@ impl World {
         self.checker.observe(&step, &self.store)?;
         if matches!(outcome, Outcome::Failed(Failure::Crashed | Failure::Died)) {
             self.checker.survived(&self.store)?;
+            if self.rng.percent(self.profile.clock_back) {
+                let back = self.rng.between(1, 2_000);
+                if self.checker.may_go_back(back) {
+                    self.totals.count("fault", "clock went back");
+                    self.now -= back;
+                    self.note(|| "the host's clock is behind".to_owned());
+                }
+            }
+            self.checker.woke_up(self.now);
         }
-        if self.totals.of("calls.all").is_multiple_of(u64::from(DEEP_EVERY)) {
+        let calls = self.totals.of("calls.all");
+        if calls.is_multiple_of(FSCK_EVERY) {
             self.check_deeply()?;
+        } else if calls.is_multiple_of(INDEXES_EVERY) {
+            self.totals.count("checks", "indexes");
+            self.checker.check_indexes(&self.store.dump()?)?;
         }
         Ok(outcome)
     }
 
     /// The whole store against what the checker expects, and the library's own check.
     pub fn check_deeply(&mut self) -> Result<(), Violation> {
-        self.totals.count("checks", "deep");
+        self.totals.count("checks", "fsck");
         self.checker.deep(&self.store)
     }
 }

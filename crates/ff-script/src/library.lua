@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 3, hash = "1211e7ad350fa5d3efcda1eb5837ec05e7e491d81d1ff15a4e504043c989905a" }
+local LIBRARY = { number = 4, hash = "ac4cbf6055fc872588612c9d5c9ed45009694cf9e4b331a6589b825057f16021" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1968,6 +1968,14 @@ function fair.started(tx, copy, rec)
   if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
+-- The execution leaves the lane: its key is forgotten when nothing came after it.
+function fair.forget(tx, path, rec)
+  if rec.fair == nil then return end
+  local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
+  local finish = tonumber(tx:hget(key, digest) or nil)
+  if finish and finish <= rec.fair + share then tx:hdel(key, digest) end
+end
+
 -- Nothing waits: every key starts afresh.
 function fair.idle(tx, copy)
   if copy.raw.virtual == nil then return end
@@ -2582,14 +2590,17 @@ source["transition.retire"] = function(require, LIBRARY)
 -- Removes a terminal execution and everything that belongs to it.
 local keys = require "lib.keys"
 local event = require "lib.event"
+local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
+local execution = require "record.execution"
 
 local retire = {}
 
 function retire.execution(tx, rec)
   home.leave(tx, rec)
+  fair.forget(tx, execution.lane_path(rec), rec)
   lists.remove(tx, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
@@ -3006,6 +3017,7 @@ local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local fair = require "index.fair"
 local lists = require "index.lists"
 local runnable = require "transition.runnable"
 local score = require "transition.score"
@@ -3015,6 +3027,7 @@ local function requeue(tx, rec, a)
   local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
   if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
   if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+  if a.lane and a.lane ~= rec.lane then fair.forget(tx, execution.lane_path(rec), rec) end
   rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end

@@ -14,6 +14,7 @@ use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_script::Route;
 use ff_script::generated::{Fairness, LaneEntry};
+use uuid::Uuid;
 
 use crate::profile::Profile;
 use crate::request::{Outcome, Request};
@@ -40,6 +41,8 @@ pub(crate) struct Board {
     pub lanes: BTreeMap<String, LaneEntry>,
     pub known: Vec<ExecutionId>,
     pub instances: Vec<String>,
+    /// Grants that were given to anyone lately: execution, grant, worker.
+    pub grants: Vec<(ExecutionId, Uuid, String)>,
     pub submissions_left: u32,
 }
 
@@ -50,6 +53,7 @@ impl Board {
             lanes: BTreeMap::new(),
             known: Vec::new(),
             instances: Vec::new(),
+            grants: Vec::new(),
             submissions_left: submissions,
         }
     }
@@ -60,6 +64,13 @@ impl Board {
 
     pub fn routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.executions).map(Route::Execution)
+    }
+
+    pub fn saw_grant(&mut self, id: ExecutionId, grant_id: Uuid, instance: &str) {
+        self.grants.push((id, grant_id, instance.to_owned()));
+        if self.grants.len() > 16 {
+            self.grants.remove(0);
+        }
     }
 
     /// Keeps the newer of two definitions.

@@ -46,7 +46,7 @@ impl Actor for Operator {
         }
         let id = *scene.rng.pick(&scene.board.known);
         let instance = scene.rng.pick(&scene.board.instances).clone();
-        match scene.rng.weighted(&[12, 10, 14, 16, 10, 12, 3, 8, 6, 2, 2]) {
+        match scene.rng.weighted(&[12, 10, 12, 14, 12, 20, 3, 6, 6, 2, 2]) {
             0 => {
                 let mut call = CancelExecution::new(me(), id);
                 call.grace_ms = scene.rng.percent(60).then(|| scene.rng.between(0, 2_000));
@@ -86,8 +86,12 @@ impl Actor for Operator {
             9 => scene.say(Route::Fleet, DrainWorker { actor: me(), instance }),
             _ => scene.say(Route::Fleet, MarkWorkerDead { actor: me(), instance }),
         }
-        scene.rng.between(60, 400)
+        scene.rng.between(60, 300)
     }
 
-    fn answer(&mut self, _: &Request, _: &Outcome, _: &mut Scene<'_>) {}
+    fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
+        if let (Request::GrantReclaim(call), Outcome::Reply(_)) = (request, outcome) {
+            scene.board.saw_grant(call.execution_id, call.grant_id, &call.instance);
+        }
+    }
 }

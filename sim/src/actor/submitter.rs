@@ -277,7 +277,7 @@ fn draw_retry(rng: &mut Rng) -> Retry {
         retry.backoff = Some(backoff);
     }
     if rng.percent(50) {
-        retry.jitter = Some(*rng.pick(&[Jitter::Full, Jitter::None]));
+        retry.jitter = Some(*rng.pick(&[Jitter::Full, Jitter::None, Jitter::None]));
     }
     if rng.percent(15) {
         retry.never_on = Some(vec!["fatal".to_owned()]);

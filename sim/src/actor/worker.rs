@@ -104,7 +104,7 @@ impl Worker {
     /// Says something under a fence; answers whether the worker thinks it is done with it.
     fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
         let (id, fence) = held.clone();
-        match scene.rng.weighted(&[34, 26, 16, 5, 5, 9, 3]) {
+        match scene.rng.weighted(&[33, 24, 17, 6, 6, 8, 6]) {
             0 => {
                 let mut call = RenewLease::new(id, fence);
                 call.lease_ttl_ms = scene.rng.percent(20).then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
@@ -158,6 +158,21 @@ impl Worker {
         }
     }
 
+    /// An old fence, sometimes with a part of the current one.
+    fn exhume(&self, scene: &mut Scene<'_>) -> Held {
+        let (id, mut fence) = scene.rng.pick(&self.graves).clone();
+        let newer = self.held.iter().chain(&self.graves).find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
+        if let Some((_, newer)) = newer {
+            match scene.rng.below(4) {
+                0 => fence.lease_epoch = newer.lease_epoch,
+                1 => fence.lease_id = newer.lease_id,
+                2 => fence.attempt_id = newer.attempt_id,
+                _ => {}
+            }
+        }
+        (id, fence)
+    }
+
     fn renew_all(&self, scene: &mut Scene<'_>) {
         let mut by_route: BTreeMap<Route, Vec<Renewal>> = BTreeMap::new();
         for (id, fence) in &self.held {
@@ -209,23 +224,26 @@ impl Worker {
         self.held.push((task.execution_id, fence));
     }
 
+    fn consume(&self, id: ExecutionId, grant_id: Uuid, scene: &mut Scene<'_>) {
+        let call = ConsumeGrant {
+            attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
+            capabilities: self.capabilities.clone(),
+            execution_id: id,
+            grant_id,
+            instance: self.instance.clone(),
+            lease_id: LeaseId::from_uuid(scene.rng.uuid()),
+            lease_ttl_ms: self.lease_ttl_ms,
+            request_id: scene.rng.uuid(),
+            worker_id: "pool".to_owned(),
+        };
+        scene.tell(id, call);
+    }
+
     fn granted(&self, grant: &Grant, scene: &mut Scene<'_>) {
         let id = grant.execution_id;
+        scene.board.saw_grant(id, grant.grant_id, &self.instance);
         match scene.rng.weighted(&[70, 8, 12, 10]) {
-            0 => {
-                let call = ConsumeGrant {
-                    attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
-                    capabilities: self.capabilities.clone(),
-                    execution_id: id,
-                    grant_id: grant.grant_id,
-                    instance: self.instance.clone(),
-                    lease_id: LeaseId::from_uuid(scene.rng.uuid()),
-                    lease_ttl_ms: self.lease_ttl_ms,
-                    request_id: scene.rng.uuid(),
-                    worker_id: "pool".to_owned(),
-                };
-                scene.tell(id, call);
-            }
+            0 => self.consume(id, grant.grant_id, scene),
             1 => scene.tell(
                 id,
                 ReleaseGrant {
@@ -283,11 +301,22 @@ impl Actor for Worker {
             // A long pause: it wakes up believing that it still holds everything.
             return scene.rng.between(self.lease_ttl_ms, self.lease_ttl_ms * 3);
         }
-        match scene.rng.weighted(&[38, 44, 8, 7, 1]) {
+        match scene.rng.weighted(&[36, 42, 12, 5, 1, 4]) {
             0 if self.held.len() < 4 => self.claim(scene),
             2 if !self.graves.is_empty() => {
-                let held = scene.rng.pick(&self.graves).clone();
+                let held = self.exhume(scene);
                 self.use_fence(&held, scene);
+            }
+            5 if !scene.board.grants.is_empty() => {
+                // Its own grant, at last, or one that was given to somebody else.
+                let mut grants = scene.board.grants.clone();
+                if scene.rng.percent(50) {
+                    grants.retain(|(_, _, instance)| *instance == self.instance);
+                }
+                if !grants.is_empty() {
+                    let (id, grant_id, _) = scene.rng.pick(&grants).clone();
+                    self.consume(id, grant_id, scene);
+                }
             }
             3 => scene.say(
                 Route::Fleet,

@@ -17,7 +17,7 @@ const ACTIVE_FROM: i64 = 4_000_000_000_000_000;
 type Dump = BTreeMap<String, DumpValue>;
 
 impl Checker {
-    pub(super) fn check_indexes(&self, dump: &Dump) -> Check {
+    pub fn check_indexes(&self, dump: &Dump) -> Check {
         for partition in 0..self.partitions.executions {
             self.check_places(dump, partition)?;
             self.check_timers(dump, partition)?;

@@ -443,7 +443,8 @@ impl Judgement<'_> {
             other => return Err(Violation::new(41, format!("{} gave {} back", other.name(), self.id))),
         };
         shadow.next = Some(AttemptType::Reclaim);
-        require!(14, after.reclaim_count == before.reclaim_count, "{} counted a reclaim for work given back", self.id);
+        let lost = shadow.lost_in_a_row(before);
+        require!(14, after.reclaim_count == lost, "{} counts {} reclaims after it was given back, not {lost}", self.id, after.reclaim_count);
         self.lease_over(shadow, before, after, end, &[AttemptState::Interrupted])?;
         settled(self.id, after, now, delay)
     }
@@ -583,6 +584,11 @@ impl Judgement<'_> {
                 AdmissionReason::WaitingForQuota => BlockingReason::WaitingForQuota,
                 AdmissionReason::WaitingForBudget => BlockingReason::WaitingForBudget,
             },
+            Request::FireDue(_) => {
+                self.was_due(before)?;
+                require!(10, !before.requires.is_empty() && after.delay_until.is_none(), "{id} was blocked by a timer without a cause");
+                BlockingReason::WaitingForCapableWorker
+            }
             other => return Err(Violation::new(41, format!("{} blocked {id}", other.name()))),
         };
         let fits = after.phase == LifecyclePhase::Runnable && after.blocking_reason == Some(reason) && after.granted_until.is_none();
@@ -594,10 +600,7 @@ impl Judgement<'_> {
     fn ready(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
         match self.step.request {
-            Request::FireDue(_) => {
-                let due = [before.delay_until, before.granted_until].into_iter().flatten().any(|at| at <= now);
-                require!(15, due && before.blocking_reason.is_none(), "{id} became ready at {now}, it was to wait until {:?}", before.delay_until);
-            }
+            Request::FireDue(_) => self.was_due(before)?,
             Request::ReviewRoutes(call) => {
                 let waited = before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
                 let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
@@ -608,6 +611,14 @@ impl Judgement<'_> {
         }
         shadow.grant = None;
         settled(id, after, now, before.delay_until)
+    }
+
+    /// A delay or a grant has run out.
+    fn was_due(&self, before: &Execution) -> Check {
+        let (id, now) = (self.id, self.step.now);
+        let due = [before.delay_until, before.granted_until].into_iter().flatten().any(|at| at <= now);
+        require!(15, due && before.blocking_reason.is_none(), "{id} was moved at {now}, it was to wait until {:?}", before.delay_until);
+        Ok(())
     }
 
     fn granted(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {

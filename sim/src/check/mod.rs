@@ -3,6 +3,7 @@
 //! For each call it works out the answer from what it has seen so far ([`verdict`]), holds every event against the state before and
 //! after ([`judge`]), and requires everything else to be as it was. Now and then it reads the whole store ([`indexes`]).
 
+mod ears;
 mod indexes;
 mod judge;
 mod order;
@@ -15,12 +16,13 @@ use std::fmt;
 
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
-use ff_script::Route;
+use ff_script::{Route, Wake};
 use ff_script::generated::*;
 
 use crate::request::{Outcome, Reply, Request};
 use crate::store::Store;
 pub(crate) use shadow::Shadow;
+use ears::Ears;
 use shadow::{Key, diff};
 
 /// An invariant that did not hold, by its number in ARCHITECTURE.md.
@@ -68,6 +70,7 @@ pub(crate) struct Step<'a> {
     pub request: &'a Request,
     pub outcome: &'a Outcome,
     pub events: &'a [Event],
+    pub heard: &'a [(Route, Wake)],
 }
 
 impl Step<'_> {
@@ -91,6 +94,7 @@ pub(crate) struct Checker {
     /// When each registered worker's registration ends.
     workers: BTreeMap<String, i64>,
     cursors: BTreeMap<Route, String>,
+    ears: Ears,
     /// When the last call happened.
     now: i64,
 }
@@ -105,6 +109,7 @@ impl Checker {
             preferring: BTreeSet::new(),
             workers: BTreeMap::new(),
             cursors: BTreeMap::new(),
+            ears: Ears::new(partitions),
             now: 0,
         }
     }
@@ -176,7 +181,8 @@ impl Checker {
             }
         }
         self.note_lane(step);
-        self.check_fired(step)
+        self.check_fired(step)?;
+        self.listen(step)
     }
 
     /// After the host came back: everything answered before is still there, to the letter.
@@ -191,6 +197,11 @@ impl Checker {
             );
         }
         Ok(())
+    }
+
+    /// True when a clock that is behind by this much leaves no doubt about which keys are still known.
+    pub fn may_go_back(&self, back_ms: i64) -> bool {
+        self.keys.values().all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
     }
 
     fn note_lane(&mut self, step: &Step<'_>) {
