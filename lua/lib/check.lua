@@ -66,13 +66,22 @@ end
 
 local compile
 
+-- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
+-- hole, and where depends on how the host built the table.
+function check.list_length(v)
+  if type(v) ~= "table" then return nil end
+  local n, last = 0, 0
+  for key in pairs(v) do
+    if not integer(key) or key < 1 then return nil end
+    n, last = n + 1, math.max(last, key)
+  end
+  if n == last then return n end
+end
+
 local function list_of(of, max, bytes_max)
   return function(v)
-    if type(v) ~= "table" then return problem("must be a list") end
-    local n = #v
-    for key in pairs(v) do
-      if not integer(key) or key < 1 or key > n then return problem("must be a list") end
-    end
+    local n = check.list_length(v)
+    if n == nil then return problem("must be a list") end
     if max and n > max then return problem(string.format("must hold at most %d items, got %d", max, n)) end
     local bytes = 0
     for i = 1, n do

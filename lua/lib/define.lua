@@ -30,8 +30,9 @@ end
 -- The outer shape of a batch: a list that is neither empty nor too long.
 local function batch_problem(items, max)
   if items == nil then return "is missing" end
-  if type(items) ~= "table" or (next(items) ~= nil and #items == 0) then return "must be a list" end
-  if #items == 0 or #items > max then return string.format("must hold 1 to %d items, got %d", max, #items) end
+  local count = require("lib.check").list_length(items)
+  if count == nil then return "must be a list" end
+  if count == 0 or count > max then return string.format("must hold 1 to %d items, got %d", max, count) end
 end
 
 local function compile(contract)

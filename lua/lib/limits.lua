@@ -35,6 +35,7 @@ return {
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
+  list_pages_per_millisecond_max = 64,
   queues_per_claim_max = 256, -- requirement sets one claim looks at
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,

@@ -76,6 +76,23 @@ end
 
 -- Hashes ---------------------------------------------------------------------------------------
 
+-- All fields of a hash as a flat list of names and values, or nil when there is none.
+function Tx:hflat(key)
+  if self.plan[key] == nil then
+    local flat = self:read("HGETALL", key)
+    if #flat > 0 then return flat end
+    return nil
+  end
+  local fields = self:hgetall(key)
+  if fields == nil then return nil end
+  local flat = {}
+  for name, value in pairs(fields) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  return flat
+end
+
 -- All fields of a hash as a table, or nil when there is none.
 function Tx:hgetall(key)
   local entry = self.plan[key]
@@ -177,16 +194,10 @@ function Tx:zlowest(key, min, max, count, skip)
   return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
 end
 
--- Highest scores first, between max and min.
-function Tx:zhighest(key, max, min, count)
+-- Highest scores first, between max and min, after the first `offset`.
+function Tx:zhighest(key, max, min, count, offset)
   refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", "0", text(count), "WITHSCORES"))
-end
-
--- By rank from the highest score down.
-function Tx:zranked_down(key, from, to)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, text(from), text(to), "REV", "WITHSCORES"))
+  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", text(offset or 0), text(count), "WITHSCORES"))
 end
 
 function Tx:zhead(key)

@@ -13,9 +13,13 @@ define.fn {
   errs = {},
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
-    local top = "(" .. string.format("%.0f", home.active_from)
-    local depth = tx:zcount(keys.queue(tx, path, "any"), "-inf", top)
-    for _, entry in ipairs(queues.all(tx, path)) do depth = depth + tx:zcount(keys.queue(tx, path, entry.queue), "-inf", top) end
+    local active = string.format("%.0f", home.active_from)
+    local function waiting(name)
+      local key = keys.queue(tx, path, name)
+      return tx:zcard(key) - tx:zcount(key, active, "+inf")
+    end
+    local depth = waiting("any")
+    for _, entry in ipairs(queues.all(tx, path)) do depth = depth + waiting(entry.queue) end
     for _, place in ipairs(home.places) do
       if place ~= "terminal" and place ~= "suspended" then depth = depth + tx:zcard(keys.place(tx, path, place)) end
     end

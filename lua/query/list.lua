@@ -32,22 +32,30 @@ end
 
 local function number(n) return string.format("%.0f", n) end
 
--- Entries of one index after the position, newest first: at most `looks`, and those of the position's own millisecond, which
--- stand on both sides of it when the position is another partition's.
+-- The entries of the position's own millisecond that come after it: those with a smaller id.
+local function same_millisecond(tx, key, at, id)
+  local found, offset = {}, 0
+  for _ = 1, limits.list_pages_per_millisecond_max do
+    local page = tx:zhighest(key, at, at, limits.list_looks_max, offset)
+    for _, item in ipairs(page) do
+      if item.member < id then found[#found + 1] = item end
+    end
+    offset = offset + #page
+    if #page < limits.list_looks_max then break end
+  end
+  return found
+end
+
+-- Entries of one index after the position, newest first: at most `looks`, and those of the position's own millisecond.
 local function entries_of(tx, source, a, looks)
   local key, base = source[1], source[2]
   local high, low = base + limits.time_ms_max / 8, base + (a.created_after or 0)
   if a.created_before then high = base + a.created_before end
   local after = a.after
   local found, full
-  local rank = after and tx:zrank(key, after.execution_id)
-  if rank then
-    local from = tx:zcard(key) - rank
-    found = tx:zranked_down(key, from, from + looks - 1)
-    full = #found == looks
-  elseif after and base + after.created_at <= high then
+  if after and base + after.created_at <= high then
     local at = number(base + after.created_at)
-    found = tx:zhighest(key, at, at, limits.list_looks_max)
+    found = same_millisecond(tx, key, at, after.execution_id)
     local older = tx:zhighest(key, "(" .. at, number(low), looks)
     for _, item in ipairs(older) do found[#found + 1] = item end
     full = #older == looks

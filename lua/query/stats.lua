@@ -10,9 +10,10 @@ local function band(n) return string.format("%.0f", n) end
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
   local key = keys.queue(tx, path, name)
-  local eligible = tx:zcount(key, "-inf", "(" .. band(home.granted_from))
+  -- A host may count a band entry by entry: only the small ones are counted, the backlog is what remains.
   local granted = tx:zcount(key, band(home.granted_from), "(" .. band(home.active_from))
   local active = tx:zcount(key, band(home.active_from), "+inf")
+  local eligible = tx:zcard(key) - granted - active
   local head
   if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
   return eligible, granted, active, head

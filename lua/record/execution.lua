@@ -22,30 +22,42 @@ local fields = {
   { "input" }, { "input_far", true },
 }
 
+local names, is_number = {}, {}
+for i, field in ipairs(fields) do
+  names[i] = field[1]
+  is_number[field[1]] = field[2]
+end
+
 function execution.lane_path(rec)
   return rec.spec.namespace .. "/" .. rec.lane
 end
 
 -- A record that is not stored yet.
 function execution.new(id, s)
-  return { id = id, spec = s, raw = {}, before = {} }
+  return { id = id, spec = s, fresh = true, was = {}, before = {} }
 end
 
 function execution.load(tx, id)
   local key = keys.core(tx, id)
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.spec == nil then error("CORRUPT " .. key .. " spec") end
-  local rec = { id = id, raw = raw, spec = spec.unpack(raw.spec) }
-  for i = 1, #fields do
-    local name, number = fields[i][1], fields[i][2]
-    local value = raw[name]
-    if value and number then
-      value = tonumber(value)
-      if value == nil then error("CORRUPT " .. key .. " " .. name) end
+  local flat = tx:hflat(key)
+  if flat == nil then return nil end
+  -- `was` keeps what is stored, so that saving writes only what changed.
+  local was, packed = {}, nil
+  local rec = { id = id, was = was }
+  for i = 1, #flat, 2 do
+    local name, value = flat[i], flat[i + 1]
+    if name == "spec" then
+      packed = value
+    else
+      if is_number[name] then
+        value = tonumber(value)
+        if value == nil then error("CORRUPT " .. key .. " " .. name) end
+      end
+      rec[name], was[name] = value, value
     end
-    rec[name] = value
   end
+  if packed == nil then error("CORRUPT " .. key .. " spec") end
+  rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
   return rec
@@ -80,16 +92,15 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
-  local changed = {}
-  if rec.raw.spec == nil then changed = { "spec", spec.pack(rec.spec) } end
-  for i = 1, #fields do
-    local name = fields[i][1]
-    local value, stored = rec[name], rec.raw[name]
-    if value == nil then
-      if stored ~= nil then tx:hdel(key, name) end
-    else
-      if fields[i][2] then value = string.format("%.0f", value) end
-      if value ~= stored then
+  local changed, was = {}, rec.was
+  if rec.fresh then changed = { "spec", spec.pack(rec.spec) } end
+  for i = 1, #names do
+    local name = names[i]
+    local value = rec[name]
+    if value ~= was[name] then
+      if value == nil then
+        tx:hdel(key, name)
+      else
         changed[#changed + 1] = name
         changed[#changed + 1] = value
       end

@@ -84,12 +84,25 @@ function spec.pack(s)
   return cmsgpack.pack(list)
 end
 
+local position = {}
+for i, name in ipairs(order) do position[name] = i end
+
+local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry }
+
+-- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
+local lazy = {
+  __index = function(s, name)
+    local value = rawget(s, "list")[position[name]] or nil
+    if value ~= nil then
+      if decode[name] then value = decode[name](value) end
+      rawset(s, name, value)
+    end
+    return value
+  end,
+}
+
 function spec.unpack(packed)
-  local list = cmsgpack.unpack(packed)
-  local s = {}
-  for i = 1, #order do s[order[i]] = list[i] or nil end
-  s.budgets, s.quotas, s.retry = unpack_budgets(s.budgets), unpack_quotas(s.quotas), unpack_retry(s.retry)
-  return s
+  return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
 end
 
 -- A map of texts as a flat list with sorted names.
