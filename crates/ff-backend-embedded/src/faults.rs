@@ -14,6 +14,7 @@ struct Inner {
     crash_in: AtomicI64,
     full: AtomicBool,
     crash_after_commit: AtomicBool,
+    poison: AtomicBool,
 }
 
 /// What an injected failure does to the command that meets it.
@@ -42,6 +43,11 @@ impl Faults {
         self.0.crash_after_commit.store(true, Ordering::SeqCst);
     }
 
+    /// The next group of calls that writes finds the environment unusable, as after a failed write of its head.
+    pub fn poison(&self) {
+        self.0.poison.store(true, Ordering::SeqCst);
+    }
+
     /// While on, every write finds the disk full.
     pub fn set_full(&self, on: bool) {
         self.0.full.store(on, Ordering::SeqCst);
@@ -54,6 +60,7 @@ impl Faults {
         self.0.crash_in.store(0, Ordering::SeqCst);
         self.0.full.store(false, Ordering::SeqCst);
         self.0.crash_after_commit.store(false, Ordering::SeqCst);
+        self.0.poison.store(false, Ordering::SeqCst);
         self.0.armed.store(false, Ordering::SeqCst);
     }
 
@@ -70,6 +77,10 @@ impl Faults {
             return Some(Fault::Eio);
         }
         (writes && self.0.full.load(Ordering::SeqCst)).then_some(Fault::Full)
+    }
+
+    pub(crate) fn poisons(&self) -> bool {
+        self.0.poison.load(Ordering::Relaxed) && self.0.poison.swap(false, Ordering::SeqCst)
     }
 
     pub(crate) fn dies_after_commit(&self) -> bool {

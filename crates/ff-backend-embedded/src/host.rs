@@ -33,8 +33,11 @@ pub struct Embedded {
     requests: Sender<Request>,
     durability: Durability,
     worker: Mutex<Option<JoinHandle<()>>>,
-    flusher: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
+    flusher: Mutex<Option<Flusher>>,
 }
+
+/// The thread that flushes a relaxed store; it ends when its sender is dropped.
+type Flusher = (Sender<()>, JoinHandle<()>);
 
 impl Embedded {
     /// Takes the directory, opens the store and loads the library.
@@ -58,7 +61,7 @@ impl Embedded {
         let (ready, loaded) = mpsc::channel();
         let worker = {
             let (store, shared) = (Arc::clone(&store), Arc::clone(&shared));
-            spawn("ff-store", move || match Worker::new(store, shared, &options) {
+            spawn("ff-store", move || match Worker::new(store, shared, options) {
                 Ok(worker) => {
                     let _ = ready.send(Ok(()));
                     worker.run(&queue);
@@ -125,7 +128,7 @@ impl Embedded {
         let _ = tokio::task::spawn_blocking(move || join(worker, flusher)).await;
     }
 
-    fn stop(&self) -> (Option<JoinHandle<()>>, Option<(Sender<()>, JoinHandle<()>)>) {
+    fn stop(&self) -> (Option<JoinHandle<()>>, Option<Flusher>) {
         let _ = self.requests.send(Request::Close);
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         let flusher = self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -153,7 +156,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
         .map_err(|error| HostError::Unavailable { detail: format!("cannot start thread {name}: {error}") })
 }
 
-fn spawn_flusher(shared: Arc<Shared>) -> Result<(Sender<()>, JoinHandle<()>), HostError> {
+fn spawn_flusher(shared: Arc<Shared>) -> Result<Flusher, HostError> {
     let (stop, stopped) = mpsc::channel();
     let thread = spawn("ff-flush", move || {
         while stopped.recv_timeout(FLUSH_EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -170,7 +173,7 @@ fn spawn_flusher(shared: Arc<Shared>) -> Result<(Sender<()>, JoinHandle<()>), Ho
     Ok((stop, thread))
 }
 
-fn join(worker: Option<JoinHandle<()>>, flusher: Option<(Sender<()>, JoinHandle<()>)>) {
+fn join(worker: Option<JoinHandle<()>>, flusher: Option<Flusher>) {
     if let Some((stop, thread)) = flusher {
         drop(stop);
         let _ = thread.join();

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ff_script::{HostError, Invocation, Route, WakeUp};
 use tokio::sync::{broadcast, oneshot};
 
-use crate::clock::Clock;
+use crate::directory::DirectoryLock;
 use crate::environment::Library;
 use crate::faults::{Fault, Faults};
 use crate::options::Options;
-use crate::store::{Call, Session, Store, StoreError, Txn};
+use crate::store::{Call, Published, Session, Store, StoreError, Txn};
 
 /// The most calls that share one commit: bounds the time the first of them waits.
 const GROUP_MAX: usize = 512;
@@ -52,17 +52,19 @@ impl Shared {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn take_store(&self) -> Option<Arc<Store>> {
+    fn take_store(&self) -> Option<Arc<Store>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 pub(crate) struct Worker {
-    pub store: Arc<Store>,
-    pub library: Library,
-    pub shared: Arc<Shared>,
-    pub clock: Arc<dyn Clock>,
-    pub strict: bool,
+    /// Absent between a failure that closed the environment and the next attempt to open it.
+    store: Option<Arc<Store>>,
+    library: Library,
+    shared: Arc<Shared>,
+    options: Options,
+    /// Outlives the store, so that the directory stays ours while the store is opened again.
+    lock: Arc<DirectoryLock>,
 }
 
 /// The process was killed, as far as anyone outside can tell.
@@ -75,18 +77,17 @@ enum Group {
     Lost(Option<usize>, StoreError),
 }
 
-type Published = (Vec<u8>, Vec<u8>);
-
 impl Worker {
-    pub fn new(store: Arc<Store>, shared: Arc<Shared>, options: &Options) -> Result<Worker, HostError> {
+    pub fn new(store: Arc<Store>, shared: Arc<Shared>, options: Options) -> Result<Worker, HostError> {
         let library = Library::load(&options.library, options.instructions_max, options.strict)
             .map_err(|detail| HostError::Refused { detail: format!("the library does not load: {detail}") })?;
         tracing::debug!(functions = library.len(), "library loaded");
-        Ok(Worker { store, library, shared, clock: Arc::clone(&options.clock), strict: options.strict })
+        let lock = store.lock();
+        Ok(Worker { store: Some(store), library, shared, options, lock })
     }
 
     /// Serves requests until the host is closed or dies.
-    pub fn run(self, requests: &Receiver<Request>) {
+    pub fn run(mut self, requests: &Receiver<Request>) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve(requests)));
         // From here on the host is closed: the store goes first, so that the directory is free when the last answer is out.
         let clean = matches!(served, Ok(Ok(())));
@@ -95,13 +96,16 @@ impl Worker {
             tracing::error!(reason = reason.unwrap_or("unknown"), "the embedded store's thread panicked; the host is closed");
             self.shared.healthy.store(false, Ordering::SeqCst);
         }
-        if clean && let Err(error) = self.store.sync() {
+        if clean
+            && let Some(store) = &self.store
+            && let Err(error) = store.sync()
+        {
             tracing::error!(%error, "the last flush failed");
         }
         drop(self.shared.take_store());
     }
 
-    fn serve(&self, requests: &Receiver<Request>) -> Result<(), Died> {
+    fn serve(&mut self, requests: &Receiver<Request>) -> Result<(), Died> {
         let mut group = Vec::new();
         let mut open = true;
         while open {
@@ -111,7 +115,7 @@ impl Worker {
             let mut next = Some(first);
             while let Some(request) = next {
                 match request {
-                    Request::Call(pending) => group.push(pending),
+                    Request::Call(pending) => group.push(*pending),
                     Request::Close => open = false,
                 }
                 next = if open && group.len() < GROUP_MAX { requests.try_recv().ok() } else { None };
@@ -123,10 +127,23 @@ impl Worker {
         Ok(())
     }
 
-    fn serve_group(&self, group: Vec<Box<Pending>>) -> Result<(), Died> {
-        match self.run_group(&group) {
+    fn serve_group(&mut self, group: Vec<Pending>) -> Result<(), Died> {
+        let Some(store) = self.store.clone().or_else(|| self.reopen()) else {
+            self.fail(group, StoreError::Unavailable("the store failed and cannot be opened again".to_owned()));
+            return Ok(());
+        };
+        let outcome = self.run_group(&store, &group);
+        drop(store);
+        match outcome {
             Group::Done(answers, published) => self.finish(group, answers, published),
             Group::Lost(_, StoreError::Injected(Fault::Crash)) => Err(Died),
+            Group::Lost(_, error @ StoreError::Poisoned(_)) => {
+                // Whether the commit that poisoned the environment reached the disk is unknown, so nothing is run again.
+                self.fail(group, error);
+                self.store = None;
+                self.reopen();
+                Ok(())
+            }
             Group::Lost(_, error) if group.len() == 1 => {
                 self.fail(group, error);
                 Ok(())
@@ -146,7 +163,31 @@ impl Worker {
         }
     }
 
-    fn fail(&self, group: Vec<Box<Pending>>, error: StoreError) {
+    /// Opens the store again after a failure LMDB does not go on from. Fails while someone still reads the old one.
+    fn reopen(&mut self) -> Option<Arc<Store>> {
+        let old = self.shared.take_store();
+        if let Some(old) = old
+            && let Err(old) = Arc::try_unwrap(old)
+        {
+            *self.shared.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(old);
+            return None;
+        }
+        match Store::open_locked(&self.options, Arc::clone(&self.lock)) {
+            Ok(store) => {
+                let store = Arc::new(store);
+                tracing::warn!("the store was opened again after a failure");
+                *self.shared.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&store));
+                self.store = Some(Arc::clone(&store));
+                Some(store)
+            }
+            Err(error) => {
+                tracing::error!(%error, "the store cannot be opened again");
+                None
+            }
+        }
+    }
+
+    fn fail(&self, group: Vec<Pending>, error: StoreError) {
         tracing::error!(%error, "the store refused a call");
         if group.iter().any(|pending| !pending.invocation.read_only) {
             self.shared.healthy.store(false, Ordering::SeqCst);
@@ -158,7 +199,7 @@ impl Worker {
 
     /// Passes on what was published, then answers. Both come after the commit, so a message is never ahead of the state it speaks of;
     /// the message comes first, so whoever is answered can rely on its having left.
-    fn finish(&self, group: Vec<Box<Pending>>, answers: Vec<Answer>, published: Vec<Published>) -> Result<(), Died> {
+    fn finish(&self, group: Vec<Pending>, answers: Vec<Answer>, published: Vec<Published>) -> Result<(), Died> {
         if self.shared.faults.dies_after_commit() {
             return Err(Died);
         }
@@ -179,15 +220,18 @@ impl Worker {
         Ok(())
     }
 
-    fn run_group(&self, group: &[Box<Pending>]) -> Group {
+    fn run_group(&self, store: &Store, group: &[Pending]) -> Group {
         let writes = group.iter().any(|pending| !pending.invocation.read_only);
-        let env = self.store.env();
+        if writes && self.shared.faults.poisons() {
+            return Group::Lost(None, StoreError::Poisoned("fatal error of the environment (injected)".to_owned()));
+        }
+        let env = store.env();
         let txn = if writes { env.write_txn().map(Txn::Write) } else { env.read_txn().map(Txn::Read) };
         let txn = match txn {
             Ok(txn) => txn,
             Err(error) => return Group::Lost(None, error.into()),
         };
-        let mut session = Session::new(&self.store, txn, &self.shared.faults, &self.shared.commands, self.strict);
+        let mut session = Session::new(store, txn, &self.shared.faults, &self.shared.commands, self.options.strict);
         let mut answers = Vec::with_capacity(group.len());
         for (index, pending) in group.iter().enumerate() {
             answers.push(self.run_call(&mut session, pending));
@@ -221,7 +265,7 @@ impl Worker {
             route: invocation.route,
             tag: invocation.route.tag(),
             read_only: no_writes,
-            now_us: invocation.now_ms.map_or_else(|| self.clock.now_us(), |ms| ms.saturating_mul(1_000)),
+            now_us: invocation.now_ms.map_or_else(|| self.options.clock.now_us(), |ms| ms.saturating_mul(1_000)),
         });
         let result = self.library.call(session, function, &invocation.route.to_string(), &pending.args);
         let raised = |detail: String| Err(HostError::Raised { function: function.to_owned(), detail });
@@ -229,8 +273,8 @@ impl Worker {
         let verdict = match result {
             Err(detail) if wrote => raised(format!("{detail} (after a write, which was taken back)")),
             Err(detail) => raised(detail),
-            Ok(_) if self.strict && session.violation.is_some() => raised(session.violation.take().unwrap_or_default()),
-            Ok(reply) if self.strict && wrote && is_refusal(&reply) => raised("it refused after a write".to_owned()),
+            Ok(_) if self.options.strict && session.violation.is_some() => raised(session.violation.take().unwrap_or_default()),
+            Ok(reply) if self.options.strict && wrote && is_refusal(&reply) => raised("it refused after a write".to_owned()),
             Ok(reply) => Ok(reply),
         };
         match verdict {

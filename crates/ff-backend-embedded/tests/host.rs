@@ -1,4 +1,5 @@
 //! What the host promises around the commands: groups, failures, the directory, messages, the sandbox.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 
@@ -439,6 +440,23 @@ async fn a_failing_disk_refuses_the_call_and_no_other() {
     assert!(!fixture.host.facts().healthy, "a read says nothing about writing");
     fixture.run(&[&["SET", "a", "3"]]).await;
     assert!(fixture.host.facts().healthy);
+}
+
+#[tokio::test]
+async fn an_environment_that_gave_up_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = open(directory.path());
+    fixture.run(&[&["SET", "a", "1"]]).await;
+    fixture.host.faults().poison();
+    let failed = fixture.call("t_run", commands(&[&["SET", "a", "2"]])).await;
+    assert!(matches!(failed, Err(HostError::Unavailable { .. })), "{failed:?}");
+    assert!(!fixture.host.facts().healthy);
+    assert_eq!(fixture.one("GET a").await, "1");
+    fixture.run(&[&["SET", "a", "3"]]).await;
+    assert!(fixture.host.facts().healthy);
+    assert_eq!(string_of(&fixture.host.dump().await.unwrap(), "a"), Some(b"3".to_vec()));
+    let second = Embedded::open(options(directory.path()).0).err().unwrap();
+    assert!(second.to_string().contains("in use by process"), "{second}");
 }
 
 #[tokio::test]

@@ -62,6 +62,9 @@ impl Session<'_> {
     }
 }
 
+/// A field and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 impl Tables<'_> {
     /// Removes a key with everything that stands under its id.
     pub fn remove(&mut self, slot: usize) -> Result<(), Failure> {
@@ -110,7 +113,7 @@ impl Tables<'_> {
         Ok(members)
     }
 
-    fn collect_large_hash(&self, id: u64) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn collect_large_hash(&self, id: u64) -> Result<Vec<Pair>, StoreError> {
         let mut fields = Vec::new();
         for item in self.store.fields.prefix_iter(self.read(), &TreeKey::edge(id))? {
             let (field, value) = super::hash::large_field(item?)?;

@@ -23,6 +23,7 @@ mod zset;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ff_script::HostError;
 use heed::{CompactionOption, Env, MdbError, WithoutTls};
@@ -34,7 +35,7 @@ use layout::Corruption;
 use tree::Tree;
 use verify::Damage;
 
-pub(crate) use session::{Call, Session, Txn};
+pub(crate) use session::{Call, Published, Session, Txn};
 
 /// The open trees. The lock is dropped last, so the next owner never meets an open environment.
 pub(crate) struct Store {
@@ -45,7 +46,7 @@ pub(crate) struct Store {
     entries: Tree,
     fields: Tree,
     meta: Tree,
-    _lock: DirectoryLock,
+    lock: Arc<DirectoryLock>,
 }
 
 const DATA_FILE: &str = "data.mdb";
@@ -56,10 +57,11 @@ const FORMAT: &[u8] = b"flowfabric 1";
 impl Store {
     pub fn open(options: &Options) -> Result<Store, HostError> {
         let lock = directory::take(&options.directory)?;
-        Self::open_locked(options, lock).map_err(StoreError::into_host)
+        Self::open_locked(options, Arc::new(lock)).map_err(StoreError::into_host)
     }
 
-    fn open_locked(options: &Options, lock: DirectoryLock) -> Result<Store, StoreError> {
+    /// Opens the store of a directory this process holds.
+    pub fn open_locked(options: &Options, lock: Arc<DirectoryLock>) -> Result<Store, StoreError> {
         let directory = &options.directory;
         check_data_file(directory, options.verify_up_to)?;
         let env = raw::open_environment(directory, options.map_size, options.durability == Durability::Relaxed)?;
@@ -73,7 +75,7 @@ impl Store {
         Ok(store)
     }
 
-    fn open_trees(env: &Env<WithoutTls>, lock: DirectoryLock) -> Result<Store, StoreError> {
+    fn open_trees(env: &Env<WithoutTls>, lock: Arc<DirectoryLock>) -> Result<Store, StoreError> {
         let mut txn = env.write_txn()?;
         let mut tree = |name| Tree::open(env, &mut txn, name);
         let store = Store {
@@ -84,7 +86,7 @@ impl Store {
             entries: tree("entries")?,
             fields: tree("fields")?,
             meta: tree("meta")?,
-            _lock: lock,
+            lock,
         };
         match store.meta.get(&txn, b"format")? {
             None => store.meta.put(&mut txn, b"format", FORMAT)?,
@@ -99,6 +101,10 @@ impl Store {
         }
         txn.commit()?;
         Ok(store)
+    }
+
+    pub fn lock(&self) -> Arc<DirectoryLock> {
+        Arc::clone(&self.lock)
     }
 
     pub fn env(&self) -> &Env<WithoutTls> {
@@ -170,6 +176,8 @@ pub(crate) enum StoreError {
     Full(String),
     Unavailable(String),
     Corrupt(String),
+    /// LMDB could not write the head of a snapshot and refuses everything until the environment is opened again.
+    Poisoned(String),
     /// A test asked for this failure.
     Injected(crate::faults::Fault),
 }
@@ -179,7 +187,7 @@ impl StoreError {
         use crate::faults::Fault;
         match self {
             StoreError::Full(detail) => HostError::Full { detail },
-            StoreError::Unavailable(detail) => HostError::Unavailable { detail },
+            StoreError::Unavailable(detail) | StoreError::Poisoned(detail) => HostError::Unavailable { detail },
             StoreError::Corrupt(detail) => HostError::Corrupt { detail },
             StoreError::Injected(Fault::Full) => HostError::Full { detail: "no space left on device (injected)".to_owned() },
             StoreError::Injected(Fault::Eio) => HostError::Unavailable { detail: "input/output error (injected)".to_owned() },
@@ -213,6 +221,7 @@ impl From<heed::Error> for StoreError {
             heed::Error::Mdb(MdbError::MapFull) => {
                 StoreError::Full("the store has reached its map size; raise --map-size or remove data".to_owned())
             }
+            heed::Error::Mdb(MdbError::Panic) => StoreError::Poisoned(detail),
             heed::Error::Mdb(MdbError::TxnFull) => StoreError::Full(detail),
             heed::Error::Mdb(
                 MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch | MdbError::Incompatible,

@@ -215,6 +215,9 @@ impl<'e> Tables<'e> {
     }
 }
 
+/// A channel and what was said on it.
+pub(crate) type Published = (Vec<u8>, Vec<u8>);
+
 /// What is true for the call that is running.
 pub(crate) struct Call {
     pub route: Route,
@@ -228,7 +231,7 @@ pub(crate) struct Session<'e> {
     pub tables: Tables<'e>,
     pub reply: Reply,
     pub call: Call,
-    pub published: Vec<(Vec<u8>, Vec<u8>)>,
+    pub published: Vec<Published>,
     /// The call has written.
     pub wrote: bool,
     /// Any call of the group has written.
@@ -360,7 +363,7 @@ impl<'e> Session<'e> {
     }
 
     /// Writes the group and commits it; returns what is to be published.
-    pub fn commit(mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    pub fn commit(mut self) -> Result<Vec<Published>, StoreError> {
         if let Some(error) = self.lost {
             return Err(error);
         }
