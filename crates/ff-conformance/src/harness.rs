@@ -314,10 +314,19 @@ impl Store {
     }
 }
 
+/// The library under test: the test bundle, or the one `FF_LIBRARY` names, to see the suite fail on a known defect.
+fn library() -> Library {
+    let mut library = Library::test();
+    if let Ok(path) = std::env::var("FF_LIBRARY") {
+        library.text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("FF_LIBRARY names {path}: {error}"));
+    }
+    library
+}
+
 fn embedded() -> Behind {
     let directory = tempfile::Builder::new().prefix("ff-conformance-").tempdir().expect("a directory for a store");
     let clock = Arc::new(VirtualClock::at_ms(START_MS));
-    let mut options = ff_backend_embedded::Options::new(directory.path(), Library::test().text);
+    let mut options = ff_backend_embedded::Options::new(directory.path(), library().text);
     options.clock = clock.clone();
     options.strict = true;
     options.durability = ff_backend_embedded::Durability::Relaxed;
@@ -340,7 +349,7 @@ async fn cluster() -> Behind {
 }
 
 async fn connect(url: String) -> ValkeyHost {
-    let mut options = ff_backend_valkey::Options::new(url, Library::test());
+    let mut options = ff_backend_valkey::Options::new(url, library());
     options.durability = Some(ff_backend_valkey::Durability::None);
     ValkeyHost::connect(options).await.expect("the host connects")
 }

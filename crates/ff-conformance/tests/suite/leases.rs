@@ -313,4 +313,29 @@ for_each_host! {
         let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats { namespace: Some(NAMESPACE.into()), lane: Some(LANE.into()) }).await.unwrap();
         assert_eq!((lanes[0].active, lanes[0].eligible), (3, 2));
     }
+
+    async fn the_live_leases_of_a_worker_are_found_with_the_tasks_of_a_request(store) {
+        store.install_default_lane().await;
+        for _ in 0..4 {
+            store.submit(Submission { input: Some("in".into()), ..store.submission("mail") }).await;
+        }
+        let claim = store.claim_call("w1", 2);
+        let mut tasks = store.claim_with(HOME, &claim).await;
+        tasks.sort_by_key(|task| task.execution_id);
+        let more = ClaimExecutions { lease_ttl_ms: 1_000, ..store.claim_call("w1", 1) };
+        let short = store.claim_with(HOME, &more).await.remove(0);
+        store.claim("w2", 1).await;
+        let find = |request_id| FindLeases { instance: "w1".into(), request_id };
+        let FindLeasesReply::Found { leases, tasks: none } = store.ask(&find(None)).await.unwrap();
+        let mut held: Vec<_> = tasks.iter().chain([&short]).map(|task| (task.execution_id, task.lease_id, task.lease_expires_at)).collect();
+        held.sort();
+        assert_eq!(leases.iter().map(|lease| (lease.execution_id, lease.lease_id, lease.lease_expires_at)).collect::<Vec<_>>(), held);
+        assert!(none.is_empty());
+        let FindLeasesReply::Found { tasks: found, .. } = store.ask(&find(Some(claim.request_id))).await.unwrap();
+        assert_eq!(found, tasks);
+        store.complete(&tasks[0]).await;
+        store.advance(1_000);
+        let FindLeasesReply::Found { leases, tasks: found } = store.ask(&find(Some(claim.request_id))).await.unwrap();
+        assert_eq!((leases.len(), &found[..]), (1, &tasks[1..]), "what ended or ran out is no lease, even before the timer");
+    }
 }

@@ -367,4 +367,15 @@ for_each_host! {
         let e = store.describe(id).await;
         assert_eq!((e.operator_actions.len(), e.operator_actions[0].actor.as_str(), e.operator_actions[99].actor.as_str()), (100, "op-5", "op-104"));
     }
+
+    async fn preferences_count_in_the_lane_an_execution_moves_to(store) {
+        store.install_default_lane().await;
+        store.install_lane(NAMESPACE, "other", plain_lane()).await;
+        store.submit(Submission { lane: "other".into(), ..store.submission("plain") }).await;
+        store.advance(1);
+        let liked = store.submit(Submission { prefers: Some(vec!["eu".into()]), ..store.submission("liked") }).await;
+        store.ask(&ChangeExecution { lane: Some("other".into()), ..ChangeExecution::new("ann".into(), liked) }).await.unwrap();
+        let claim = ClaimExecutions { lane: "other".into(), capabilities: vec!["eu".into()], ..store.claim_call("w1", 1) };
+        assert_eq!(store.claim_with(ff_conformance::work::HOME, &claim).await[0].execution_id, liked);
+    }
 }

@@ -178,4 +178,15 @@ for_each_host! {
         let missing = store.ask(&explain(store.execution_id())).await;
         assert_eq!(ff_conformance::harness::refusal(missing), ff_core::ErrorCode::ExecutionNotFound);
     }
+
+    async fn work_that_requires_nothing_is_not_blocked_when_no_worker_lives(store) {
+        store.install_default_lane().await;
+        let metered = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..store.submission("mail") }).await;
+        let plain = store.submit_kind("mail").await;
+        for _ in 0..3 {
+            assert_eq!(review(&store, &[]).await, (0, 0));
+            store.advance(1_000);
+        }
+        assert_eq!([reason(&store, metered).await, reason(&store, plain).await], [None, None]);
+    }
 }

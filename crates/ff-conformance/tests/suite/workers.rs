@@ -179,4 +179,36 @@ for_each_host! {
         assert_eq!(beat(HeartbeatServer { leave: Some(true), ..server(9, true) }).await, []);
         assert!(store.dump_without_streams().await.keys().all(|key| !key.contains("servers")), "the records of the dead are swept");
     }
+
+    async fn a_registration_is_not_described_past_its_end(store) {
+        fleet(&store, &register("w1")).await.unwrap();
+        let get = GetWorker { instance: "w1".into() };
+        store.advance(TTL_MS - 1);
+        assert!(fleet(&store, &get).await.is_ok());
+        store.advance(1);
+        assert_eq!(refusal(fleet(&store, &get).await), ErrorCode::WorkerNotRegistered, "even before the timer");
+    }
+
+    async fn a_challenge_is_answered_by_the_registered_incarnation_only(store) {
+        let (first, second, nonce) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        let challenge = ChallengeWorker { instance: "w1".into(), nonce };
+        let answer = |incarnation| AnswerChallenge { instance: "w1".into(), incarnation, nonce };
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Unknown));
+        assert_eq!(refusal(fleet(&store, &answer(first)).await), ErrorCode::WorkerNotRegistered);
+        fleet(&store, &RegisterWorker { incarnation: Some(first), ..register("w1") }).await.unwrap();
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Challenged));
+        assert_eq!(refusal(fleet(&store, &answer(second)).await), ErrorCode::InstanceInUse);
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Challenged), "nobody has answered");
+        store.advance(TTL_MS - 1);
+        assert_eq!(fleet(&store, &answer(first)).await, Ok(AnswerChallengeReply::Answered));
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Answered));
+        let other = ChallengeWorker { nonce: Uuid::from_u128(4), ..challenge.clone() };
+        assert_eq!(fleet(&store, &other).await, Ok(ChallengeWorkerReply::Challenged), "an answer is to one question");
+        store.advance(TTL_MS - 1);
+        assert_eq!(list(&store).await, ["w1"], "an answer is a sign of life");
+        store.advance(1);
+        assert_eq!(fleet(&store, &challenge).await, Ok(ChallengeWorkerReply::Unknown));
+        store.fire_all().await;
+        assert!(store.dump_without_streams().await.keys().all(|key| !key.contains("{w}")), "nothing is left of it");
+    }
 }
