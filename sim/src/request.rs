@@ -14,7 +14,6 @@ macro_rules! requests {
         pub(crate) enum Request { $($name($name),)+ }
 
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "one reply exists at a time")]
         pub(crate) enum Reply { $($name(<$name as Call>::Reply),)+ }
 
         impl Request {
@@ -146,6 +145,10 @@ impl Request {
 
 /// How a call ended, as the host knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one outcome exists at a time; its size does not matter"
+)]
 pub(crate) enum Outcome {
     Reply(Reply),
     Refused(EngineError),
@@ -272,7 +275,11 @@ fn cut_long(text: &str) -> String {
             break;
         };
         let body = &rest[start + 7..start + end];
-        let count = if body.is_empty() { 0 } else { body.split(',').count() };
+        let count = if body.is_empty() {
+            0
+        } else {
+            body.split(',').count()
+        };
         out.push_str(&rest[..start]);
         if count > 24 {
             let _ = write!(out, "{count} bytes");

@@ -7,7 +7,9 @@ use ff_backend_embedded::{DumpValue, Durability, Embedded, Options, VirtualClock
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
-use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch};
+use ff_script::{
+    Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch,
+};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -71,11 +73,16 @@ impl Store {
         options.durability = Durability::Relaxed;
         options.map_size = 256 << 20;
         options.strict = true;
-        let host = Embedded::open(options).unwrap_or_else(|error| panic!("the store does not open again: {error}"));
+        let host = Embedded::open(options)
+            .unwrap_or_else(|error| panic!("the store does not open again: {error}"));
         let host = Arc::new(host);
         host.faults().set_full(self.full);
-        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).collect();
-        self.runtime.block_on(host.subscribe(&routes)).expect("a host that just opened takes subscriptions");
+        let routes: Vec<Route> = (0..self.partitions.executions)
+            .map(Route::Execution)
+            .collect();
+        self.runtime
+            .block_on(host.subscribe(&routes))
+            .expect("a host that just opened takes subscriptions");
         self.watch = Some(host.watch());
         let client = Client::new(host.clone(), self.partitions);
         self.open = Some((host, client));
@@ -104,7 +111,12 @@ impl Store {
     }
 
     /// Runs one request, perhaps into a fault. A host that died is open again afterwards.
-    pub fn run(&mut self, route: Route, request: &Request, fault: Option<Fault>) -> Result<Outcome, Violation> {
+    pub fn run(
+        &mut self,
+        route: Route,
+        request: &Request,
+        fault: Option<Fault>,
+    ) -> Result<Outcome, Violation> {
         let faults = self.host().faults();
         match fault {
             Some(Fault::CrashAt(n)) => faults.crash_at_command(n),
@@ -122,10 +134,18 @@ impl Store {
             Err(Error::Engine(error)) => Ok(Outcome::Refused(error)),
             Err(Error::Host(HostError::Closed)) if fault.is_some() => {
                 self.reopen();
-                Ok(Outcome::Failed(if fault == Some(Fault::CrashAfterCommit) { Failure::Died } else { Failure::Crashed }))
+                Ok(Outcome::Failed(if fault == Some(Fault::CrashAfterCommit) {
+                    Failure::Died
+                } else {
+                    Failure::Crashed
+                }))
             }
-            Err(Error::Host(HostError::Full { .. })) if self.full => Ok(Outcome::Failed(Failure::Full)),
-            Err(Error::Host(HostError::Unavailable { .. })) if matches!(fault, Some(Fault::BreakAt(_))) => {
+            Err(Error::Host(HostError::Full { .. })) if self.full => {
+                Ok(Outcome::Failed(Failure::Full))
+            }
+            Err(Error::Host(HostError::Unavailable { .. }))
+                if matches!(fault, Some(Fault::BreakAt(_))) =>
+            {
                 Ok(Outcome::Failed(Failure::Broken))
             }
             Err(error) => Err(Violation::new(38, format!("{}: {error}", request.name()))),
@@ -147,7 +167,8 @@ impl Store {
             quotas: p.quotas.into(),
             schedules: p.schedules.into(),
         };
-        self.ask(Route::Config, &FixPartitions::new(defaults)).map(drop)
+        self.ask(Route::Config, &FixPartitions::new(defaults))
+            .map(drop)
     }
 
     /// Everything the store knows about an execution.
@@ -157,7 +178,10 @@ impl Store {
         match self.runtime.block_on(self.client().call(route, &call)) {
             Ok(DescribeExecutionReply::Found { execution }) => Ok(Some(execution)),
             Err(Error::Engine(error)) if error.code() == "execution_not_found" => Ok(None),
-            Err(error) => Err(Violation::new(38, format!("describe_execution {id}: {error}"))),
+            Err(error) => Err(Violation::new(
+                38,
+                format!("describe_execution {id}: {error}"),
+            )),
         }
     }
 
@@ -175,7 +199,9 @@ impl Store {
         let watch = self.watch.as_mut().expect("open between calls");
         while let Ok(wake_up) = watch.try_recv() {
             if let WakeUp::Message { route, payload } = wake_up {
-                let wakes = Wake::read_all(&payload).map_err(|error| Violation::new(38, format!("an announcement of {route}: {error}")))?;
+                let wakes = Wake::read_all(&payload).map_err(|error| {
+                    Violation::new(38, format!("an announcement of {route}: {error}"))
+                })?;
                 heard.extend(wakes.into_iter().map(|wake| (route, wake)));
             }
         }
@@ -225,7 +251,10 @@ impl Store {
                 };
                 let CheckKeysReply::Checked { findings, foreign } = self.ask(route, &call)?;
                 if foreign != 0 {
-                    return Err(Violation::new(39, format!("{foreign} keys of {route} carry another tag")));
+                    return Err(Violation::new(
+                        39,
+                        format!("{foreign} keys of {route} carry another tag"),
+                    ));
                 }
                 found.extend(findings);
             }

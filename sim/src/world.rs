@@ -7,6 +7,7 @@ use ff_core::PartitionConfig;
 use ff_script::Route;
 use ff_script::generated::*;
 
+use crate::Options;
 use crate::actor::{self, Actor, Board, Scene};
 use crate::check::{Checker, Step, Violation};
 use crate::profile::Profile;
@@ -15,7 +16,6 @@ use crate::rng::Rng;
 use crate::settle;
 use crate::store::{Fault, Store};
 use crate::totals::Totals;
-use crate::Options;
 
 /// When every simulation begins.
 const BEGIN_MS: i64 = 1_700_000_000_000;
@@ -119,15 +119,29 @@ impl World {
 
     fn define_lanes(&mut self) -> Result<(), Violation> {
         for (lane, weight, fairness) in actor::LANES {
-            let mut call = DefineLane::new("setup".to_owned(), (*lane).to_owned(), actor::NAMESPACE.to_owned());
+            let mut call = DefineLane::new(
+                "setup".to_owned(),
+                (*lane).to_owned(),
+                actor::NAMESPACE.to_owned(),
+            );
             call.priority_weight = Some(*weight);
             call.fairness = Some(*fairness);
             let outcome = self.execute(Route::Fleet, &call.into(), "setup", None)?;
-            if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) = outcome {
+            if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) =
+                outcome
+            {
                 for route in self.board.routes() {
                     // Some partitions meet the lane only when work for it comes.
                     if self.rng.percent(80) {
-                        self.execute(route, &InstallLane { entry: entry.clone() }.into(), "setup", None)?;
+                        self.execute(
+                            route,
+                            &InstallLane {
+                                entry: entry.clone(),
+                            }
+                            .into(),
+                            "setup",
+                            None,
+                        )?;
                     }
                 }
                 self.board.lanes.insert((*lane).to_owned(), entry);
@@ -143,7 +157,11 @@ impl World {
 
     pub fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
-            trace.push(format!("{:>8.3} {}", (self.now - BEGIN_MS) as f64 / 1000.0, line()));
+            trace.push(format!(
+                "{:>8.3} {}",
+                (self.now - BEGIN_MS) as f64 / 1000.0,
+                line()
+            ));
         }
     }
 
@@ -173,7 +191,11 @@ impl World {
     }
 
     /// Lets an actor act and sends what it wants to say.
-    fn play(&mut self, index: usize, act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64) -> i64 {
+    fn play(
+        &mut self,
+        index: usize,
+        act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64,
+    ) -> i64 {
         let mut scene = Scene {
             now: self.now,
             rng: &mut self.rng,
@@ -211,7 +233,11 @@ impl World {
             if late {
                 self.totals.count("fault", "late request");
             }
-            let took = if late { self.rng.between(500, 12_000) } else { self.rng.between(0, 15) };
+            let took = if late {
+                self.rng.between(500, 12_000)
+            } else {
+                self.rng.between(0, 15)
+            };
             self.schedule(self.now + took, Due::Arrive(token, route, request.clone()));
             if self.rng.permille(self.profile.duplicate) {
                 self.totals.count("fault", "duplicated request");
@@ -235,12 +261,17 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, token: u64, route: Route, request: &Arc<Request>) -> Result<(), Violation> {
+    fn arrive(
+        &mut self,
+        token: u64,
+        route: Route,
+        request: &Arc<Request>,
+    ) -> Result<(), Violation> {
         let fault = self.draw_fault();
-        let who = self
-            .asked
-            .get(&token)
-            .map_or_else(|| "(late copy)".to_owned(), |asked| self.actors[asked.actor].name());
+        let who = self.asked.get(&token).map_or_else(
+            || "(late copy)".to_owned(),
+            |asked| self.actors[asked.actor].name(),
+        );
         let outcome = self.execute(route, request, &who, fault)?;
         self.done += 1;
         if self.rng.permille(self.profile.lose_reply) {
@@ -278,7 +309,13 @@ impl World {
     }
 
     /// Runs a call on the host and has the checker look at everything it did.
-    pub fn execute(&mut self, route: Route, request: &Request, who: &str, fault: Option<Fault>) -> Result<Outcome, Violation> {
+    pub fn execute(
+        &mut self,
+        route: Route,
+        request: &Request,
+        who: &str,
+        fault: Option<Fault>,
+    ) -> Result<Outcome, Violation> {
         self.store.set_now(self.now);
         let outcome = self.store.run(route, request, fault);
         self.note(|| {
@@ -299,8 +336,13 @@ impl World {
         for event in &events {
             self.totals.count("event", &event.r#type);
             if let Some(trace) = &mut self.trace {
-                let id = event.execution_id.map_or_else(String::new, |id| id.to_string()[..8].to_owned());
-                trace.push(format!("             ! {} {id} {:?}", event.r#type, event.data));
+                let id = event
+                    .execution_id
+                    .map_or_else(String::new, |id| id.to_string()[..8].to_owned());
+                trace.push(format!(
+                    "             ! {} {id} {:?}",
+                    event.r#type, event.data
+                ));
             }
         }
         let heard = self.store.heard()?;

@@ -9,42 +9,51 @@ use ff_sim::{Options, STEPS, Totals, Violation, run};
 /// What a thousand seeds must at least have met, by its name in the totals.
 const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("event.execution.submitted", 15_000),
-    ("event.execution.completed", 8_000),
-    ("event.execution.failed", 500),
-    ("event.execution.retried", 500),
-    ("event.execution.reclaimed", 1_500),
-    ("event.execution.delayed", 150),
-    ("event.execution.yielded", 150),
-    ("event.execution.cancelled", 500),
-    ("event.execution.expired", 500),
-    ("event.execution.held", 300),
-    ("event.execution.released", 300),
-    ("event.execution.changed", 500),
-    ("event.execution.replayed", 300),
-    ("event.execution.blocked", 300),
-    ("event.execution.ready", 1_000),
-    ("event.execution.granted", 1_500),
-    ("event.worker.expired", 100),
-    ("event.worker.marked_dead", 50),
-    ("refused.stale_lease", 300),
-    ("refused.lease_expired", 300),
-    ("refused.lease_revoked", 30),
-    ("refused.idempotency_conflict", 100),
-    ("failed.Crashed", 200),
-    ("failed.Died", 200),
-    ("failed.Broken", 100),
-    ("failed.Full", 300),
-    ("fault.lost request", 2_000),
-    ("fault.lost reply", 2_000),
-    ("fault.duplicated request", 2_000),
-    ("fault.late request", 2_000),
-    ("fault.stall", 200),
+    ("event.execution.completed", 10_000),
+    ("event.execution.failed", 700),
+    ("event.execution.retried", 800),
+    ("event.execution.reclaimed", 2_500),
+    ("event.execution.delayed", 300),
+    ("event.execution.yielded", 300),
+    ("event.execution.cancelled", 1_500),
+    ("event.execution.cancel_requested", 80),
+    ("event.execution.expired", 2_500),
+    ("event.execution.held", 800),
+    ("event.execution.released", 600),
+    ("event.execution.changed", 1_200),
+    ("event.execution.replayed", 450),
+    ("event.execution.blocked", 800),
+    ("event.execution.ready", 5_000),
+    ("event.execution.granted", 3_500),
+    ("event.execution.retired", 15_000),
+    ("event.worker.expired", 1_500),
+    ("event.worker.marked_dead", 300),
+    ("refused.stale_lease", 500),
+    ("refused.lease_expired", 700),
+    ("refused.lease_revoked", 150),
+    ("refused.idempotency_conflict", 1_500),
+    ("failed.Crashed", 300),
+    ("failed.Died", 800),
+    ("failed.Broken", 200),
+    ("failed.Full", 3_000),
+    ("fault.lost request", 5_000),
+    ("fault.lost reply", 5_000),
+    ("fault.duplicated request", 5_000),
+    ("fault.late request", 5_000),
+    ("fault.stall", 400),
+    ("fault.clock went back", 150),
 ];
 
 #[test]
 fn every_invariant_holds_whatever_the_seed() {
-    let seeds: u64 = std::env::var("FF_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
-    let first: u64 = std::env::var("FF_SIM_FIRST").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seeds: u64 = std::env::var("FF_SIM_SEEDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(300);
+    let first: u64 = std::env::var("FF_SIM_FIRST")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     let begin = Instant::now();
     let next = AtomicU64::new(first);
     let totals = Mutex::new(Totals::default());
@@ -69,7 +78,10 @@ fn every_invariant_holds_whatever_the_seed() {
         }
     });
     let totals = totals.into_inner().unwrap();
-    println!("{totals}\n{seeds} seeds in {:.1} s", begin.elapsed().as_secs_f64());
+    println!(
+        "{totals}\n{seeds} seeds in {:.1} s",
+        begin.elapsed().as_secs_f64()
+    );
     let mut broken = broken.into_inner().unwrap();
     broken.sort_by_key(|(seed, _)| *seed);
     let texts: Vec<String> = broken
@@ -79,6 +91,10 @@ fn every_invariant_holds_whatever_the_seed() {
     assert!(texts.is_empty(), "{}", texts.join("\n"));
     for (name, least) in LEAST_PER_THOUSAND {
         let least = least * seeds / 1000;
-        assert!(totals.of(name) >= least, "{name} happened {} times in {seeds} seeds, at least {least} are needed", totals.of(name));
+        assert!(
+            totals.of(name) >= least,
+            "{name} happened {} times in {seeds} seeds, at least {least} are needed",
+            totals.of(name)
+        );
     }
 }

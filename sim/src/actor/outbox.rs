@@ -64,7 +64,11 @@ impl Actor for Outbox {
                 }
                 open.partitions.pop_first();
                 if open.partitions.is_empty() {
-                    let ids = self.open.remove(&key).map(|open| open.ids).unwrap_or_default();
+                    let ids = self
+                        .open
+                        .remove(&key)
+                        .map(|open| open.ids)
+                        .unwrap_or_default();
                     scene.say(
                         Route::Fleet,
                         AckOutbox {

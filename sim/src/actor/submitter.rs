@@ -95,12 +95,18 @@ impl Actor for Submitter {
             let id = submission.execution_id;
             scene.tell(id, SubmitExecution { submission });
         }
-        if scene.board.submissions_left > 0 { scene.rng.between(20, 250) } else { scene.rng.between(400, 2_000) }
+        if scene.board.submissions_left > 0 {
+            scene.rng.between(20, 250)
+        } else {
+            scene.rng.between(400, 2_000)
+        }
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         match (request, outcome) {
-            (Request::SubmitExecution(call), Outcome::Refused(error)) if error.code() == "lane_unseen" => {
+            (Request::SubmitExecution(call), Outcome::Refused(error))
+                if error.code() == "lane_unseen" =>
+            {
                 let id = call.submission.execution_id;
                 install(&call.submission.lane, id, scene);
                 scene.tell(id, call.clone());
@@ -110,7 +116,11 @@ impl Actor for Submitter {
                 Outcome::Reply(Reply::SubmitExecutions(SubmitExecutionsReply::Submitted { items })),
             ) => {
                 for (submission, item) in call.submissions.iter().zip(items) {
-                    if item.refusal.as_ref().is_some_and(|refusal| refusal.code == "lane_unseen") {
+                    if item
+                        .refusal
+                        .as_ref()
+                        .is_some_and(|refusal| refusal.code == "lane_unseen")
+                    {
                         let id = submission.execution_id;
                         install(&submission.lane, id, scene);
                         scene.tell(
@@ -148,9 +158,9 @@ fn id_for(key: &Option<String>, rng: &mut Rng) -> ExecutionId {
 }
 
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// Covers every submitted field but the id, the key and the trace.
@@ -186,7 +196,11 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     s.input = draw_bytes(rng);
     if rng.percent(30) {
         let count = rng.below(3);
-        s.tags = Some((0..count).map(|n| (format!("tag-{n}"), format!("value-{}", rng.below(3)))).collect::<BTreeMap<_, _>>());
+        s.tags = Some(
+            (0..count)
+                .map(|n| (format!("tag-{n}"), format!("value-{}", rng.below(3))))
+                .collect::<BTreeMap<_, _>>(),
+        );
     }
     if rng.percent(50) {
         s.priority = Some(*rng.pick(&[0, 1, 5, 100, 9_000]));
@@ -219,7 +233,11 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     if rng.percent(40) {
         // Repeated and unsorted on purpose.
         let count = rng.between(1, 3);
-        s.requires = Some((0..count).map(|_| (*rng.pick(CAPABILITIES)).to_owned()).collect());
+        s.requires = Some(
+            (0..count)
+                .map(|_| (*rng.pick(CAPABILITIES)).to_owned())
+                .collect(),
+        );
     }
     if rng.percent(8) {
         s.prefers = Some(vec![(*rng.pick(CAPABILITIES)).to_owned()]);
@@ -232,7 +250,11 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     }
     if rng.percent(15) {
         let count = rng.between(1, 3);
-        s.fallbacks = Some((0..count).map(|n| Bytes::from(vec![0xff, n as u8])).collect());
+        s.fallbacks = Some(
+            (0..count)
+                .map(|n| Bytes::from(vec![0xff, n as u8]))
+                .collect(),
+        );
     }
     if rng.percent(75) {
         s.retention_ms = Some(rng.between(0, 12_000));
@@ -270,7 +292,8 @@ fn draw_retry(rng: &mut Rng) -> Retry {
             backoff.delay_ms = Some(rng.between(0, 1_500));
         } else {
             backoff = Backoff::new(BackoffType::Exponential);
-            backoff.initial_ms = Some(rng.between(0, 800));
+            // Often above the maximum, which then decides.
+            backoff.initial_ms = Some(rng.between(0, 2_500));
             backoff.factor = Some(rng.between(1, 4));
             backoff.max_ms = Some(rng.between(500, 2_000));
         }

@@ -29,8 +29,16 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(number: usize, rng: &mut Rng) -> Self {
-        let capabilities = CAPABILITIES.iter().filter(|_| rng.percent(45)).map(|&c| c.to_owned()).collect();
-        let mut lanes: Vec<String> = LANES.iter().filter(|_| rng.percent(70)).map(|l| l.0.to_owned()).collect();
+        let capabilities = CAPABILITIES
+            .iter()
+            .filter(|_| rng.percent(45))
+            .map(|&c| c.to_owned())
+            .collect();
+        let mut lanes: Vec<String> = LANES
+            .iter()
+            .filter(|_| rng.percent(70))
+            .map(|l| l.0.to_owned())
+            .collect();
         if lanes.is_empty() {
             lanes.push(LANES[0].0.to_owned());
         }
@@ -66,7 +74,9 @@ impl Worker {
 
     fn claim(&self, scene: &mut Scene<'_>) {
         let lane = scene.rng.pick(&self.lanes).clone();
-        let partition = scene.rng.below(usize::from(scene.board.partitions.executions)) as u16;
+        let partition = scene
+            .rng
+            .below(usize::from(scene.board.partitions.executions)) as u16;
         let route = Route::Execution(partition);
         let max = scene.rng.between(1, 3);
         if scene.rng.percent(30) {
@@ -107,7 +117,10 @@ impl Worker {
         match scene.rng.weighted(&[33, 24, 17, 6, 6, 8, 6]) {
             0 => {
                 let mut call = RenewLease::new(id, fence);
-                call.lease_ttl_ms = scene.rng.percent(20).then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
+                call.lease_ttl_ms = scene
+                    .rng
+                    .percent(20)
+                    .then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
                 scene.tell(id, call);
                 false
             }
@@ -161,7 +174,11 @@ impl Worker {
     /// An old fence, sometimes with a part of the current one.
     fn exhume(&self, scene: &mut Scene<'_>) -> Held {
         let (id, mut fence) = scene.rng.pick(&self.graves).clone();
-        let newer = self.held.iter().chain(&self.graves).find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
+        let newer = self
+            .held
+            .iter()
+            .chain(&self.graves)
+            .find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
         if let Some((_, newer)) = newer {
             match scene.rng.below(4) {
                 0 => fence.lease_epoch = newer.lease_epoch,
@@ -191,7 +208,10 @@ impl Worker {
         for (id, fence) in std::mem::take(&mut self.held) {
             self.bury((id, fence.clone()));
             let completions = by_route.entry(scene.board.route_of(&id)).or_default();
-            if completions.iter().all(|completion| completion.execution_id != id) {
+            if completions
+                .iter()
+                .all(|completion| completion.execution_id != id)
+            {
                 let mut completion = Completion::new(id, fence);
                 completion.result = submitter::draw_bytes(scene.rng);
                 completions.push(completion);
@@ -204,7 +224,11 @@ impl Worker {
 
     fn work(&mut self, scene: &mut Scene<'_>) {
         if self.held.len() > 1 && scene.rng.percent(15) {
-            return if scene.rng.percent(60) { self.renew_all(scene) } else { self.complete_all(scene) };
+            return if scene.rng.percent(60) {
+                self.renew_all(scene)
+            } else {
+                self.complete_all(scene)
+            };
         }
         let at = scene.rng.below(self.held.len());
         let held = self.held[at].clone();
@@ -252,7 +276,10 @@ impl Worker {
                 },
             ),
             2 => {
-                let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
+                let reason = *scene.rng.pick(&[
+                    AdmissionReason::WaitingForQuota,
+                    AdmissionReason::WaitingForBudget,
+                ]);
                 scene.tell(
                     id,
                     BlockExecution {
@@ -301,7 +328,7 @@ impl Actor for Worker {
             // A long pause: it wakes up believing that it still holds everything.
             return scene.rng.between(self.lease_ttl_ms, self.lease_ttl_ms * 3);
         }
-        match scene.rng.weighted(&[36, 42, 12, 5, 1, 4]) {
+        match scene.rng.weighted(&[36, 40, 11, 5, 1, 7]) {
             0 if self.held.len() < 4 => self.claim(scene),
             2 if !self.graves.is_empty() => {
                 let held = self.exhume(scene);
@@ -309,14 +336,9 @@ impl Actor for Worker {
             }
             5 if !scene.board.grants.is_empty() => {
                 // Its own grant, at last, or one that was given to somebody else.
-                let mut grants = scene.board.grants.clone();
-                if scene.rng.percent(50) {
-                    grants.retain(|(_, _, instance)| *instance == self.instance);
-                }
-                if !grants.is_empty() {
-                    let (id, grant_id, _) = scene.rng.pick(&grants).clone();
-                    self.consume(id, grant_id, scene);
-                }
+                let newest = &scene.board.grants[scene.board.grants.len().saturating_sub(3)..];
+                let (id, grant_id, _) = scene.rng.pick(newest).clone();
+                self.consume(id, grant_id, scene);
             }
             3 => scene.say(
                 Route::Fleet,
@@ -339,20 +361,24 @@ impl Actor for Worker {
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         match (request, outcome) {
             (_, Outcome::Reply(Reply::RegisterWorker(_))) => self.registered = true,
-            (_, Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items }))) => {
-                if items.iter().any(|item| !item.known) {
-                    self.registered = false;
-                }
-            }
-            (_, Outcome::Reply(Reply::ClaimExecutions(reply))) => {
-                if let ClaimExecutionsReply::Claimed { tasks, .. } | ClaimExecutionsReply::Replayed { tasks } = reply {
-                    for task in tasks {
-                        self.took(task);
-                    }
+            (
+                _,
+                Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })),
+            ) if items.iter().any(|item| !item.known) => self.registered = false,
+            (
+                _,
+                Outcome::Reply(Reply::ClaimExecutions(
+                    ClaimExecutionsReply::Claimed { tasks, .. }
+                    | ClaimExecutionsReply::Replayed { tasks },
+                )),
+            ) => {
+                for task in tasks {
+                    self.took(task);
                 }
             }
             (_, Outcome::Reply(Reply::ConsumeGrant(reply))) => {
-                let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) = reply;
+                let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =
+                    reply;
                 self.took(task);
             }
             (_, Outcome::Reply(Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }))) => {

@@ -11,12 +11,21 @@ use crate::request::Request;
 const DAY_MS: i64 = 86_400_000;
 
 impl Checker {
-    pub(super) fn judge(&mut self, step: &Step<'_>, id: ExecutionId, event: &Event, after: Option<Execution>) -> Check {
+    pub(super) fn judge(
+        &mut self,
+        step: &Step<'_>,
+        id: ExecutionId,
+        event: &Event,
+        after: Option<Execution>,
+    ) -> Check {
         if event.r#type == "execution.submitted" {
             return self.submitted(step, id, after);
         }
         let Some(mut shadow) = self.executions.remove(&id) else {
-            return Err(Violation::new(8, format!("{} for {id}, which nobody submitted", event.r#type)));
+            return Err(Violation::new(
+                8,
+                format!("{} for {id}, which nobody submitted", event.r#type),
+            ));
         };
         let verdict = Judgement {
             step,
@@ -31,20 +40,40 @@ impl Checker {
     }
 
     fn submitted(&mut self, step: &Step<'_>, id: ExecutionId, after: Option<Execution>) -> Check {
-        require!(12, self.seen(&id).is_none(), "{id} was submitted although it exists");
+        require!(
+            12,
+            self.seen(&id).is_none(),
+            "{id} was submitted although it exists"
+        );
         let Some(after) = after else {
-            return Err(Violation::new(8, format!("{id} was accepted and is not there")));
+            return Err(Violation::new(
+                8,
+                format!("{id} was accepted and is not there"),
+            ));
         };
         let s = match step.request {
             Request::SubmitExecution(call) => &call.submission,
-            Request::SubmitExecutions(call) => {
-                call.submissions.iter().find(|s| s.execution_id == id).expect("the answer was checked")
+            Request::SubmitExecutions(call) => call
+                .submissions
+                .iter()
+                .find(|s| s.execution_id == id)
+                .expect("the answer was checked"),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} submitted {id}", other.name()),
+                ));
             }
-            other => return Err(Violation::new(41, format!("{} submitted {id}", other.name()))),
         };
         let now = step.now;
         let input = s.input.as_ref().map_or(&[][..], |input| &input[..]);
-        require!(13, after.input[..] == *input, "{id}: {} bytes submitted, {} stored", input.len(), after.input.len());
+        require!(
+            13,
+            after.input[..] == *input,
+            "{id}: {} bytes submitted, {} stored",
+            input.len(),
+            after.input.len()
+        );
         let mut requires = s.requires.clone().unwrap_or_default();
         requires.sort();
         requires.dedup();
@@ -56,15 +85,43 @@ impl Checker {
             ("priority", after.priority == s.priority.unwrap_or(0)),
             ("tags", after.tags == s.tags.clone().unwrap_or_default()),
             ("requires", after.requires == requires),
-            ("deadline_at", after.deadline_at == deadlines.into_iter().flatten().min()),
-            ("start_by", after.start_by == s.start_within_ms.map(|ms| now + ms)),
-            ("attempts", after.attempts.is_empty() && after.lease.is_none()),
-            ("max_reclaims", after.max_reclaims == s.max_reclaims.unwrap_or(5)),
-            ("max_replays", after.max_replays == s.max_replays.unwrap_or(10)),
-            ("retention_ms", after.retention_ms == s.retention_ms.unwrap_or(7 * DAY_MS)),
-            ("attempt_timeout_ms", after.attempt_timeout_ms == s.attempt_timeout_ms),
-            ("fallbacks", after.fallbacks == s.fallbacks.clone().unwrap_or_default()),
-            ("max_attempts", after.retry.max_attempts == Some(s.retry.as_ref().and_then(|r| r.max_attempts).unwrap_or(3))),
+            (
+                "deadline_at",
+                after.deadline_at == deadlines.into_iter().flatten().min(),
+            ),
+            (
+                "start_by",
+                after.start_by == s.start_within_ms.map(|ms| now + ms),
+            ),
+            (
+                "attempts",
+                after.attempts.is_empty() && after.lease.is_none(),
+            ),
+            (
+                "max_reclaims",
+                after.max_reclaims == s.max_reclaims.unwrap_or(5),
+            ),
+            (
+                "max_replays",
+                after.max_replays == s.max_replays.unwrap_or(10),
+            ),
+            (
+                "retention_ms",
+                after.retention_ms == s.retention_ms.unwrap_or(7 * DAY_MS),
+            ),
+            (
+                "attempt_timeout_ms",
+                after.attempt_timeout_ms == s.attempt_timeout_ms,
+            ),
+            (
+                "fallbacks",
+                after.fallbacks == s.fallbacks.clone().unwrap_or_default(),
+            ),
+            (
+                "max_attempts",
+                after.retry.max_attempts
+                    == Some(s.retry.as_ref().and_then(|r| r.max_attempts).unwrap_or(3)),
+            ),
         ];
         for (name, holds) in facts {
             require!(8, holds, "{id}: {name} is not what was submitted");
@@ -83,7 +140,10 @@ impl Checker {
                 },
             );
         }
-        if s.prefers.as_ref().is_some_and(|prefers| !prefers.is_empty()) {
+        if s.prefers
+            .as_ref()
+            .is_some_and(|prefers| !prefers.is_empty())
+        {
             self.preferring.insert((step.partition(), s.lane.clone()));
         }
         self.executions.insert(id, Shadow::new(s.clone(), after));
@@ -93,7 +153,13 @@ impl Checker {
     /// In a first-in-first-out lane the score is the age, moved by priority.
     fn check_score(&self, step: &Step<'_>, id: ExecutionId, after: &Execution) -> Check {
         let Some(lane) = self.lanes.get(&(step.partition(), after.lane.clone())) else {
-            return Err(Violation::new(10, format!("{id} is in lane {}, which its partition does not know", after.lane)));
+            return Err(Violation::new(
+                10,
+                format!(
+                    "{id} is in lane {}, which its partition does not know",
+                    after.lane
+                ),
+            ));
         };
         let definition = &lane.definition;
         let expected = after.created_at - after.priority * definition.priority_weight;
@@ -109,12 +175,28 @@ impl Checker {
 
 /// Waits to run: until a time, for a capable worker, or not at all.
 fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> Check {
-    require!(9, after.phase == LifecyclePhase::Runnable, "{id} is {} instead of runnable", after.phase);
-    require!(1, after.lease.is_none() && after.granted_until.is_none(), "{id} waits and yet has a lease or a grant");
+    require!(
+        9,
+        after.phase == LifecyclePhase::Runnable,
+        "{id} is {} instead of runnable",
+        after.phase
+    );
+    require!(
+        1,
+        after.lease.is_none() && after.granted_until.is_none(),
+        "{id} waits and yet has a lease or a grant"
+    );
     let delay = delay.filter(|at| *at > now);
-    require!(10, after.delay_until == delay, "{id} is delayed until {:?}, must be {delay:?}", after.delay_until);
+    require!(
+        10,
+        after.delay_until == delay,
+        "{id} is delayed until {:?}, must be {delay:?}",
+        after.delay_until
+    );
     if let Some(reason) = after.blocking_reason {
-        let route = reason == BlockingReason::WaitingForCapableWorker && !after.requires.is_empty() && delay.is_none();
+        let route = reason == BlockingReason::WaitingForCapableWorker
+            && !after.requires.is_empty()
+            && delay.is_none();
         require!(10, route, "{id} is blocked by {reason} without a cause");
     }
     Ok(())
@@ -131,7 +213,10 @@ impl Judgement<'_> {
     fn pass(&self, shadow: &mut Shadow, after: Option<&Execution>) -> Check {
         let (id, now, kind) = (self.id, self.step.now, self.event.r#type.as_str());
         let Some(before) = shadow.seen.clone() else {
-            return Err(Violation::new(9, format!("{kind} for {id}, which was retired")));
+            return Err(Violation::new(
+                9,
+                format!("{kind} for {id}, which was retired"),
+            ));
         };
         if kind == "execution.retired" {
             return self.retired(&before, after);
@@ -139,10 +224,18 @@ impl Judgement<'_> {
         let Some(after) = after else {
             return Err(Violation::new(8, format!("{kind} left nothing of {id}")));
         };
-        require!(38, after.updated_at == now, "{kind} of {id} did not touch its record");
+        require!(
+            38,
+            after.updated_at == now,
+            "{kind} of {id} did not touch its record"
+        );
         self.frozen(&before, after)?;
         if before.phase == LifecyclePhase::Terminal {
-            require!(9, kind == "execution.replayed", "{kind} after {id} had ended");
+            require!(
+                9,
+                kind == "execution.replayed",
+                "{kind} after {id} had ended"
+            );
         }
         match kind {
             "execution.started" => self.started(shadow, &before, after),
@@ -157,7 +250,11 @@ impl Judgement<'_> {
             "execution.yield_requested" => self.yield_requested(&before, after),
             "execution.held" => self.held(shadow, &before, after),
             "execution.released" => {
-                require!(9, before.blocking_reason == Some(BlockingReason::HeldByOperator), "{id} was released without a hold");
+                require!(
+                    9,
+                    before.blocking_reason == Some(BlockingReason::HeldByOperator),
+                    "{id} was released without a hold"
+                );
                 settled(id, after, now, before.delay_until)
             }
             "execution.changed" => self.changed(shadow, &before, after),
@@ -165,7 +262,10 @@ impl Judgement<'_> {
             "execution.blocked" => self.blocked(shadow, &before, after),
             "execution.ready" => self.ready(shadow, &before, after),
             "execution.granted" => self.granted(shadow, &before, after),
-            other => Err(Violation::new(41, format!("{other} is no event of an execution"))),
+            other => Err(Violation::new(
+                41,
+                format!("{other} is no event of an execution"),
+            )),
         }
     }
 
@@ -187,7 +287,10 @@ impl Judgement<'_> {
             && before.start_by.is_some() == after.start_by.is_some();
         require!(13, same, "what was submitted with {id} changed");
         let changes = self.event.r#type == "execution.changed";
-        let kept = before.lane == after.lane && before.priority == after.priority && before.tags == after.tags && before.score == after.score;
+        let kept = before.lane == after.lane
+            && before.priority == after.priority
+            && before.tags == after.tags
+            && before.score == after.score;
         require!(10, changes || kept, "{} moved {id}", self.event.r#type);
         Ok(())
     }
@@ -196,21 +299,34 @@ impl Judgement<'_> {
     fn by_holder(&self, shadow: &Shadow, before: &Execution) -> Check {
         let id = self.id;
         let lease = shadow.lease.as_ref();
-        let current = self
-            .step
-            .request
-            .fences()
-            .iter()
-            .any(|(named, fence)| *named == id && lease.is_some_and(|lease| lease.fence == **fence));
+        let current = self.step.request.fences().iter().any(|(named, fence)| {
+            *named == id && lease.is_some_and(|lease| lease.fence == **fence)
+        });
         let name = self.step.request.name();
-        require!(3, current && before.phase == LifecyclePhase::Active, "{name} of {id} was accepted without the current fence");
+        require!(
+            3,
+            current && before.phase == LifecyclePhase::Active,
+            "{name} of {id} was accepted without the current fence"
+        );
         let until = before.lease.as_ref().map_or(0, |lease| lease.expires_at);
-        require!(5, self.step.now < until, "{name} of {id} was accepted at {}, its lease ended at {until}", self.step.now);
+        require!(
+            5,
+            self.step.now < until,
+            "{name} of {id} was accepted at {}, its lease ended at {until}",
+            self.step.now
+        );
         Ok(())
     }
 
     /// The lease is over and the attempt has one end.
-    fn lease_over(&self, shadow: &mut Shadow, before: &Execution, after: &Execution, end: End, states: &[AttemptState]) -> Check {
+    fn lease_over(
+        &self,
+        shadow: &mut Shadow,
+        before: &Execution,
+        after: &Execution,
+        end: End,
+        states: &[AttemptState],
+    ) -> Check {
         let id = self.id;
         if let Some(lease) = &mut shadow.lease
             && before.phase == LifecyclePhase::Active
@@ -218,7 +334,11 @@ impl Judgement<'_> {
             lease.ended = Some(end);
         }
         shadow.cancel_by = None;
-        require!(7, after.lease.is_none(), "{id} ended its attempt and keeps the lease");
+        require!(
+            7,
+            after.lease.is_none(),
+            "{id} ended its attempt and keeps the lease"
+        );
         require!(
             4,
             after.attempts_spilled + after.attempts.len() as i64 == shadow.attempts,
@@ -228,24 +348,56 @@ impl Judgement<'_> {
         );
         let last = after.attempts.last();
         let filed = last.is_some_and(|last| {
-            states.contains(&last.state) && last.ended_at == Some(self.step.now) && last.index == shadow.attempts - 1 && last.lease_epoch == shadow.epoch
+            states.contains(&last.state)
+                && last.ended_at == Some(self.step.now)
+                && last.index == shadow.attempts - 1
+                && last.lease_epoch == shadow.epoch
         });
-        require!(4, filed, "the attempt of {id} ended as {last:?}, expected one of {states:?}");
+        require!(
+            4,
+            filed,
+            "the attempt of {id} ended as {last:?}, expected one of {states:?}"
+        );
         Ok(())
     }
 
     /// Terminal, by the one routine.
-    fn over(&self, shadow: &mut Shadow, before: &Execution, after: &Execution, outcome: Outcome, end: End, states: &[AttemptState]) -> Check {
+    fn over(
+        &self,
+        shadow: &mut Shadow,
+        before: &Execution,
+        after: &Execution,
+        outcome: Outcome,
+        end: End,
+        states: &[AttemptState],
+    ) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(8, after.phase == LifecyclePhase::Terminal && after.outcome == Some(outcome), "{id} ended as {:?}, not as {outcome}", after.outcome);
-        require!(8, after.ended_at == Some(now) && after.retire_at == Some(now + after.retention_ms), "{id} ended at {:?}", after.ended_at);
-        let bare = after.lease.is_none() && after.blocking_reason.is_none() && after.delay_until.is_none() && after.granted_until.is_none();
+        require!(
+            8,
+            after.phase == LifecyclePhase::Terminal && after.outcome == Some(outcome),
+            "{id} ended as {:?}, not as {outcome}",
+            after.outcome
+        );
+        require!(
+            8,
+            after.ended_at == Some(now) && after.retire_at == Some(now + after.retention_ms),
+            "{id} ended at {:?}",
+            after.ended_at
+        );
+        let bare = after.lease.is_none()
+            && after.blocking_reason.is_none()
+            && after.delay_until.is_none()
+            && after.granted_until.is_none();
         require!(9, bare, "{id} ended and still waits or holds something");
         shadow.grant = None;
         if before.phase == LifecyclePhase::Active {
             self.lease_over(shadow, before, after, end, states)
         } else {
-            require!(4, before.attempts == after.attempts, "{id} ended without running and its attempts changed");
+            require!(
+                4,
+                before.attempts == after.attempts,
+                "{id} ended without running and its attempts changed"
+            );
             Ok(())
         }
     }
@@ -254,33 +406,80 @@ impl Judgement<'_> {
         let (id, now) = (self.id, self.step.now);
         let (instance, capabilities, ttl_ms, request_id, ids) = match self.step.request {
             Request::ClaimExecutions(c) => {
-                require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
+                require!(
+                    1,
+                    eligible(before),
+                    "{id} was claimed while {} {:?}",
+                    before.state,
+                    before.blocking_reason
+                );
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
-                let at = self.step.events.iter().position(|event| std::ptr::eq(event, self.event)).expect("it is one of them");
-                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, c.ids[at].clone())
+                let at = self
+                    .step
+                    .events
+                    .iter()
+                    .position(|event| std::ptr::eq(event, self.event))
+                    .expect("it is one of them");
+                (
+                    &c.instance,
+                    &c.capabilities,
+                    c.lease_ttl_ms,
+                    c.request_id,
+                    c.ids[at].clone(),
+                )
             }
             Request::ConsumeGrant(c) => {
-                let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()))
+                let open = shadow
+                    .grant
+                    .as_ref()
+                    .is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()))
                     && before.granted_until.is_some_and(|until| now < until);
-                require!(1, open && before.phase == LifecyclePhase::Runnable, "{id} was started by a grant that is not open");
+                require!(
+                    1,
+                    open && before.phase == LifecyclePhase::Runnable,
+                    "{id} was started by a grant that is not open"
+                );
                 let ids = LeaseIds {
                     attempt_id: c.attempt_id,
                     lease_id: c.lease_id,
                 };
-                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, ids)
+                (
+                    &c.instance,
+                    &c.capabilities,
+                    c.lease_ttl_ms,
+                    c.request_id,
+                    ids,
+                )
             }
             other => return Err(Violation::new(41, format!("{} started {id}", other.name()))),
         };
-        require!(15, shadow.may_start(before, now), "{id} started past its deadline or its time to start");
-        require!(16, covered(&before.requires, capabilities), "{id} requires {:?}, the worker has {capabilities:?}", before.requires);
+        require!(
+            15,
+            shadow.may_start(before, now),
+            "{id} started past its deadline or its time to start"
+        );
+        require!(
+            16,
+            covered(&before.requires, capabilities),
+            "{id} requires {:?}, the worker has {capabilities:?}",
+            before.requires
+        );
         let Some(lease) = &after.lease else {
             return Err(Violation::new(1, format!("{id} started without a lease")));
         };
-        require!(2, lease.lease_epoch > shadow.epoch, "{id} got epoch {} after {}", lease.lease_epoch, shadow.epoch);
+        require!(
+            2,
+            lease.lease_epoch > shadow.epoch,
+            "{id} got epoch {} after {}",
+            lease.lease_epoch,
+            shadow.epoch
+        );
         require!(
             1,
-            lease.lease_id == ids.lease_id && lease.worker_instance == *instance && lease.expires_at == now + ttl_ms,
+            lease.lease_id == ids.lease_id
+                && lease.worker_instance == *instance
+                && lease.expires_at == now + ttl_ms,
             "{id} has the lease {lease:?}, asked for by {instance} for {ttl_ms} ms"
         );
         let kind = shadow.next.unwrap_or(AttemptType::Initial);
@@ -293,7 +492,13 @@ impl Judgement<'_> {
                 && attempt.ended_at.is_none()
                 && attempt.lease_epoch == lease.lease_epoch
         });
-        require!(4, fits, "{id} must start {kind} attempt {}, started {:?}", shadow.attempts, after.attempts.last());
+        require!(
+            4,
+            fits,
+            "{id} must start {kind} attempt {}, started {:?}",
+            shadow.attempts,
+            after.attempts.last()
+        );
         require!(
             4,
             after.attempts_spilled + after.attempts.len() as i64 == shadow.attempts + 1,
@@ -302,8 +507,17 @@ impl Judgement<'_> {
             shadow.attempts + 1
         );
         let timeout = after.attempt_timeout_ms.map(|ms| now + ms);
-        require!(15, after.attempt_deadline_at == timeout, "{id} times out at {:?}, must be {timeout:?}", after.attempt_deadline_at);
-        require!(3, !lease.cancel_requested && !lease.yield_requested, "{id} started with the requests of an earlier lease");
+        require!(
+            15,
+            after.attempt_deadline_at == timeout,
+            "{id} times out at {:?}, must be {timeout:?}",
+            after.attempt_deadline_at
+        );
+        require!(
+            3,
+            !lease.cancel_requested && !lease.yield_requested,
+            "{id} started with the requests of an earlier lease"
+        );
         let fence = Fence {
             attempt_id: ids.attempt_id,
             lease_id: ids.lease_id,
@@ -331,45 +545,117 @@ impl Judgement<'_> {
         let result = match self.step.request {
             Request::CompleteExecution(call) => &call.result,
             Request::CompleteExecutions(call) => {
-                let item = call.completions.iter().find(|item| item.execution_id == self.id);
+                let item = call
+                    .completions
+                    .iter()
+                    .find(|item| item.execution_id == self.id);
                 &item.expect("its fence was found").result
             }
-            other => return Err(Violation::new(41, format!("{} completed {}", other.name(), self.id))),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} completed {}", other.name(), self.id),
+                ));
+            }
         };
-        require!(13, after.result == *result, "the result of {} is not what its worker said", self.id);
-        self.over(shadow, before, after, Outcome::Success, End::Complete, &[AttemptState::Succeeded])
+        require!(
+            13,
+            after.result == *result,
+            "the result of {} is not what its worker said",
+            self.id
+        );
+        self.over(
+            shadow,
+            before,
+            after,
+            Outcome::Success,
+            End::Complete,
+            &[AttemptState::Succeeded],
+        )
     }
 
     fn failed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
-        let until = before.lease.as_ref().map_or(i64::MAX, |lease| lease.expires_at);
+        let category = after
+            .failure
+            .as_ref()
+            .map_or("", |failure| failure.category.as_str());
+        let until = before
+            .lease
+            .as_ref()
+            .map_or(i64::MAX, |lease| lease.expires_at);
         match self.step.request {
             Request::FailExecution(call) => {
                 self.by_holder(shadow, before)?;
                 shadow.failures += 1;
-                let again = call.retryable != Some(false) && shadow.may_retry(before, shadow.failures, &call.category);
-                require!(14, !again, "{id} failed for good after {} failures, its policy allows another attempt", shadow.failures);
-                self.over(shadow, before, after, Outcome::Failed, End::Fail, &[AttemptState::Failed])
+                let again = call.retryable != Some(false)
+                    && shadow.may_retry(before, shadow.failures, &call.category);
+                require!(
+                    14,
+                    !again,
+                    "{id} failed for good after {} failures, its policy allows another attempt",
+                    shadow.failures
+                );
+                self.over(
+                    shadow,
+                    before,
+                    after,
+                    Outcome::Failed,
+                    End::Fail,
+                    &[AttemptState::Failed],
+                )
             }
             Request::FireDue(_) if category == "timeout" => {
                 self.timed_out(before)?;
                 shadow.failures += 1;
                 let again = shadow.may_retry(before, shadow.failures, "timeout");
-                require!(14, !again, "{id} timed out for good after {} failures, its policy allows another attempt", shadow.failures);
-                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::TimedOut])
+                require!(
+                    14,
+                    !again,
+                    "{id} timed out for good after {} failures, its policy allows another attempt",
+                    shadow.failures
+                );
+                self.over(
+                    shadow,
+                    before,
+                    after,
+                    Outcome::Failed,
+                    End::Other,
+                    &[AttemptState::TimedOut],
+                )
             }
             Request::FireDue(_) | Request::RevokeLease(_) | Request::DrainLeases(_) => {
-                require!(14, category == "poisoned", "{id} failed as {category} in {}", self.step.request.name());
+                require!(
+                    14,
+                    category == "poisoned",
+                    "{id} failed as {category} in {}",
+                    self.step.request.name()
+                );
                 let lost = shadow.lost_in_a_row(before);
-                require!(14, lost >= before.max_reclaims, "{id} is poisoned after {lost} lost leases, {} are allowed", before.max_reclaims);
+                require!(
+                    14,
+                    lost >= before.max_reclaims,
+                    "{id} is poisoned after {lost} lost leases, {} are allowed",
+                    before.max_reclaims
+                );
                 let end = if matches!(self.step.request, Request::FireDue(_)) {
-                    require!(15, until <= now, "the lease of {id} expired at {now}, it was good until {until}");
+                    require!(
+                        15,
+                        until <= now,
+                        "the lease of {id} expired at {now}, it was good until {until}"
+                    );
                     End::Expired
                 } else {
                     End::Revoked
                 };
-                self.over(shadow, before, after, Outcome::Failed, end, &[AttemptState::Interrupted])
+                self.over(
+                    shadow,
+                    before,
+                    after,
+                    Outcome::Failed,
+                    end,
+                    &[AttemptState::Interrupted],
+                )
             }
             other => Err(Violation::new(41, format!("{} failed {id}", other.name()))),
         }
@@ -377,7 +663,13 @@ impl Judgement<'_> {
 
     fn timed_out(&self, before: &Execution) -> Check {
         let at = before.attempt_deadline_at.unwrap_or(i64::MAX);
-        require!(15, at <= self.step.now, "{} timed out at {}, its time was {at}", self.id, self.step.now);
+        require!(
+            15,
+            at <= self.step.now,
+            "{} timed out at {}, its time was {at}",
+            self.id,
+            self.step.now
+        );
         Ok(())
     }
 
@@ -386,8 +678,17 @@ impl Judgement<'_> {
         let (category, given, end, state) = match self.step.request {
             Request::FailExecution(call) => {
                 self.by_holder(shadow, before)?;
-                require!(14, call.retryable != Some(false), "{id} is tried again although its worker forbade it");
-                (call.category.as_str(), call.retry_after_ms, true, AttemptState::Failed)
+                require!(
+                    14,
+                    call.retryable != Some(false),
+                    "{id} is tried again although its worker forbade it"
+                );
+                (
+                    call.category.as_str(),
+                    call.retry_after_ms,
+                    true,
+                    AttemptState::Failed,
+                )
             }
             Request::FireDue(_) => {
                 self.timed_out(before)?;
@@ -396,36 +697,79 @@ impl Judgement<'_> {
             other => return Err(Violation::new(41, format!("{} retried {id}", other.name()))),
         };
         shadow.failures += 1;
-        require!(14, shadow.may_retry(before, shadow.failures, category), "{id} is tried again after {} failures", shadow.failures);
+        require!(
+            14,
+            shadow.may_retry(before, shadow.failures, category),
+            "{id} is tried again after {} failures",
+            shadow.failures
+        );
         let at = self.time_of("delay_until")?;
         let (low, high) = match given {
             Some(ms) => (ms, ms),
             None => bounds(&before.retry, shadow.failures),
         };
-        require!(14, (low..=high).contains(&(at - now)), "{id} waits {} ms for its retry, allowed is {low} to {high}", at - now);
+        require!(
+            14,
+            (low..=high).contains(&(at - now)),
+            "{id} waits {} ms for its retry, allowed is {low} to {high}",
+            at - now
+        );
         shadow.next = Some(AttemptType::Retry);
         let end = if end { End::Retry(at) } else { End::Other };
         self.lease_over(shadow, before, after, end, &[state])?;
-        require!(14, after.reclaim_count == 0, "{id} was retried and keeps {} reclaims", after.reclaim_count);
+        require!(
+            14,
+            after.reclaim_count == 0,
+            "{id} was retried and keeps {} reclaims",
+            after.reclaim_count
+        );
         settled(id, after, now, Some(at))
     }
 
     fn reclaimed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(9, before.phase == LifecyclePhase::Active, "{id} was reclaimed while {}", before.phase);
-        let until = before.lease.as_ref().map_or(i64::MAX, |lease| lease.expires_at);
+        require!(
+            9,
+            before.phase == LifecyclePhase::Active,
+            "{id} was reclaimed while {}",
+            before.phase
+        );
+        let until = before
+            .lease
+            .as_ref()
+            .map_or(i64::MAX, |lease| lease.expires_at);
         let end = match self.step.request {
             Request::FireDue(_) => {
-                require!(15, until <= now, "the lease of {id} expired at {now}, it was good until {until}");
+                require!(
+                    15,
+                    until <= now,
+                    "the lease of {id} expired at {now}, it was good until {until}"
+                );
                 End::Expired
             }
             Request::RevokeLease(call) if call.grace != Some(true) => End::Revoked,
             Request::DrainLeases(call) if call.revoke => End::Revoked,
-            other => return Err(Violation::new(41, format!("{} reclaimed {id}", other.name()))),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} reclaimed {id}", other.name()),
+                ));
+            }
         };
         let lost = shadow.lost_in_a_row(before);
-        require!(14, lost < before.max_reclaims, "{id} is offered again after {lost} lost leases, {} are allowed", before.max_reclaims);
-        require!(14, after.reclaim_count == lost + 1, "{id} counts {} reclaims, not {}", after.reclaim_count, lost + 1);
+        require!(
+            14,
+            lost < before.max_reclaims,
+            "{id} is offered again after {lost} lost leases, {} are allowed",
+            before.max_reclaims
+        );
+        require!(
+            14,
+            after.reclaim_count == lost + 1,
+            "{id} counts {} reclaims, not {}",
+            after.reclaim_count,
+            lost + 1
+        );
         shadow.next = Some(AttemptType::Reclaim);
         self.lease_over(shadow, before, after, end, &[AttemptState::Interrupted])?;
         settled(id, after, now, None)
@@ -436,15 +780,29 @@ impl Judgement<'_> {
         let now = self.step.now;
         let (end, delay) = match self.step.request {
             Request::DelayExecution(call) => {
-                let at = call.delay_until.or(call.delay_ms.map(|ms| now + ms)).expect("the worker says one of them");
+                let at = call
+                    .delay_until
+                    .or(call.delay_ms.map(|ms| now + ms))
+                    .expect("the worker says one of them");
                 (End::Delay(at), Some(at))
             }
             Request::YieldExecution(_) => (End::Yield, None),
-            other => return Err(Violation::new(41, format!("{} gave {} back", other.name(), self.id))),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} gave {} back", other.name(), self.id),
+                ));
+            }
         };
         shadow.next = Some(AttemptType::Reclaim);
         let lost = shadow.lost_in_a_row(before);
-        require!(14, after.reclaim_count == lost, "{} counts {} reclaims after it was given back, not {lost}", self.id, after.reclaim_count);
+        require!(
+            14,
+            after.reclaim_count == lost,
+            "{} counts {} reclaims after it was given back, not {lost}",
+            self.id,
+            after.reclaim_count
+        );
         self.lease_over(shadow, before, after, end, &[AttemptState::Interrupted])?;
         settled(self.id, after, now, delay)
     }
@@ -459,37 +817,90 @@ impl Judgement<'_> {
             }
             Request::FireDue(_) => {
                 let by = shadow.cancel_by.unwrap_or(i64::MAX);
-                require!(15, by <= now, "the grace of {id} was over at {now}, it was given until {by}");
+                require!(
+                    15,
+                    by <= now,
+                    "the grace of {id} was over at {now}, it was given until {by}"
+                );
                 End::Other
             }
-            other => return Err(Violation::new(41, format!("{} cancelled {id}", other.name()))),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} cancelled {id}", other.name()),
+                ));
+            }
         };
-        self.over(shadow, before, after, Outcome::Cancelled, end, &[AttemptState::Cancelled])
+        self.over(
+            shadow,
+            before,
+            after,
+            Outcome::Cancelled,
+            end,
+            &[AttemptState::Cancelled],
+        )
     }
 
     fn expired(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(41, matches!(self.step.request, Request::FireDue(_)), "{} expired {id}", self.step.request.name());
+        require!(
+            41,
+            matches!(self.step.request, Request::FireDue(_)),
+            "{} expired {id}",
+            self.step.request.name()
+        );
         let late = before.deadline_at.is_some_and(|at| at <= now)
-            || (before.phase == LifecyclePhase::Runnable && !shadow.started && before.start_by.is_some_and(|at| at <= now));
-        require!(15, late, "{id} expired at {now}: deadline {:?}, start by {:?}", before.deadline_at, before.start_by);
-        self.over(shadow, before, after, Outcome::Expired, End::Other, &[AttemptState::Interrupted])
+            || (before.phase == LifecyclePhase::Runnable
+                && !shadow.started
+                && before.start_by.is_some_and(|at| at <= now));
+        require!(
+            15,
+            late,
+            "{id} expired at {now}: deadline {:?}, start by {:?}",
+            before.deadline_at,
+            before.start_by
+        );
+        self.over(
+            shadow,
+            before,
+            after,
+            Outcome::Expired,
+            End::Other,
+            &[AttemptState::Interrupted],
+        )
     }
 
     fn retired(&self, before: &Execution, after: Option<&Execution>) -> Check {
         let (id, now) = (self.id, self.step.now);
         require!(37, after.is_none(), "{id} was retired and is still there");
-        require!(9, before.phase == LifecyclePhase::Terminal, "{id} was retired while {}", before.phase);
+        require!(
+            9,
+            before.phase == LifecyclePhase::Terminal,
+            "{id} was retired while {}",
+            before.phase
+        );
         let at = before.retire_at.unwrap_or(i64::MAX);
         let asked = matches!(self.step.request, Request::DeleteExecution(_));
-        require!(15, asked || at <= now, "{id} was retired at {now}, its retention ends at {at}");
+        require!(
+            15,
+            asked || at <= now,
+            "{id} was retired at {now}, its retention ends at {at}"
+        );
         Ok(())
     }
 
-    fn cancel_requested(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+    fn cancel_requested(
+        &self,
+        shadow: &mut Shadow,
+        before: &Execution,
+        after: &Execution,
+    ) -> Check {
         let id = self.id;
         let Request::CancelExecution(call) = self.step.request else {
-            return Err(Violation::new(41, format!("{} asked to cancel {id}", self.step.request.name())));
+            return Err(Violation::new(
+                41,
+                format!("{} asked to cancel {id}", self.step.request.name()),
+            ));
         };
         let by = self.step.now + call.grace_ms.unwrap_or(0);
         shadow.cancel_by = Some(shadow.cancel_by.map_or(by, |earlier| earlier.min(by)));
@@ -501,23 +912,45 @@ impl Judgement<'_> {
     }
 
     /// The lease goes on with one more request on it.
-    fn still_runs(&self, before: &Execution, after: &Execution, mark: impl FnOnce(&mut Lease)) -> Check {
+    fn still_runs(
+        &self,
+        before: &Execution,
+        after: &Execution,
+        mark: impl FnOnce(&mut Lease),
+    ) -> Check {
         let mut expected = before.lease.clone();
         if let Some(lease) = &mut expected {
             mark(lease);
         }
-        require!(3, expected.is_some() && expected == after.lease, "{}: the lease is {:?}, must be {expected:?}", self.id, after.lease);
+        require!(
+            3,
+            expected.is_some() && expected == after.lease,
+            "{}: the lease is {:?}, must be {expected:?}",
+            self.id,
+            after.lease
+        );
         Ok(())
     }
 
     fn held(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
-        require!(9, before.phase == LifecyclePhase::Runnable, "{id} was held while {}", before.phase);
+        require!(
+            9,
+            before.phase == LifecyclePhase::Runnable,
+            "{id} was held while {}",
+            before.phase
+        );
         let held = after.phase == LifecyclePhase::Runnable
             && after.blocking_reason == Some(BlockingReason::HeldByOperator)
             && after.granted_until.is_none()
             && after.delay_until == before.delay_until;
-        require!(10, held, "{id} was held and is {} {:?}", after.state, after.blocking_reason);
+        require!(
+            10,
+            held,
+            "{id} was held and is {} {:?}",
+            after.state,
+            after.blocking_reason
+        );
         shadow.grant = None;
         Ok(())
     }
@@ -525,45 +958,100 @@ impl Judgement<'_> {
     fn changed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
         let Request::ChangeExecution(call) = self.step.request else {
-            return Err(Violation::new(41, format!("{} changed {id}", self.step.request.name())));
+            return Err(Violation::new(
+                41,
+                format!("{} changed {id}", self.step.request.name()),
+            ));
         };
         let moves = call.priority.is_some() || call.lane.is_some();
         let facts = [
-            ("lane", after.lane == *call.lane.as_ref().unwrap_or(&before.lane)),
-            ("priority", after.priority == call.priority.unwrap_or(before.priority)),
-            ("tags", after.tags == *call.tags.as_ref().unwrap_or(&before.tags)),
-            ("deadline_at", after.deadline_at == call.deadline_at.or(before.deadline_at)),
+            (
+                "lane",
+                after.lane == *call.lane.as_ref().unwrap_or(&before.lane),
+            ),
+            (
+                "priority",
+                after.priority == call.priority.unwrap_or(before.priority),
+            ),
+            (
+                "tags",
+                after.tags == *call.tags.as_ref().unwrap_or(&before.tags),
+            ),
+            (
+                "deadline_at",
+                after.deadline_at == call.deadline_at.or(before.deadline_at),
+            ),
             ("phase", after.phase == before.phase),
             ("attempts", after.attempts == before.attempts),
             ("lease", after.lease == before.lease),
         ];
         for (name, holds) in facts {
-            require!(10, holds, "{id} was changed and its {name} is not what was asked for");
+            require!(
+                10,
+                holds,
+                "{id} was changed and its {name} is not what was asked for"
+            );
         }
         if moves {
             self.checker.check_score(self.step, id, after)?;
         } else {
-            require!(10, after.score == before.score, "{id} lost its place without being moved");
+            require!(
+                10,
+                after.score == before.score,
+                "{id} lost its place without being moved"
+            );
         }
         let delay = call.delay_until.or(before.delay_until);
-        let stays = before.blocking_reason.is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
+        let stays = before
+            .blocking_reason
+            .is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
         if (moves || call.delay_until.is_some()) && !stays {
             shadow.grant = None;
             settled(id, after, now, delay)
         } else {
-            require!(10, after.blocking_reason == before.blocking_reason, "{id} was changed and is now {:?}", after.blocking_reason);
+            require!(
+                10,
+                after.blocking_reason == before.blocking_reason,
+                "{id} was changed and is now {:?}",
+                after.blocking_reason
+            );
             Ok(())
         }
     }
 
     fn replayed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(41, matches!(self.step.request, Request::ReplayExecution(_)), "{} replayed {id}", self.step.request.name());
-        require!(9, before.phase == LifecyclePhase::Terminal, "{id} was replayed while {}", before.phase);
-        require!(14, after.replay_count == before.replay_count + 1 && after.replay_count <= after.max_replays, "{id} has {} replays", after.replay_count);
-        let clean = after.outcome.is_none() && after.result.is_none() && after.failure.is_none() && after.ended_at.is_none() && after.reclaim_count == 0;
+        require!(
+            41,
+            matches!(self.step.request, Request::ReplayExecution(_)),
+            "{} replayed {id}",
+            self.step.request.name()
+        );
+        require!(
+            9,
+            before.phase == LifecyclePhase::Terminal,
+            "{id} was replayed while {}",
+            before.phase
+        );
+        require!(
+            14,
+            after.replay_count == before.replay_count + 1
+                && after.replay_count <= after.max_replays,
+            "{id} has {} replays",
+            after.replay_count
+        );
+        let clean = after.outcome.is_none()
+            && after.result.is_none()
+            && after.failure.is_none()
+            && after.ended_at.is_none()
+            && after.reclaim_count == 0;
         require!(9, clean, "{id} was replayed and keeps its old end");
-        require!(15, after.deadline_at == before.deadline_at.filter(|at| *at > now), "{id} was replayed with deadline {:?}", after.deadline_at);
+        require!(
+            15,
+            after.deadline_at == before.deadline_at.filter(|at| *at > now),
+            "{id} was replayed with deadline {:?}",
+            after.deadline_at
+        );
         shadow.failures = 0;
         shadow.started = false;
         shadow.next = (shadow.attempts > 0).then_some(AttemptType::Replay);
@@ -575,9 +1063,22 @@ impl Judgement<'_> {
         let id = self.id;
         let reason = match self.step.request {
             Request::ReviewRoutes(call) => {
-                require!(10, eligible(before), "{id} was blocked by route while {}", before.state);
-                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, !somebody, "{id} was blocked although somebody covers {:?}", before.requires);
+                require!(
+                    10,
+                    eligible(before),
+                    "{id} was blocked by route while {}",
+                    before.state
+                );
+                let somebody = call
+                    .capability_sets
+                    .iter()
+                    .any(|set| covered(&before.requires, set));
+                require!(
+                    10,
+                    !somebody,
+                    "{id} was blocked although somebody covers {:?}",
+                    before.requires
+                );
                 BlockingReason::WaitingForCapableWorker
             }
             Request::BlockExecution(call) => match call.reason {
@@ -586,13 +1087,25 @@ impl Judgement<'_> {
             },
             Request::FireDue(_) => {
                 self.was_due(before)?;
-                require!(10, !before.requires.is_empty() && after.delay_until.is_none(), "{id} was blocked by a timer without a cause");
+                require!(
+                    10,
+                    !before.requires.is_empty() && after.delay_until.is_none(),
+                    "{id} was blocked by a timer without a cause"
+                );
                 BlockingReason::WaitingForCapableWorker
             }
             other => return Err(Violation::new(41, format!("{} blocked {id}", other.name()))),
         };
-        let fits = after.phase == LifecyclePhase::Runnable && after.blocking_reason == Some(reason) && after.granted_until.is_none();
-        require!(10, fits, "{id} must wait for {reason}, is {} {:?}", after.state, after.blocking_reason);
+        let fits = after.phase == LifecyclePhase::Runnable
+            && after.blocking_reason == Some(reason)
+            && after.granted_until.is_none();
+        require!(
+            10,
+            fits,
+            "{id} must wait for {reason}, is {} {:?}",
+            after.state,
+            after.blocking_reason
+        );
         shadow.grant = None;
         Ok(())
     }
@@ -602,12 +1115,26 @@ impl Judgement<'_> {
         match self.step.request {
             Request::FireDue(_) => self.was_due(before)?,
             Request::ReviewRoutes(call) => {
-                let waited = before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
-                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
-                require!(10, waited && somebody, "{id} became ready although nobody covers {:?}", before.requires);
+                let waited =
+                    before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
+                let somebody = call
+                    .capability_sets
+                    .iter()
+                    .any(|set| covered(&before.requires, set));
+                require!(
+                    10,
+                    waited && somebody,
+                    "{id} became ready although nobody covers {:?}",
+                    before.requires
+                );
             }
             Request::ReleaseGrant(_) | Request::UnblockExecution(_) => {}
-            other => return Err(Violation::new(41, format!("{} made {id} ready", other.name()))),
+            other => {
+                return Err(Violation::new(
+                    41,
+                    format!("{} made {id} ready", other.name()),
+                ));
+            }
         }
         shadow.grant = None;
         settled(id, after, now, before.delay_until)
@@ -616,8 +1143,16 @@ impl Judgement<'_> {
     /// A delay or a grant has run out.
     fn was_due(&self, before: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        let due = [before.delay_until, before.granted_until].into_iter().flatten().any(|at| at <= now);
-        require!(15, due && before.blocking_reason.is_none(), "{id} was moved at {now}, it was to wait until {:?}", before.delay_until);
+        let due = [before.delay_until, before.granted_until]
+            .into_iter()
+            .flatten()
+            .any(|at| at <= now);
+        require!(
+            15,
+            due && before.blocking_reason.is_none(),
+            "{id} was moved at {now}, it was to wait until {:?}",
+            before.delay_until
+        );
         Ok(())
     }
 
@@ -625,22 +1160,47 @@ impl Judgement<'_> {
         let (id, now) = (self.id, self.step.now);
         let (grant_id, instance, ttl_ms): (Uuid, &String, i64) = match self.step.request {
             Request::IssueGrants(call) => {
-                let at = self.step.events.iter().position(|event| std::ptr::eq(event, self.event)).expect("it is one of them");
+                let at = self
+                    .step
+                    .events
+                    .iter()
+                    .position(|event| std::ptr::eq(event, self.event))
+                    .expect("it is one of them");
                 (call.grant_ids[at], &call.instance, call.ttl_ms)
             }
             Request::GrantReclaim(call) => (call.grant_id, &call.instance, call.ttl_ms),
             other => return Err(Violation::new(41, format!("{} granted {id}", other.name()))),
         };
-        require!(1, eligible(before), "{id} was granted while {} {:?}", before.state, before.blocking_reason);
-        require!(15, shadow.may_start(before, now), "{id} was granted past its deadline");
-        require!(15, after.granted_until == Some(now + ttl_ms), "{id} is granted until {:?}", after.granted_until);
+        require!(
+            1,
+            eligible(before),
+            "{id} was granted while {} {:?}",
+            before.state,
+            before.blocking_reason
+        );
+        require!(
+            15,
+            shadow.may_start(before, now),
+            "{id} was granted past its deadline"
+        );
+        require!(
+            15,
+            after.granted_until == Some(now + ttl_ms),
+            "{id} is granted until {:?}",
+            after.granted_until
+        );
         shadow.grant = Some((grant_id, instance.clone()));
         Ok(())
     }
 
     fn time_of(&self, name: &str) -> Result<i64, Violation> {
         let text = self.event.data.get(name).map_or("", String::as_str);
-        text.parse().map_err(|_| Violation::new(14, format!("{name} of {} is {text:?}, not an integer", self.id)))
+        text.parse().map_err(|_| {
+            Violation::new(
+                14,
+                format!("{name} of {} is {text:?}, not an integer", self.id),
+            )
+        })
     }
 }
 
@@ -650,11 +1210,21 @@ fn bounds(retry: &Retry, failures: i64) -> (i64, i64) {
         Some(backoff) if backoff.r#type == BackoffType::Fixed => backoff.delay_ms.unwrap_or(1_000),
         backoff => {
             let of = |value: Option<i64>, default| value.unwrap_or(default);
-            let (initial, factor, max) = backoff
-                .as_ref()
-                .map_or((1_000, 2, 60_000), |b| (of(b.initial_ms, 1_000), of(b.factor, 2), of(b.max_ms, 60_000)));
-            (1..failures).fold(initial, |delay, _| delay.saturating_mul(factor).min(max)).min(max)
+            let (initial, factor, max) = backoff.as_ref().map_or((1_000, 2, 60_000), |b| {
+                (
+                    of(b.initial_ms, 1_000),
+                    of(b.factor, 2),
+                    of(b.max_ms, 60_000),
+                )
+            });
+            (1..failures)
+                .fold(initial, |delay, _| delay.saturating_mul(factor).min(max))
+                .min(max)
         }
     };
-    if retry.jitter == Some(Jitter::None) { (longest, longest) } else { (0, longest) }
+    if retry.jitter == Some(Jitter::None) {
+        (longest, longest)
+    } else {
+        (0, longest)
+    }
 }

@@ -16,13 +16,13 @@ use std::fmt;
 
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
-use ff_script::{Route, Wake};
 use ff_script::generated::*;
+use ff_script::{Route, Wake};
 
 use crate::request::{Outcome, Reply, Request};
 use crate::store::Store;
-pub(crate) use shadow::Shadow;
 use ears::Ears;
+pub(crate) use shadow::Shadow;
 use shadow::{Key, diff};
 
 /// An invariant that did not hold, by its number in ARCHITECTURE.md.
@@ -125,11 +125,14 @@ impl Checker {
 
     /// Executions that exist.
     pub fn live(&self) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
-        self.executions.iter().filter_map(|(id, shadow)| Some((id, shadow, shadow.seen.as_ref()?)))
+        self.executions
+            .iter()
+            .filter_map(|(id, shadow)| Some((id, shadow, shadow.seen.as_ref()?)))
     }
 
     fn live_in(&self, partition: u16) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
-        self.live().filter(move |(id, ..)| self.partitions.of_execution(id) == partition)
+        self.live()
+            .filter(move |(id, ..)| self.partitions.of_execution(id) == partition)
     }
 
     fn seen(&self, id: &ExecutionId) -> Option<&Execution> {
@@ -150,7 +153,14 @@ impl Checker {
             );
         }
         for event in step.events {
-            require!(41, event.at == step.now, "{} is dated {}, the call happened at {}", event.r#type, event.at, step.now);
+            require!(
+                41,
+                event.at == step.now,
+                "{} is dated {}, the call happened at {}",
+                event.r#type,
+                event.at,
+                step.now
+            );
         }
         if step.route == Route::Fleet {
             return self.observe_fleet(step);
@@ -158,11 +168,18 @@ impl Checker {
         self.check_answer(step)?;
         self.check_order(step)?;
 
-        let mut touched: BTreeMap<ExecutionId, Option<&Event>> =
-            step.request.targets().into_iter().map(|id| (id, None)).collect();
+        let mut touched: BTreeMap<ExecutionId, Option<&Event>> = step
+            .request
+            .targets()
+            .into_iter()
+            .map(|id| (id, None))
+            .collect();
         for event in step.events {
             let Some(id) = event.execution_id else {
-                return Err(Violation::new(41, format!("{} names no execution", event.r#type)));
+                return Err(Violation::new(
+                    41,
+                    format!("{} names no execution", event.r#type),
+                ));
             };
             let twice = touched.insert(id, Some(event)).flatten();
             require!(
@@ -201,7 +218,9 @@ impl Checker {
 
     /// True when a clock that is behind by this much leaves no doubt about which keys are still known.
     pub fn may_go_back(&self, back_ms: i64) -> bool {
-        self.keys.values().all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
+        self.keys
+            .values()
+            .all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
     }
 
     fn note_lane(&mut self, step: &Step<'_>) {
@@ -210,7 +229,11 @@ impl Checker {
         }
         if let Request::InstallLane(call) = step.request {
             let key = (step.partition(), call.entry.lane.clone());
-            if self.lanes.get(&key).is_none_or(|known| known.version < call.entry.version) {
+            if self
+                .lanes
+                .get(&key)
+                .is_none_or(|known| known.version < call.entry.version)
+            {
                 self.lanes.insert(key, call.entry.clone());
             }
         }
@@ -237,51 +260,97 @@ impl Checker {
             step.events.len()
         );
         if !more {
-            self.keys.retain(|_, key| key.partition != partition || key.until_ms > step.now);
+            self.keys
+                .retain(|_, key| key.partition != partition || key.until_ms > step.now);
             for (id, shadow, seen) in self.live_in(partition) {
                 if let Some(at) = shadow.wake_at(seen) {
-                    require!(6, at > step.now, "{id} was due at {at}, the timers ran at {} and left it", step.now);
+                    require!(
+                        6,
+                        at > step.now,
+                        "{id} was due at {at}, the timers ran at {} and left it",
+                        step.now
+                    );
                 }
             }
-            let wakes = self.live_in(partition).filter_map(|(_, shadow, seen)| shadow.wake_at(seen));
-            let ends = self.keys.values().filter(|key| key.partition == partition).map(|key| key.until_ms);
+            let wakes = self
+                .live_in(partition)
+                .filter_map(|(_, shadow, seen)| shadow.wake_at(seen));
+            let ends = self
+                .keys
+                .values()
+                .filter(|key| key.partition == partition)
+                .map(|key| key.until_ms);
             let expected = wakes.chain(ends).min();
-            require!(11, *next_at == expected, "the next timer is said to be {next_at:?}, it is {expected:?}");
+            require!(
+                11,
+                *next_at == expected,
+                "the next timer is said to be {next_at:?}, it is {expected:?}"
+            );
         }
         Ok(())
     }
 
     /// Calls about workers and lane definitions.
     fn observe_fleet(&mut self, step: &Step<'_>) -> Check {
-        let found: Vec<&str> = step.events.iter().map(|event| event.r#type.as_str()).collect();
+        let found: Vec<&str> = step
+            .events
+            .iter()
+            .map(|event| event.r#type.as_str())
+            .collect();
         let ttl = 30_000;
         let expected: Vec<&str> = match (step.request, step.outcome) {
-            (Request::RegisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
+            (Request::RegisterWorker(call), outcome)
+                if outcome.committed() && !found.is_empty() =>
+            {
                 self.workers.insert(call.instance.clone(), step.now + ttl);
                 vec!["worker.registered"]
             }
             (Request::HeartbeatWorkers(call), outcome) => {
                 for (at, instance) in call.instances.iter().enumerate() {
-                    let alive = self.workers.get(instance).is_some_and(|until| step.now < *until);
+                    let alive = self
+                        .workers
+                        .get(instance)
+                        .is_some_and(|until| step.now < *until);
                     if outcome.committed() && alive {
                         self.workers.insert(instance.clone(), step.now + ttl);
                     }
-                    if let Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })) = outcome {
-                        require!(15, items[at].known == alive, "{instance}: known {}, alive {alive}", items[at].known);
+                    if let Outcome::Reply(Reply::HeartbeatWorkers(
+                        HeartbeatWorkersReply::Beaten { items },
+                    )) = outcome
+                    {
+                        require!(
+                            15,
+                            items[at].known == alive,
+                            "{instance}: known {}, alive {alive}",
+                            items[at].known
+                        );
                     }
                 }
                 vec![]
             }
-            (Request::DeregisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
+            (Request::DeregisterWorker(call), outcome)
+                if outcome.committed() && !found.is_empty() =>
+            {
                 self.workers.remove(&call.instance);
                 vec!["worker.left"]
             }
-            (Request::DrainWorker(_), Outcome::Reply(Reply::DrainWorker(DrainWorkerReply::Draining))) => vec!["worker.draining"],
-            (Request::MarkWorkerDead(call), outcome) if outcome.committed() => {
+            (
+                Request::DrainWorker(_),
+                Outcome::Reply(Reply::DrainWorker(DrainWorkerReply::Draining)),
+            ) => vec!["worker.draining"],
+            (Request::MarkWorkerDead(call), outcome)
+                if matches!(outcome, Outcome::Reply(_))
+                    || (outcome.committed() && !found.is_empty()) =>
+            {
                 self.workers.remove(&call.instance);
                 vec!["worker.marked_dead"]
             }
-            (Request::DefineLane(_), Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { changed: true, .. }))) => {
+            (
+                Request::DefineLane(_),
+                Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined {
+                    changed: true, ..
+                })),
+            ) => {
                 vec!["lane.changed"]
             }
             (Request::FireDue(_), _) => {
@@ -290,7 +359,8 @@ impl Checker {
                     let until = self.workers.remove(&instance);
                     require!(
                         15,
-                        event.r#type == "worker.expired" && until.is_some_and(|until| until <= step.now),
+                        event.r#type == "worker.expired"
+                            && until.is_some_and(|until| until <= step.now),
                         "{} of {instance} at {}, registered until {until:?}",
                         event.r#type,
                         step.now
@@ -301,7 +371,12 @@ impl Checker {
             (_, Outcome::Failed(_)) => return Ok(()),
             _ => vec![],
         };
-        require!(41, found == expected, "{} emitted {found:?}, expected {expected:?}", step.request.name());
+        require!(
+            41,
+            found == expected,
+            "{} emitted {found:?}, expected {expected:?}",
+            step.request.name()
+        );
         Ok(())
     }
 
@@ -310,7 +385,11 @@ impl Checker {
         if let Some(finding) = store.fsck()?.first() {
             return Err(Violation::new(
                 u32::try_from(finding.invariant).unwrap_or(0),
-                format!("fsck: {} in {}", finding.problem, finding.key.escape_ascii()),
+                format!(
+                    "fsck: {} in {}",
+                    finding.problem,
+                    finding.key.escape_ascii()
+                ),
             ));
         }
         self.check_indexes(&store.dump()?)
