@@ -278,8 +278,6 @@ impl LeaseAnswer {
 
 #[derive(Deserialize)]
 struct Failed {
-    state: Option<String>,
-    outcome: Option<String>,
     delay_until: Option<i64>,
 }
 
@@ -548,8 +546,8 @@ impl Backend for Http {
     }
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
-        let path = format!("/v1/workers/{}?incarnation={}", who.instance, who.incarnation);
-        self.ask(Method::DELETE, &path, None, Duration::ZERO).await.map(|_| ())
+        let body = json!({ "incarnation": who.incarnation });
+        self.ask(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO).await.map(|_| ())
     }
 
     async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
@@ -569,11 +567,11 @@ impl Backend for Http {
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
         #[derive(Deserialize)]
         struct Granted {
-            grant: Option<ClaimGrant>,
+            grants: Vec<ClaimGrant>,
         }
-        let body = json!({ "lane": lane, "ttl_ms": ttl_ms });
+        let body = json!({ "lanes": [lane], "max": 1, "grant_ttl_ms": ttl_ms });
         let granted: Granted = self.post(&format!("/v1/workers/{}/grant", who.instance), &body, Duration::ZERO).await?;
-        Ok(granted.grant)
+        Ok(granted.grants.into_iter().next())
     }
 
     async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
@@ -581,7 +579,7 @@ impl Backend for Http {
         struct Granted {
             grant: ReclaimGrant,
         }
-        let body = json!({ "worker_instance": instance, "ttl_ms": ttl_ms });
+        let body = json!({ "instance": instance, "ttl_ms": ttl_ms });
         Ok(self.post::<Granted>(&format!("/v1/executions/{execution_id}/reclaim"), &body, Duration::ZERO).await?.grant)
     }
 
@@ -638,7 +636,6 @@ impl Backend for Http {
             "retry_after_ms": failing.retry_after_ms,
         });
         let failed: Failed = self.task(lease, "fail", object(body)).await?;
-        let _ = (failed.state, failed.outcome);
         Ok(match failed.delay_until {
             Some(delay_until) => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
             None => FailOutcome::TerminalFailed,

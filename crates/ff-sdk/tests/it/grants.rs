@@ -1,0 +1,72 @@
+//! Grants: reserved for one worker, consumed by it, and left alone when it has no room.
+
+use std::time::Duration;
+
+use ff_core::types::{LaneId, WorkerInstanceId};
+use ff_sdk::SdkError;
+use ff_sdk::backend::Transport;
+
+use crate::world::{LANE, World, claim};
+
+for_each_transport! {
+    async fn a_grant_becomes_a_task_and_waits_while_there_is_no_room(world: &World) {
+        let worker = world.worker("w-1").await;
+        let lane = LaneId::new(LANE);
+        assert!(world.admin.grant_claim(&worker, &lane, 30_000).await.unwrap().is_none());
+        let busy = world.submit("k", b"{}").await;
+        let task = claim(&worker).await;
+        assert_eq!(task.execution_id(), &busy);
+        let id = world.submit("k", b"{}").await;
+        let grant = world.admin.grant_claim(&worker, &lane, 30_000).await.unwrap().expect("one waits");
+        assert_eq!(grant.execution_id, id);
+
+        assert!(matches!(worker.claim_from_grant(&lane, &grant).await, Err(SdkError::WorkerAtCapacity)));
+        task.complete(None).await.unwrap();
+        let granted = worker.claim_from_grant(lane.clone(), grant.clone()).await.unwrap();
+        assert_eq!(granted.execution_id(), &id);
+        granted.complete(None).await.unwrap();
+
+        let error = worker.claim_from_grant(&lane, &grant).await.unwrap_err();
+        assert_eq!(error.engine().map(|error| error.code()), Some("grant_not_found"));
+        let error = worker.claim_from_grant(LaneId::new("other"), &grant).await.unwrap_err();
+        assert!(matches!(error, SdkError::Config { field: Some(field), .. } if field == "lane"));
+    }
+
+    async fn a_worker_claims_through_the_servers_admission(world: &World) {
+        let worker = world.worker("w-1").await;
+        let lane = LaneId::new(LANE);
+        assert!(worker.claim_via_server(&world.admin, &lane, 5_000).await.unwrap().is_none());
+        let id = world.submit("k", b"{}").await;
+        let mut task = None;
+        for _ in 0..100 {
+            task = worker.claim_via_server(&world.admin, &lane, 5_000).await.unwrap();
+            if task.is_some() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let task = task.expect("it was admitted");
+        assert_eq!(task.execution_id(), &id);
+        assert!(worker.claim_via_server(&world.admin, &lane, 5_000).await.unwrap().is_none(), "no permit");
+        task.complete(None).await.unwrap();
+    }
+
+    async fn an_interrupted_execution_is_handed_to_a_chosen_worker(world: &World) {
+        let first = world.worker("w-1").await;
+        let id = world.submit("k", b"{}").await;
+        let task = claim(&first).await;
+        world.admin.revoke_lease(&id, false).await.unwrap();
+        drop(task);
+        let chosen = world.worker("w-2").await;
+        let grant = world.admin.grant_reclaim(&id, &WorkerInstanceId::new("w-2"), 30_000).await.unwrap();
+        let task = if world.transport == Transport::Http {
+            // The server keeps the grant for the worker and leases it at its next claim.
+            claim(&chosen).await
+        } else {
+            chosen.claim_from_reclaim_grant(&grant).await.unwrap()
+        };
+        assert_eq!(task.execution_id(), &id);
+        assert_eq!(world.describe(&id).await.attempts[1].kind, "reclaim");
+        task.complete(None).await.unwrap();
+    }
+}
