@@ -47,9 +47,18 @@ pub async fn whole(request: Request, max: usize) -> Answer<Bytes> {
     Ok(bytes.freeze())
 }
 
-/// Reads JSON; nothing at all is an empty object.
+/// Reads a JSON object; nothing at all is an empty one.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let bytes = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
+    // A list would be taken for the object's fields in their order.
+    match bytes.trim_ascii_start().first() {
+        Some(b'[') => Err(Problem::invalid("body", "must be an object")),
+        _ => read_any(bytes),
+    }
+}
+
+/// Reads any JSON.
+pub fn read_any<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     check_depth(bytes)?;
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {

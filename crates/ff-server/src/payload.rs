@@ -26,7 +26,8 @@ pub enum Encoding {
     Base64,
 }
 
-/// The bytes of a field and the name of their encoding, as stored. Nothing said is nothing stored.
+/// The bytes of a field and the name of their encoding, as stored. Nothing said is nothing stored; null that is called JSON
+/// is the JSON value null.
 pub fn taken(
     field: &str,
     value: Option<Box<RawValue>>,
@@ -34,7 +35,8 @@ pub fn taken(
     max: usize,
 ) -> Answer<(Option<Bytes>, Option<String>)> {
     let bytes = match (&value, encoding) {
-        (None, _) => None,
+        (None, None | Some(Encoding::Base64)) => None,
+        (None, Some(Encoding::Json)) => Some(b"null".to_vec()),
         (Some(value), None | Some(Encoding::Json)) => Some(value.get().as_bytes().to_vec()),
         (Some(value), Some(Encoding::Base64)) => {
             let text: String =

@@ -100,11 +100,6 @@ impl Problem {
         self.0.code
     }
 
-    /// What happened, in words.
-    pub fn detail(&self) -> &str {
-        &self.0.detail
-    }
-
     /// True when asking again later, the same way, may succeed.
     pub fn is_retryable(&self) -> bool {
         self.0.retryable

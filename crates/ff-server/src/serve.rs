@@ -36,6 +36,19 @@ pub struct ServerOptions {
     pub no_auth: bool,
 }
 
+impl ServerOptions {
+    /// Refuses what must not be served, before a store is opened.
+    pub fn check(&self) -> Result<(), NotStarted> {
+        if !self.no_auth {
+            return Err(NotStarted::AuthNotAvailable);
+        }
+        if !self.listen.ip().is_loopback() {
+            return Err(NotStarted::NotLoopback(self.listen));
+        }
+        Ok(())
+    }
+}
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
@@ -68,12 +81,7 @@ pub struct Server {
 impl Server {
     /// Listens, starts an engine over the host, and serves both.
     pub async fn start(host: Arc<dyn Host>, engine: EngineOptions, options: ServerOptions) -> Result<Self, NotStarted> {
-        if !options.no_auth {
-            return Err(NotStarted::AuthNotAvailable);
-        }
-        if !options.listen.ip().is_loopback() {
-            return Err(NotStarted::NotLoopback(options.listen));
-        }
+        options.check()?;
         let listening = |source| NotStarted::Listen { address: options.listen, source };
         let listener = TcpListener::bind(options.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;

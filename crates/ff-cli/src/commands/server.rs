@@ -33,9 +33,10 @@ impl ServerCommand {
             Some(address) => address,
             None => StoreAddress::Embedded(state_directory()?.join("server")),
         };
+        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth };
+        options.check()?;
         let (host, engine) = open(&address).await?;
         let facts = host.facts();
-        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth };
         let server = Server::start(Arc::clone(&host), engine, options).await?;
         eprintln!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window);
         eprintln!("listening on http://{}, without authentication", server.address());

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_core::types::{AttemptId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_scheduler::{Dispatcher, Profile};
-use ff_script::Error;
 use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +12,7 @@ use uuid::Uuid;
 
 use super::worker::{Begun, Poll, Worker};
 use super::Fleet;
-use crate::problem::Answer;
+use crate::problem::{Answer, Problem};
 
 /// What a claim asks for.
 pub struct ClaimWish {
@@ -104,26 +103,41 @@ impl Fleet {
     /// An execution an operator handed to this worker.
     async fn take_granted(&self, worker: &Worker, wish: &ClaimWish, poll: &Poll) -> Answer<Option<Task>> {
         while let Some(grant) = worker.next_grant() {
-            let call = ConsumeGrant {
-                attempt_id: AttemptId::mint(),
-                capabilities: wish.profile.capabilities.clone(),
-                execution_id: grant.execution_id,
-                grant_id: grant.grant_id,
-                instance: worker.instance.clone(),
-                lease_id: LeaseId::mint(),
-                lease_ttl_ms: wish.profile.lease_ttl_ms,
-                request_id: poll.kept_as,
-                worker_id: wish.profile.worker_id.clone(),
-            };
-            let client = self.operations.client();
-            match client.call(client.route_of(&grant.execution_id), &call).await {
-                Ok(ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) => return Ok(Some(task)),
-                Err(Error::Engine(error)) => {
-                    tracing::debug!(%error, execution = %grant.execution_id, "a reclaim grant could not be used");
+            match self.consume(worker, &wish.profile, grant.execution_id, grant.grant_id, poll.kept_as).await {
+                Ok(task) => return Ok(Some(task)),
+                Err(problem) if problem.is_retryable() => return Err(problem),
+                Err(problem) => {
+                    tracing::debug!(code = problem.code(), execution = %grant.execution_id, "a reclaim grant could not be used");
                 }
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
+    }
+
+    /// Turns a grant into a lease of this worker.
+    pub async fn consume(
+        &self,
+        worker: &Worker,
+        profile: &Profile,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Answer<Task> {
+        let call = ConsumeGrant {
+            attempt_id: AttemptId::mint(),
+            capabilities: profile.capabilities.clone(),
+            execution_id,
+            grant_id,
+            instance: worker.instance.clone(),
+            lease_id: LeaseId::mint(),
+            lease_ttl_ms: profile.lease_ttl_ms,
+            request_id,
+            worker_id: profile.worker_id.clone(),
+        };
+        let client = self.operations.client();
+        let reply = client.call(client.route_of(&execution_id), &call).await;
+        match reply.map_err(|error| Problem::from(error).about(execution_id))? {
+            ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task } => Ok(task),
+        }
     }
 }

@@ -121,7 +121,7 @@ struct IdOnly {
 async fn results(State(app): State<App>, Name(instance): Name, request: Request) -> JsonAnswer<Answered> {
     let bytes = body::whole(request, body::BATCH).await?;
     let body = if bytes.trim_ascii_start().first() == Some(&b'[') {
-        ResultsBody { results: body::read(&bytes)?, claim: None, incarnation: None, _request_id: None }
+        ResultsBody { results: body::read_any(&bytes)?, claim: None, incarnation: None, _request_id: None }
     } else {
         body::read(&bytes)?
     };

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
-use crate::problem::{Answer, Problem};
+use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{GrantShape, TaskShape};
 
 const LEASE_TTL_MS: i64 = 30_000;
@@ -37,6 +37,7 @@ pub fn routes() -> Router<App> {
         .route("/v1/workers/{name}/heartbeat", post(heartbeat))
         .route("/v1/workers/{name}/claim", post(claim))
         .route("/v1/workers/{name}/grant", post(grant))
+        .route("/v1/workers/{name}/consume", post(consume))
 }
 
 #[derive(Deserialize)]
@@ -117,7 +118,11 @@ struct Beaten {
 #[serde(untagged)]
 enum LeaseAnswer {
     Renewed { execution_id: ExecutionId, lease_expires_at: i64, cancel_requested: bool, yield_requested: bool },
-    Refused { execution_id: ExecutionId, code: &'static str, detail: String },
+    Refused {
+        execution_id: ExecutionId,
+        #[serde(flatten)]
+        problem: ItemProblem,
+    },
 }
 
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
@@ -162,7 +167,7 @@ async fn heartbeat(State(app): State<App>, Name(instance): Name, Body(body): Bod
                     if !problem.is_retryable() {
                         app.fleet.ended(lease);
                     }
-                    LeaseAnswer::Refused { execution_id: renewal.execution_id, code: problem.code(), detail: problem.detail().to_owned() }
+                    LeaseAnswer::Refused { execution_id: renewal.execution_id, problem: problem.of_item() }
                 }
             });
         }
@@ -338,4 +343,29 @@ async fn issue(app: &App, route: Route, profile: &Profile, lane: &str, max: u16,
         }
     }
     Ok(admitted)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConsumeBody {
+    execution_id: ExecutionId,
+    grant_id: Uuid,
+    lease_ttl_ms: Option<i64>,
+    request_id: Option<Uuid>,
+    incarnation: Option<Uuid>,
+}
+
+#[derive(Serialize)]
+struct Consumed {
+    task: TaskShape,
+}
+
+/// Turns a grant into a lease, for a worker that cannot reach the store itself.
+async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<ConsumeBody>) -> JsonAnswer<Consumed> {
+    let worker = app.fleet.worker(&instance, body.incarnation).await?;
+    let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;
+    let request_id = body.request_id.unwrap_or_else(Uuid::now_v7);
+    let task = app.fleet.consume(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
+    app.fleet.holds(&worker, task.lease_id, task.lease_expires_at);
+    Ok(Json(Consumed { task: task.into() }))
 }

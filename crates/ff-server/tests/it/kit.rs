@@ -1,0 +1,252 @@
+//! A server on a free port over a fresh store of either host, and a plain HTTP client.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ff_backend_embedded::Embedded;
+use ff_backend_valkey::ValkeyHost;
+use ff_core::PartitionConfig;
+use ff_engine::{Engine, EngineOptions, Fsck};
+use ff_script::{Host, Library};
+use ff_server::{Server, ServerOptions};
+use ff_testkit::{Aof, TestServer};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A test that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Few partitions: a look at all of them is quick.
+const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Embedded,
+    Valkey,
+}
+
+enum Behind {
+    Embedded { _directory: TempDir },
+    Valkey { _server: TestServer },
+}
+
+/// One store with a server over it.
+pub struct Kit {
+    _behind: Behind,
+    host: Arc<dyn Host>,
+    engine: EngineOptions,
+    server: tokio::sync::Mutex<Option<Server>>,
+}
+
+impl Kit {
+    async fn open(kind: Kind) -> Kit {
+        let (host, behind, engine): (Arc<dyn Host>, Behind, EngineOptions) = match kind {
+            Kind::Embedded => {
+                let directory = tempfile::Builder::new().prefix("ff-http-").tempdir().expect("a directory for a store");
+                let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
+                options.durability = ff_backend_embedded::Durability::Relaxed;
+                let host = Embedded::open(options).expect("an embedded store opens");
+                (Arc::new(host), Behind::Embedded { _directory: directory }, EngineOptions::embedded())
+            }
+            Kind::Valkey => {
+                let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() }).expect("valkey starts");
+                let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
+                options.durability = Some(ff_backend_valkey::Durability::None);
+                let host = ValkeyHost::connect(options).await.expect("the host connects");
+                (Arc::new(host), Behind::Valkey { _server: server }, EngineOptions::valkey())
+            }
+        };
+        let engine = EngineOptions { partitions: Some(FEW), ..engine };
+        let kit = Kit { _behind: behind, host, engine, server: tokio::sync::Mutex::new(None) };
+        kit.start().await;
+        kit
+    }
+
+    async fn start(&self) {
+        let options = ServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), no_auth: true };
+        let server = Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts");
+        *self.server.lock().await = Some(server);
+    }
+
+    /// A client of the running server.
+    pub async fn api(&self) -> Api {
+        let address = self.server.lock().await.as_ref().expect("a server runs").address();
+        Api { base: format!("http://{address}"), http: reqwest::Client::builder().no_proxy().build().expect("a client") }
+    }
+
+    /// Stops the server and starts another over the same store.
+    pub async fn restart(&self) -> Api {
+        self.stop().await;
+        self.start().await;
+        self.api().await
+    }
+
+    pub async fn stop(&self) {
+        if let Some(server) = self.server.lock().await.take() {
+            server.stop().await;
+        }
+    }
+
+    async fn broken(&self) -> Vec<String> {
+        let options = EngineOptions { background: false, ..self.engine.clone() };
+        let tool = Engine::start(Arc::clone(&self.host), options).await.expect("a tool connects");
+        let report = Fsck::run(tool.operations().client(), false).await.expect("the store is checked");
+        report.findings.iter().map(|f| format!("{} {}: {}", f.invariant, f.key.0.escape_ascii(), f.problem)).collect()
+    }
+}
+
+/// Runs a test on a fresh store within the limit, and checks every invariant of what it leaves.
+pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F) {
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let kit = Arc::new(Kit::open(kind).await);
+        tokio::time::timeout(LIMIT, test(Arc::clone(&kit))).await.expect("the test ends in time");
+        kit.stop().await;
+        assert_eq!(kit.broken().await, Vec::<String>::new());
+    });
+}
+
+/// Makes a test on each host of every `async fn name(kit) { … }`.
+macro_rules! on_both_hosts {
+    ( $( $(#[$meta:meta])* async fn $name:ident($kit:ident) $body:block )+ ) => {
+        $(
+            $(#[$meta])*
+            mod $name {
+                #[allow(unused_imports, reason = "a test need not use everything its file imports")]
+                use super::*;
+
+                async fn test($kit: std::sync::Arc<$crate::kit::Kit>) $body
+
+                #[test]
+                fn embedded() { $crate::kit::run($crate::kit::Kind::Embedded, test) }
+                #[test]
+                fn valkey() { $crate::kit::run($crate::kit::Kind::Valkey, test) }
+            }
+        )+
+    };
+}
+
+/// A plain client.
+#[derive(Clone)]
+pub struct Api {
+    pub base: String,
+    pub http: reqwest::Client,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Reply {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).expect("text")
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    /// The answer, which must have this status.
+    #[track_caller]
+    pub fn with(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        self.json()
+    }
+
+    /// The problem, which must have this status and code.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str) -> Value {
+        assert_eq!(self.headers.get("content-type").map(|v| v.as_bytes()), Some(&b"application/problem+json"[..]), "{}", self.text());
+        let problem = self.json();
+        assert_eq!((self.status, problem["code"].as_str()), (status, Some(code)), "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["request_id"].as_str(), self.headers.get("x-request-id").and_then(|v| v.to_str().ok()));
+        for field in ["type", "title", "detail"] {
+            assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {problem}");
+        }
+        assert!(problem["retryable"].is_boolean());
+        problem
+    }
+}
+
+impl Api {
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<reqwest::Body>) -> Reply {
+        let mut request = self.http.request(method, format!("{}{path}", self.base)).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = request.send().await.expect("the server answers");
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Reply { status, headers, bytes: answer.bytes().await.expect("the answer arrives").to_vec() }
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        self.send(Method::POST, path, &[], body.to_string()).await
+    }
+
+    /// Submits something that must be new.
+    pub async fn submit(&self, body: Value) -> String {
+        let submitted = self.post("/v1/executions", body).await.with(201);
+        assert_eq!(submitted["duplicate"], false);
+        submitted["execution_id"].as_str().expect("an id").to_owned()
+    }
+
+    pub async fn execution(&self, id: &str) -> Value {
+        self.get(&format!("/v1/executions/{id}")).await.with(200)
+    }
+
+    /// Registers a worker of the default lane.
+    pub async fn register(&self, instance: &str, slots: u32) {
+        let body = json!({ "worker_id": "w", "lanes": ["default"], "slots": slots });
+        self.post(&format!("/v1/workers/{instance}/register"), body).await.with(200);
+    }
+
+    /// The tasks of one claim.
+    pub async fn claim(&self, instance: &str, body: Value) -> Vec<Value> {
+        let claimed = self.post(&format!("/v1/workers/{instance}/claim"), body).await.with(200);
+        claimed["tasks"].as_array().expect("tasks").clone()
+    }
+
+    /// The one task of a claim that waits for it.
+    pub async fn claim_one(&self, instance: &str) -> Value {
+        let mut tasks = self.claim(instance, json!({ "max": 1, "wait_ms": 10_000 })).await;
+        assert_eq!(tasks.len(), 1, "{tasks:?}");
+        tasks.remove(0)
+    }
+
+    /// What a worker does with a task.
+    pub async fn task(&self, task: &Value, verb: &str, mut body: Value) -> Reply {
+        body["fence"] = fence(task);
+        self.post(&format!("/v1/tasks/{}/{verb}", task["execution_id"].as_str().expect("an id")), body).await
+    }
+}
+
+/// The fence of a task.
+pub fn fence(task: &Value) -> Value {
+    json!({ "attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"] })
+}
+
+/// Looks until there is something to see; panics when `within` is over.
+pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(started.elapsed() < within, "{what}: not within {within:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,14 @@
+//! The HTTP API over real connections, on both hosts.
+
+#[macro_use]
+mod kit;
+
+mod bulk;
+mod events;
+mod executions;
+mod lanes;
+mod payloads;
+mod refusals;
+mod shell;
+mod tasks;
+mod workers;

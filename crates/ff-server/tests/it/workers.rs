@@ -1,0 +1,236 @@
+//! Registration, long polls, repeated claims, slots.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::kit::{Api, eventually, fence};
+
+/// A claim on a connection of its own that is cut off after a while.
+async fn cut_off(api: &Api, instance: &str, body: serde_json::Value, after: Duration) {
+    let http = reqwest::Client::builder().no_proxy().timeout(after).build().expect("a client");
+    let sent = http.post(format!("{}/v1/workers/{instance}/claim", api.base)).body(body.to_string()).send().await;
+    assert!(sent.is_err(), "the claim was to be cut off");
+}
+
+on_both_hosts! {
+    async fn a_long_poll_is_woken_at_once(kit) {
+        let api = kit.api().await;
+        api.register("w1", 8).await;
+        let mut waits = Vec::new();
+        for _ in 0..5 {
+            let poll = tokio::spawn({
+                let api = api.clone();
+                async move { (api.claim_one("w1").await, Instant::now()) }
+            });
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(!poll.is_finished());
+            let submitted = Instant::now();
+            api.submit(json!({"kind": "k"})).await;
+            let (task, woken) = poll.await.expect("a task comes");
+            waits.push(woken.duration_since(submitted));
+            api.task(&task, "complete", json!({})).await.with(200);
+        }
+        waits.sort();
+        assert!(waits[2] < Duration::from_secs(1), "told, not polled: {waits:?}");
+        let empty = Instant::now();
+        assert_eq!(api.claim("w1", json!({"wait_ms": 300})).await.len(), 0);
+        assert!(empty.elapsed() >= Duration::from_millis(290));
+    }
+
+    async fn a_client_that_goes_away_loses_no_work(kit) {
+        let api = kit.api().await;
+        api.register("gone", 4).await;
+        api.register("here", 4).await;
+        for _ in 0..4 {
+            cut_off(&api, "gone", json!({"max": 4, "wait_ms": 30_000}), Duration::from_millis(80)).await;
+        }
+        let mut ids: Vec<String> = Vec::new();
+        for _ in 0..6 {
+            ids.push(api.submit(json!({"kind": "k"})).await);
+        }
+        let mut got: Vec<String> = Vec::new();
+        while got.len() < 6 {
+            let tasks = api.claim("here", json!({"max": 4, "wait_ms": 5_000})).await;
+            assert!(!tasks.is_empty(), "work is lost: {} of 6", got.len());
+            for task in tasks {
+                assert_eq!(task["attempt_index"], 0, "nobody started it before");
+                api.task(&task, "complete", json!({})).await.with(200);
+                got.push(task["execution_id"].as_str().expect("an id").to_owned());
+            }
+        }
+        got.sort();
+        ids.sort();
+        assert_eq!(got, ids);
+    }
+
+    async fn a_repeated_claim_gets_the_same_tasks_even_from_a_new_server(kit) {
+        let api = kit.api().await;
+        api.register("w1", 8).await;
+        for n in 0..3 {
+            api.submit(json!({"kind": "k", "input": n})).await;
+        }
+        let request_id = Uuid::now_v7();
+        let claim = json!({"max": 1, "wait_ms": 5_000, "request_id": request_id, "lease_ttl_ms": 60_000});
+        let first = api.claim("w1", claim.clone()).await;
+        assert_eq!(first.len(), 1);
+        let again = api.claim("w1", claim.clone()).await;
+        assert_eq!((&again[0]["lease_id"], again.len()), (&first[0]["lease_id"], 1));
+        let api = kit.restart().await;
+        let anew = api.claim("w1", claim.clone()).await;
+        assert_eq!((&anew[0]["lease_id"], anew.len()), (&first[0]["lease_id"], 1));
+        assert_eq!(anew[0]["input"], first[0]["input"]);
+        let other = api.claim("w1", json!({"wait_ms": 5_000, "request_id": Uuid::now_v7()})).await;
+        assert_ne!(other[0]["lease_id"], first[0]["lease_id"]);
+        // What it got has ended: the same id claims anew.
+        api.task(&first[0], "complete", json!({})).await.with(200);
+        let next = api.claim("w1", claim).await;
+        assert_eq!(next.len(), 1);
+        assert_ne!(next[0]["execution_id"], first[0]["execution_id"]);
+    }
+
+    async fn a_claim_repeated_after_it_was_cut_off_waits_afresh(kit) {
+        let api = kit.api().await;
+        api.register("w1", 2).await;
+        let claim = json!({"wait_ms": 10_000, "request_id": Uuid::now_v7()});
+        cut_off(&api, "w1", claim.clone(), Duration::from_millis(100)).await;
+        let repeated = tokio::spawn({
+            let (api, claim) = (api.clone(), claim.clone());
+            async move { api.claim("w1", claim).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // While one waits, the same request on another connection takes its place.
+        let third = tokio::spawn({
+            let (api, claim) = (api.clone(), claim.clone());
+            async move { api.claim("w1", claim).await }
+        });
+        assert_eq!(repeated.await.expect("it ends").len(), 0, "superseded");
+        api.submit(json!({"kind": "k"})).await;
+        let tasks = third.await.expect("it gets the task");
+        assert_eq!(tasks.len(), 1);
+        let again = api.claim("w1", claim).await;
+        assert_eq!(again[0]["lease_id"], tasks[0]["lease_id"]);
+        api.task(&tasks[0], "complete", json!({})).await.with(200);
+    }
+
+    async fn slots_bound_the_live_leases(kit) {
+        let api = kit.api().await;
+        api.register("w1", 2).await;
+        for _ in 0..4 {
+            api.submit(json!({"kind": "k"})).await;
+        }
+        let mut held = Vec::new();
+        while held.len() < 2 {
+            held.extend(api.claim("w1", json!({"max": 256, "wait_ms": 5_000, "lease_ttl_ms": 60_000})).await);
+        }
+        assert_eq!(held.len(), 2);
+        assert_eq!(api.claim("w1", json!({"max": 10, "wait_ms": 100})).await.len(), 0);
+        // A slot that becomes free wakes the poll that waits for it.
+        let waiting = tokio::spawn({
+            let api = api.clone();
+            async move { api.claim("w1", json!({"max": 10, "wait_ms": 20_000, "lease_ttl_ms": 60_000})).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let freed = Instant::now();
+        api.task(&held[0], "complete", json!({})).await.with(200);
+        held.extend(waiting.await.expect("a task comes"));
+        assert_eq!(held.len(), 3);
+        assert!(freed.elapsed() < Duration::from_secs(5));
+        // A new server counts them as well.
+        let api = kit.restart().await;
+        assert_eq!(api.claim("w1", json!({"max": 10, "wait_ms": 100})).await.len(), 0);
+        api.register("w1", 3).await;
+        assert_eq!(api.claim("w1", json!({"max": 10, "wait_ms": 5_000})).await.len(), 1);
+    }
+
+    async fn an_instance_belongs_to_one_incarnation(kit) {
+        let api = kit.api().await;
+        let register = |incarnation: Uuid| json!({"worker_id": "w", "lanes": ["default"], "incarnation": incarnation, "slots": 2});
+        let (first, second) = (Uuid::new_v4(), Uuid::new_v4());
+        api.post("/v1/workers/w1/register", register(first)).await.with(200);
+        api.post("/v1/workers/w1/register", register(first)).await.with(200);
+        api.post("/v1/workers/w1/register", register(second)).await.refused(409, "instance_in_use");
+        api.post("/v1/workers/w1/claim", json!({"incarnation": second})).await.refused(409, "instance_in_use");
+        api.post("/v1/workers/w1/heartbeat", json!({"incarnation": second})).await.refused(409, "instance_in_use");
+        api.send(Method::DELETE, "/v1/workers/w1", &[], json!({"incarnation": second}).to_string()).await.refused(409, "instance_in_use");
+        // Its process died in the middle of a poll: the next one takes its place without waiting for the registration to end.
+        cut_off(&api, "w1", json!({"wait_ms": 30_000, "incarnation": first}), Duration::from_millis(100)).await;
+        let started = Instant::now();
+        eventually("the newcomer is let in", Duration::from_secs(5), async || {
+            (api.post("/v1/workers/w1/register", register(second)).await.status == 200).then_some(())
+        }).await;
+        assert!(started.elapsed() < Duration::from_secs(5));
+        api.post("/v1/workers/w1/heartbeat", json!({"incarnation": first})).await.refused(409, "instance_in_use");
+        let gone = api.send(Method::DELETE, "/v1/workers/w1", &[], json!({"incarnation": second}).to_string()).await;
+        assert_eq!(gone.status, 204);
+        api.post("/v1/workers/w1/claim", json!({})).await.refused(404, "worker_not_registered");
+        api.post("/v1/workers/w1/register", register(first)).await.with(200);
+    }
+
+    async fn workers_are_listed_shown_and_drained(kit) {
+        let api = kit.api().await;
+        for n in 0..3 {
+            let body = json!({"worker_id": "w", "lanes": ["default", "mail"], "capabilities": ["gpu"], "slots": n + 1});
+            let registered = api.post(&format!("/v1/workers/w{n}/register"), body).await.with(200);
+            assert_eq!(registered["heartbeat_ms"], 10_000);
+        }
+        let page = api.get("/v1/workers?limit=2").await.with(200);
+        assert_eq!(page["items"].as_array().expect("items").len(), 2);
+        let cursor = page["next_cursor"].as_str().expect("there is more");
+        let rest = api.get(&format!("/v1/workers?limit=2&cursor={cursor}")).await.with(200);
+        assert_eq!((rest["items"].as_array().expect("items").len(), &rest["next_cursor"]), (1, &json!(null)));
+        let shown = api.get("/v1/workers/w1").await.with(200);
+        assert_eq!((&shown["slots"], &shown["state"], &shown["capabilities"]), (&json!(2), &json!("live"), &json!(["gpu"])));
+        assert!(shown.get("incarnation").is_none());
+        assert_eq!(api.get("/v1/capabilities").await.with(200)["worker_capabilities"]["gpu"], 3);
+
+        api.submit(json!({"kind": "k"})).await;
+        let task = api.claim_one("w1").await;
+        assert_eq!(api.post("/v1/workers/w1/drain", json!({})).await.with(200)["outcome"], "draining");
+        assert_eq!(api.post("/v1/workers/w1/drain", json!({})).await.with(200)["outcome"], "already");
+        assert_eq!(api.get("/v1/workers/w1").await.with(200)["state"], "draining");
+        api.submit(json!({"kind": "k"})).await;
+        assert_eq!(api.claim("w1", json!({"wait_ms": 200})).await.len(), 0, "it takes nothing new");
+        let mut lease = fence(&task);
+        lease["execution_id"] = task["execution_id"].clone();
+        eventually("it is asked to yield", Duration::from_secs(10), async || {
+            let beaten = api.post("/v1/workers/w1/heartbeat", json!({"renew": [lease]})).await.with(200);
+            assert_eq!(beaten["draining"], true);
+            (beaten["leases"][0]["yield_requested"] == true).then_some(())
+        }).await;
+        api.task(&task, "yield", json!({})).await.with(200);
+        assert_eq!(api.get("/v1/stats").await.with(200)["workers"], json!({"live": 2, "draining": 1, "slots": 6}));
+    }
+
+    async fn a_stopping_server_ends_its_polls(kit) {
+        let api = kit.api().await;
+        api.register("w1", 1).await;
+        let poll = tokio::spawn({
+            let api = api.clone();
+            async move { api.claim("w1", json!({"wait_ms": 30_000})).await }
+        });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let started = Instant::now();
+        kit.stop().await;
+        assert_eq!(poll.await.expect("it is answered").len(), 0);
+        assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    }
+
+    async fn a_silent_worker_is_deregistered_after_thirty_seconds(kit) {
+        let api = kit.api().await;
+        api.register("silent", 1).await;
+        api.register("beats", 1).await;
+        let started = Instant::now();
+        eventually("it is gone", Duration::from_secs(45), async || {
+            api.post("/v1/workers/beats/heartbeat", json!({})).await.with(200);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            (api.get("/v1/workers/silent").await.status == 404).then_some(())
+        }).await;
+        assert!(started.elapsed() >= Duration::from_secs(25), "not before its time: {:?}", started.elapsed());
+        api.get("/v1/workers/beats").await.with(200);
+        api.post("/v1/workers/silent/claim", json!({})).await.refused(404, "worker_not_registered");
+        assert_eq!(api.claim("beats", json!({})).await.len(), 0);
+    }
+}
