@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ff_sim::{Options, STEPS, Totals, Violation, run};
 
@@ -44,18 +44,25 @@ const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("fault.clock went back", 150),
 ];
 
+/// How many seeds run unless `FF_SIM_SEEDS` says otherwise, and how many must have run when the machine is too busy for all.
+const SEEDS: u64 = 300;
+const SEEDS_MIN: u64 = 150;
+
+/// After this time the quick run starts no further seed.
+const QUICK_RUN_MAX: Duration = Duration::from_secs(110);
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
 #[test]
 fn every_invariant_holds_whatever_the_seed() {
-    let seeds: u64 = std::env::var("FF_SIM_SEEDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(300);
-    let first: u64 = std::env::var("FF_SIM_FIRST")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1);
+    let asked = number("FF_SIM_SEEDS");
+    let first = number("FF_SIM_FIRST").unwrap_or(1);
+    let last = first + asked.unwrap_or(SEEDS);
     let begin = Instant::now();
     let next = AtomicU64::new(first);
+    let done = AtomicU64::new(0);
     let totals = Mutex::new(Totals::default());
     let broken: Mutex<Vec<(u64, Violation)>> = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(8));
@@ -64,11 +71,13 @@ fn every_invariant_holds_whatever_the_seed() {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
-                    let stop = broken.lock().unwrap().len() >= 5;
-                    if seed >= first + seeds || stop {
+                    let enough = broken.lock().unwrap().len() >= 5
+                        || (asked.is_none() && begin.elapsed() > QUICK_RUN_MAX);
+                    if seed >= last || enough {
                         return;
                     }
                     let report = run(&Options::new(seed, STEPS));
+                    done.fetch_add(1, Ordering::SeqCst);
                     totals.lock().unwrap().add(&report.totals);
                     if let Some(violation) = report.violation {
                         broken.lock().unwrap().push((seed, violation));
@@ -77,6 +86,7 @@ fn every_invariant_holds_whatever_the_seed() {
             });
         }
     });
+    let seeds = done.into_inner();
     let totals = totals.into_inner().unwrap();
     println!(
         "{totals}\n{seeds} seeds in {:.1} s",
@@ -89,6 +99,11 @@ fn every_invariant_holds_whatever_the_seed() {
         .map(|(seed, violation)| format!("seed {seed}: {violation}\n  replay: cargo run -p ff-sim -- --seed {seed} --steps {STEPS}"))
         .collect();
     assert!(texts.is_empty(), "{}", texts.join("\n"));
+    assert!(
+        seeds >= asked.unwrap_or(SEEDS_MIN),
+        "only {seeds} seeds ran in {:.0} s",
+        begin.elapsed().as_secs_f64()
+    );
     for (name, least) in LEAST_PER_THOUSAND {
         let least = least * seeds / 1000;
         assert!(
