@@ -1,1 +1,36 @@
-//! Programs that show one thing each.
+//! What the examples share: an engine of their own, and a way to say that something is wrong.
+
+use std::time::Duration;
+
+use flowfabric::snapshot::ExecutionResult;
+use flowfabric::types::ExecutionId;
+use flowfabric::{EmbeddedEngine, FlowFabricWorker, WorkerConfig};
+use tempfile::TempDir;
+
+/// An embedded engine in a directory that goes with it.
+pub struct Sandbox {
+    /// The engine.
+    pub engine: EmbeddedEngine,
+    _directory: TempDir,
+}
+
+impl Sandbox {
+    /// Starts one.
+    pub async fn start() -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        Ok(Self { engine: EmbeddedEngine::open(directory.path().join("store")).await?, _directory: directory })
+    }
+
+    /// A worker of a lane, with these capabilities.
+    pub async fn worker(&self, instance: &str, lane: &str, capabilities: &[&str]) -> anyhow::Result<FlowFabricWorker> {
+        let mut config = WorkerConfig::embedded(&self.engine, "example", instance, "default", lane);
+        config.capabilities = capabilities.iter().map(|token| (*token).to_owned()).collect();
+        Ok(FlowFabricWorker::connect(config).await?)
+    }
+
+    /// The end of an execution, which must come within 30 s.
+    pub async fn result(&self, id: &ExecutionId) -> anyhow::Result<ExecutionResult> {
+        let result = self.engine.admin().result(id, Duration::from_secs(30)).await?;
+        result.ok_or_else(|| anyhow::anyhow!("{id} has not ended within 30 s"))
+    }
+}
