@@ -3,6 +3,7 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local home = require "index.home"
 local queues = require "index.queues"
+local execution = require "record.execution"
 local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
@@ -25,15 +26,19 @@ local function lane_counts(tx, path)
   local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
   local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
+  local first
   for _, entry in ipairs(all) do
     local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
-    if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
+    if head and (first == nil or head.score < first.score) then first = head end
     if entry.queue ~= "any" or eligible > 0 then
       counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
-  if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end
+  counts.head_score = first and first.score
+  -- A head without priority is the oldest of all; behind one with priority an older one may stand.
+  local rec = first and copy.fairness == "fifo" and execution.load(tx, first.member)
+  if rec and rec.prio == 0 then counts.oldest_eligible_at = rec.spec.created_at end
   for _, place in ipairs(home.places) do
     counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
   end

@@ -42,12 +42,7 @@ impl Options {
     /// The test bundle under this seed.
     #[must_use]
     pub fn new(seed: u64, steps: u32) -> Self {
-        Self {
-            seed,
-            steps,
-            library: ff_script::Library::test().text,
-            trace: false,
-        }
+        Self { seed, steps, library: ff_script::Library::test().text, trace: false }
     }
 }
 
@@ -68,9 +63,5 @@ pub fn run(options: &Options) -> Report {
     let mut world = world::World::new(options);
     let violation = world.run().err();
     let (totals, trace) = world.into_parts();
-    Report {
-        totals,
-        trace,
-        violation,
-    }
+    Report { totals, trace, violation }
 }

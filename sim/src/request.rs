@@ -90,9 +90,7 @@ impl Request {
         match self {
             Request::SubmitExecution(c) => vec![c.submission.execution_id],
             Request::SubmitExecutions(c) => c.submissions.iter().map(|s| s.execution_id).collect(),
-            Request::CompleteExecutions(c) => {
-                c.completions.iter().map(|i| i.execution_id).collect()
-            }
+            Request::CompleteExecutions(c) => c.completions.iter().map(|i| i.execution_id).collect(),
             Request::RenewLeases(c) => c.renewals.iter().map(|i| i.execution_id).collect(),
             Request::CompleteExecution(c) => vec![c.execution_id],
             Request::FailExecution(c) => vec![c.execution_id],
@@ -122,22 +120,14 @@ impl Request {
     pub fn fences(&self) -> Vec<(ExecutionId, &Fence)> {
         match self {
             Request::CompleteExecution(c) => vec![(c.execution_id, &c.fence)],
-            Request::CompleteExecutions(c) => c
-                .completions
-                .iter()
-                .map(|i| (i.execution_id, &i.fence))
-                .collect(),
+            Request::CompleteExecutions(c) => c.completions.iter().map(|i| (i.execution_id, &i.fence)).collect(),
             Request::FailExecution(c) => vec![(c.execution_id, &c.fence)],
             Request::CancelAttempt(c) => vec![(c.execution_id, &c.fence)],
             Request::DelayExecution(c) => vec![(c.execution_id, &c.fence)],
             Request::YieldExecution(c) => vec![(c.execution_id, &c.fence)],
             Request::UpdateProgress(c) => vec![(c.execution_id, &c.fence)],
             Request::RenewLease(c) => vec![(c.execution_id, &c.fence)],
-            Request::RenewLeases(c) => c
-                .renewals
-                .iter()
-                .map(|i| (i.execution_id, &i.fence))
-                .collect(),
+            Request::RenewLeases(c) => c.renewals.iter().map(|i| (i.execution_id, &i.fence)).collect(),
             _ => Vec::new(),
         }
     }
@@ -145,10 +135,7 @@ impl Request {
 
 /// How a call ended, as the host knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one outcome exists at a time; its size does not matter"
-)]
+#[expect(clippy::large_enum_variant, reason = "one outcome exists at a time; its size does not matter")]
 pub(crate) enum Outcome {
     Reply(Reply),
     Refused(EngineError),
@@ -179,9 +166,7 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let debug = shortened(self);
         // The call's own Debug repeats its name twice: Claim(ClaimExecutions { … }).
-        let fields = debug
-            .find('{')
-            .map_or("", |at| debug[at..].trim_end_matches(')'));
+        let fields = debug.find('{').map_or("", |at| debug[at..].trim_end_matches(')'));
         write!(f, "{} {fields}", self.name())
     }
 }
@@ -240,17 +225,14 @@ fn shortened(value: &impl fmt::Debug) -> String {
 
 fn cut_ids(text: &str) -> String {
     let bytes = text.as_bytes();
-    let is_id = |at: usize| {
-        bytes.get(at..at + 36).is_some_and(|id| {
-            id.iter().enumerate().all(|(i, b)| {
-                if matches!(i, 8 | 13 | 18 | 23) {
-                    *b == b'-'
-                } else {
-                    b.is_ascii_hexdigit()
-                }
+    let is_id =
+        |at: usize| {
+            bytes.get(at..at + 36).is_some_and(|id| {
+                id.iter()
+                    .enumerate()
+                    .all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
             })
-        })
-    };
+        };
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while at < bytes.len() {
@@ -275,11 +257,7 @@ fn cut_long(text: &str) -> String {
             break;
         };
         let body = &rest[start + 7..start + end];
-        let count = if body.is_empty() {
-            0
-        } else {
-            body.split(',').count()
-        };
+        let count = if body.is_empty() { 0 } else { body.split(',').count() };
         out.push_str(&rest[..start]);
         if count > 24 {
             let _ = write!(out, "{count} bytes");

@@ -33,22 +33,14 @@ pub(crate) fn run(world: &mut World) -> Check {
     }
     world.check_deeply()?;
 
-    let kept: Vec<ExecutionId> = world
-        .checker
-        .live()
-        .filter(|(_, _, seen)| held(seen))
-        .map(|(id, ..)| *id)
-        .collect();
+    let kept: Vec<ExecutionId> = world.checker.live().filter(|(_, _, seen)| held(seen)).map(|(id, ..)| *id).collect();
     for id in kept {
         ask(world, id, ReleaseExecution::new("ada".to_owned(), id))?;
     }
     let begin = world.now;
     finish_all(world, begin + BOUND_MS, |_| false)?;
     if let Some((id, seen)) = world.checker.unfinished(|_| false) {
-        return Err(Violation::liveness(format!(
-            "{id} was released and is still {}",
-            seen.state
-        )));
+        return Err(Violation::liveness(format!("{id} was released and is still {}", seen.state)));
     }
     retire_all(world)
 }
@@ -57,38 +49,22 @@ fn call(world: &mut World, route: Route, request: impl Into<Request>) -> Result<
     let request = request.into();
     match world.execute(route, &request, "settle", None)? {
         Outcome::Reply(reply) => Ok(reply),
-        other => Err(Violation::liveness(format!(
-            "{} without faults: {other}",
-            request.name()
-        ))),
+        other => Err(Violation::liveness(format!("{} without faults: {other}", request.name()))),
     }
 }
 
-fn ask(
-    world: &mut World,
-    id: ExecutionId,
-    request: impl Into<Request>,
-) -> Result<Reply, Violation> {
+fn ask(world: &mut World, id: ExecutionId, request: impl Into<Request>) -> Result<Reply, Violation> {
     let route = world.board.route_of(&id);
     call(world, route, request)
 }
 
 fn resume_lanes(world: &mut World) -> Check {
     for (lane, ..) in LANES {
-        let mut define =
-            DefineLane::new("ada".to_owned(), (*lane).to_owned(), NAMESPACE.to_owned());
+        let mut define = DefineLane::new("ada".to_owned(), (*lane).to_owned(), NAMESPACE.to_owned());
         define.state = Some(LaneState::Active);
-        if let Reply::DefineLane(DefineLaneReply::Defined { entry, .. }) =
-            call(world, Route::Fleet, define)?
-        {
+        if let Reply::DefineLane(DefineLaneReply::Defined { entry, .. }) = call(world, Route::Fleet, define)? {
             for route in world.board.routes() {
-                call(
-                    world,
-                    route,
-                    InstallLane {
-                        entry: entry.clone(),
-                    },
-                )?;
+                call(world, route, InstallLane { entry: entry.clone() })?;
             }
         }
     }
@@ -118,18 +94,14 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         // Whoever sleeps until a timer wakes at it or shortly after.
         world.now = next.max(world.now) + world.rng.between(0, 50);
     }
-    Err(Violation::liveness(format!(
-        "no end after {ROUNDS_MAX} rounds"
-    )))
+    Err(Violation::liveness(format!("no end after {ROUNDS_MAX} rounds")))
 }
 
 /// Where something waits to run.
 fn busy(world: &World) -> BTreeSet<(Route, String)> {
     let live = world.checker.live();
     live.filter(|(_, _, seen)| {
-        seen.phase == LifecyclePhase::Runnable
-            && seen.blocking_reason.is_none()
-            && seen.delay_until.is_none()
+        seen.phase == LifecyclePhase::Runnable && seen.blocking_reason.is_none() && seen.delay_until.is_none()
     })
     .map(|(id, _, seen)| (world.board.route_of(id), seen.lane.clone()))
     .collect()
@@ -144,9 +116,7 @@ fn fire(world: &mut World, route: Route) -> Check {
             return Ok(());
         }
     }
-    Err(Violation::liveness(format!(
-        "the timers of {route} never come to an end"
-    )))
+    Err(Violation::liveness(format!("the timers of {route} never come to an end")))
 }
 
 fn all_capabilities() -> Vec<String> {
@@ -155,30 +125,17 @@ fn all_capabilities() -> Vec<String> {
 
 /// Quotas and budgets have room, and somebody covers every route.
 fn unblock(world: &mut World) -> Check {
-    let waiting: Vec<(ExecutionId, BlockingReason)> = world
-        .checker
-        .live()
-        .filter_map(|(id, _, seen)| Some((*id, seen.blocking_reason?)))
-        .collect();
+    let waiting: Vec<(ExecutionId, BlockingReason)> =
+        world.checker.live().filter_map(|(id, _, seen)| Some((*id, seen.blocking_reason?))).collect();
     for (id, reason) in &waiting {
         let reason = match reason {
             BlockingReason::WaitingForQuota => AdmissionReason::WaitingForQuota,
             BlockingReason::WaitingForBudget => AdmissionReason::WaitingForBudget,
             _ => continue,
         };
-        ask(
-            world,
-            *id,
-            UnblockExecution {
-                execution_id: *id,
-                reason,
-            },
-        )?;
+        ask(world, *id, UnblockExecution { execution_id: *id, reason })?;
     }
-    if waiting
-        .iter()
-        .any(|(_, reason)| *reason == BlockingReason::WaitingForCapableWorker)
-    {
+    if waiting.iter().any(|(_, reason)| *reason == BlockingReason::WaitingForCapableWorker) {
         review(world)?;
     }
     Ok(())
@@ -187,12 +144,7 @@ fn unblock(world: &mut World) -> Check {
 fn review(world: &mut World) -> Check {
     for route in world.board.routes() {
         for (lane, ..) in LANES {
-            let mut review = ReviewRoutes::new(
-                vec![all_capabilities()],
-                (*lane).to_owned(),
-                64,
-                NAMESPACE.to_owned(),
-            );
+            let mut review = ReviewRoutes::new(vec![all_capabilities()], (*lane).to_owned(), 64, NAMESPACE.to_owned());
             for _ in 0..ROUNDS_MAX {
                 let Reply::ReviewRoutes(ReviewRoutesReply::Reviewed { next_cursor, .. }) =
                     call(world, route, review.clone())?
@@ -228,14 +180,10 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             request_id: world.rng.uuid(),
             worker_id: "pool".to_owned(),
         };
-        let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed {
-            mut tasks,
-            next_score,
-        }) = call(world, route, claim)?
+        let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed { mut tasks, next_score }) =
+            call(world, route, claim)?
         else {
-            return Err(Violation::liveness(format!(
-                "a claim in lane {lane} was neither refused nor served"
-            )));
+            return Err(Violation::liveness(format!("a claim in lane {lane} was neither refused nor served")));
         };
         let issue = IssueGrants {
             capabilities: all_capabilities(),
@@ -247,9 +195,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             ttl_ms: 1_000,
         };
         let mut granted = 0;
-        if let Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }) =
-            call(world, route, issue)?
-        {
+        if let Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }) = call(world, route, issue)? {
             granted = grants.len();
             for grant in grants {
                 let consume = ConsumeGrant {
@@ -272,29 +218,18 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
         }
         let idle = tasks.is_empty() && granted == 0 && next_score.is_none();
         for task in tasks {
-            let fence = Fence {
-                attempt_id: task.attempt_id,
-                lease_id: task.lease_id,
-                lease_epoch: task.lease_epoch,
-            };
-            ask(
-                world,
-                task.execution_id,
-                CompleteExecution::new(task.execution_id, fence),
-            )?;
+            let fence = Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch };
+            ask(world, task.execution_id, CompleteExecution::new(task.execution_id, fence))?;
         }
         if idle {
             return Ok(());
         }
     }
-    Err(Violation::liveness(format!(
-        "lane {lane} of {route} never runs dry"
-    )))
+    Err(Violation::liveness(format!("lane {lane} of {route} never runs dry")))
 }
 
 fn drain_outbox(world: &mut World) -> Check {
-    let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) =
-        call(world, Route::Fleet, ReadOutbox { limit: 1000 })?
+    let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) = call(world, Route::Fleet, ReadOutbox { limit: 1000 })?
     else {
         unreachable!("replies fit their requests")
     };
@@ -307,9 +242,7 @@ fn drain_outbox(world: &mut World) -> Check {
                     limit: 64,
                     revoke: effect.r#type == "revoke_leases",
                 };
-                if let Reply::DrainLeases(DrainLeasesReply::Drained { more: false, .. }) =
-                    call(world, route, drain)?
-                {
+                if let Reply::DrainLeases(DrainLeasesReply::Drained { more: false, .. }) = call(world, route, drain)? {
                     break;
                 }
             }
@@ -342,10 +275,6 @@ fn retire_all(world: &mut World) -> Check {
     }
     review(world)?;
     world.check_deeply()?;
-    require!(
-        37,
-        world.checker.live().next().is_none(),
-        "executions outlive their retention"
-    );
+    require!(37, world.checker.live().next().is_none(), "executions outlive their retention");
     world.checker.nothing_left(&world.store.dump()?)
 }

@@ -7,9 +7,7 @@ use ff_backend_embedded::{DumpValue, Durability, Embedded, Options, VirtualClock
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_script::generated::*;
-use ff_script::{
-    Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch,
-};
+use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -45,11 +43,7 @@ impl Store {
             .build()
             .expect("a runtime without I/O and timers needs nothing");
         let memory = std::path::Path::new("/dev/shm");
-        let directory = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let mut store = Store {
             runtime,
             directory: directory.expect("a place for a temporary store"),
@@ -73,16 +67,11 @@ impl Store {
         options.durability = Durability::Relaxed;
         options.map_size = 256 << 20;
         options.strict = true;
-        let host = Embedded::open(options)
-            .unwrap_or_else(|error| panic!("the store does not open again: {error}"));
+        let host = Embedded::open(options).unwrap_or_else(|error| panic!("the store does not open again: {error}"));
         let host = Arc::new(host);
         host.faults().set_full(self.full);
-        let routes: Vec<Route> = (0..self.partitions.executions)
-            .map(Route::Execution)
-            .collect();
-        self.runtime
-            .block_on(host.subscribe(&routes))
-            .expect("a host that just opened takes subscriptions");
+        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).collect();
+        self.runtime.block_on(host.subscribe(&routes)).expect("a host that just opened takes subscriptions");
         self.watch = Some(host.watch());
         let client = Client::new(host.clone(), self.partitions);
         self.open = Some((host, client));
@@ -111,12 +100,7 @@ impl Store {
     }
 
     /// Runs one request, perhaps into a fault. A host that died is open again afterwards.
-    pub fn run(
-        &mut self,
-        route: Route,
-        request: &Request,
-        fault: Option<Fault>,
-    ) -> Result<Outcome, Violation> {
+    pub fn run(&mut self, route: Route, request: &Request, fault: Option<Fault>) -> Result<Outcome, Violation> {
         let faults = self.host().faults();
         match fault {
             Some(Fault::CrashAt(n)) => faults.crash_at_command(n),
@@ -140,12 +124,8 @@ impl Store {
                     Failure::Crashed
                 }))
             }
-            Err(Error::Host(HostError::Full { .. })) if self.full => {
-                Ok(Outcome::Failed(Failure::Full))
-            }
-            Err(Error::Host(HostError::Unavailable { .. }))
-                if matches!(fault, Some(Fault::BreakAt(_))) =>
-            {
+            Err(Error::Host(HostError::Full { .. })) if self.full => Ok(Outcome::Failed(Failure::Full)),
+            Err(Error::Host(HostError::Unavailable { .. })) if matches!(fault, Some(Fault::BreakAt(_))) => {
                 Ok(Outcome::Failed(Failure::Broken))
             }
             Err(error) => Err(Violation::new(38, format!("{}: {error}", request.name()))),
@@ -167,8 +147,7 @@ impl Store {
             quotas: p.quotas.into(),
             schedules: p.schedules.into(),
         };
-        self.ask(Route::Config, &FixPartitions::new(defaults))
-            .map(drop)
+        self.ask(Route::Config, &FixPartitions::new(defaults)).map(drop)
     }
 
     /// Everything the store knows about an execution.
@@ -178,10 +157,7 @@ impl Store {
         match self.runtime.block_on(self.client().call(route, &call)) {
             Ok(DescribeExecutionReply::Found { execution }) => Ok(Some(execution)),
             Err(Error::Engine(error)) if error.code() == "execution_not_found" => Ok(None),
-            Err(error) => Err(Violation::new(
-                38,
-                format!("describe_execution {id}: {error}"),
-            )),
+            Err(error) => Err(Violation::new(38, format!("describe_execution {id}: {error}"))),
         }
     }
 
@@ -199,9 +175,8 @@ impl Store {
         let watch = self.watch.as_mut().expect("open between calls");
         while let Ok(wake_up) = watch.try_recv() {
             if let WakeUp::Message { route, payload } = wake_up {
-                let wakes = Wake::read_all(&payload).map_err(|error| {
-                    Violation::new(38, format!("an announcement of {route}: {error}"))
-                })?;
+                let wakes = Wake::read_all(&payload)
+                    .map_err(|error| Violation::new(38, format!("an announcement of {route}: {error}")))?;
                 heard.extend(wakes.into_iter().map(|wake| (route, wake)));
             }
         }
@@ -223,10 +198,7 @@ impl Store {
     /// What the library's own check finds, everywhere.
     pub fn fsck(&self) -> Result<Vec<Finding>, Violation> {
         let mut found = Vec::new();
-        let routes: Vec<Route> = (0..self.partitions.executions)
-            .map(Route::Execution)
-            .chain([Route::Fleet])
-            .collect();
+        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).chain([Route::Fleet]).collect();
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut cursor = ScanCursor::Start;
         while cursor != ScanCursor::End {
@@ -245,31 +217,17 @@ impl Store {
                 .map(|key| Bytes(key.clone()))
                 .collect();
             for page in own.chunks(512) {
-                let call = CheckKeys {
-                    keys: page.to_vec(),
-                    repair: false,
-                };
+                let call = CheckKeys { keys: page.to_vec(), repair: false };
                 let CheckKeysReply::Checked { findings, foreign } = self.ask(route, &call)?;
                 if foreign != 0 {
-                    return Err(Violation::new(
-                        39,
-                        format!("{foreign} keys of {route} carry another tag"),
-                    ));
+                    return Err(Violation::new(39, format!("{foreign} keys of {route} carry another tag")));
                 }
                 found.extend(findings);
             }
             let mut offset = 0;
             loop {
-                let call = CheckExecutions {
-                    limit: 64,
-                    offset,
-                    repair: false,
-                };
-                let CheckExecutionsReply::Checked {
-                    findings,
-                    looked,
-                    more,
-                } = self.ask(route, &call)?;
+                let call = CheckExecutions { limit: 64, offset, repair: false };
+                let CheckExecutionsReply::Checked { findings, looked, more } = self.ask(route, &call)?;
                 found.extend(findings);
                 offset += looked;
                 if !more {

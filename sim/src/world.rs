@@ -64,12 +64,7 @@ impl World {
     pub fn new(options: &Options) -> Self {
         let mut rng = Rng::new(options.seed);
         let profile = Profile::draw(&mut rng);
-        let partitions = PartitionConfig {
-            executions: profile.partitions,
-            budgets: 1,
-            quotas: 1,
-            schedules: 1,
-        };
+        let partitions = PartitionConfig { executions: profile.partitions, budgets: 1, quotas: 1, schedules: 1 };
         let store = Store::new(&options.library, partitions, BEGIN_MS);
         let mut board = Board::new(partitions, profile.submissions);
         let actors = actor::cast(&profile, &mut board, &mut rng);
@@ -119,29 +114,15 @@ impl World {
 
     fn define_lanes(&mut self) -> Result<(), Violation> {
         for (lane, weight, fairness) in actor::LANES {
-            let mut call = DefineLane::new(
-                "setup".to_owned(),
-                (*lane).to_owned(),
-                actor::NAMESPACE.to_owned(),
-            );
+            let mut call = DefineLane::new("setup".to_owned(), (*lane).to_owned(), actor::NAMESPACE.to_owned());
             call.priority_weight = Some(*weight);
             call.fairness = Some(*fairness);
             let outcome = self.execute(Route::Fleet, &call.into(), "setup", None)?;
-            if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) =
-                outcome
-            {
+            if let Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { entry, .. })) = outcome {
                 for route in self.board.routes() {
                     // Some partitions meet the lane only when work for it comes.
                     if self.rng.percent(80) {
-                        self.execute(
-                            route,
-                            &InstallLane {
-                                entry: entry.clone(),
-                            }
-                            .into(),
-                            "setup",
-                            None,
-                        )?;
+                        self.execute(route, &InstallLane { entry: entry.clone() }.into(), "setup", None)?;
                     }
                 }
                 self.board.lanes.insert((*lane).to_owned(), entry);
@@ -157,11 +138,7 @@ impl World {
 
     pub fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
-            trace.push(format!(
-                "{:>8.3} {}",
-                (self.now - BEGIN_MS) as f64 / 1000.0,
-                line()
-            ));
+            trace.push(format!("{:>8.3} {}", (self.now - BEGIN_MS) as f64 / 1000.0, line()));
         }
     }
 
@@ -191,31 +168,14 @@ impl World {
     }
 
     /// Lets an actor act and sends what it wants to say.
-    fn play(
-        &mut self,
-        index: usize,
-        act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64,
-    ) -> i64 {
-        let mut scene = Scene {
-            now: self.now,
-            rng: &mut self.rng,
-            board: &mut self.board,
-            said: Vec::new(),
-        };
+    fn play(&mut self, index: usize, act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64) -> i64 {
+        let mut scene = Scene { now: self.now, rng: &mut self.rng, board: &mut self.board, said: Vec::new() };
         let next = act(self.actors[index].as_mut(), &mut scene);
         for (route, request) in scene.said {
             self.sequence += 1;
             let token = self.sequence;
             let request = Arc::new(request);
-            self.asked.insert(
-                token,
-                Asked {
-                    actor: index,
-                    route,
-                    request,
-                    asks: 0,
-                },
-            );
+            self.asked.insert(token, Asked { actor: index, route, request, asks: 0 });
             self.send(token);
         }
         next
@@ -233,11 +193,7 @@ impl World {
             if late {
                 self.totals.count("fault", "late request");
             }
-            let took = if late {
-                self.rng.between(500, 12_000)
-            } else {
-                self.rng.between(0, 15)
-            };
+            let took = if late { self.rng.between(500, 12_000) } else { self.rng.between(0, 15) };
             self.schedule(self.now + took, Due::Arrive(token, route, request.clone()));
             if self.rng.permille(self.profile.duplicate) {
                 self.totals.count("fault", "duplicated request");
@@ -261,17 +217,10 @@ impl World {
         }
     }
 
-    fn arrive(
-        &mut self,
-        token: u64,
-        route: Route,
-        request: &Arc<Request>,
-    ) -> Result<(), Violation> {
+    fn arrive(&mut self, token: u64, route: Route, request: &Arc<Request>) -> Result<(), Violation> {
         let fault = self.draw_fault();
-        let who = self.asked.get(&token).map_or_else(
-            || "(late copy)".to_owned(),
-            |asked| self.actors[asked.actor].name(),
-        );
+        let who =
+            self.asked.get(&token).map_or_else(|| "(late copy)".to_owned(), |asked| self.actors[asked.actor].name());
         let outcome = self.execute(route, request, &who, fault)?;
         self.done += 1;
         if self.rng.permille(self.profile.lose_reply) {
@@ -336,24 +285,12 @@ impl World {
         for event in &events {
             self.totals.count("event", &event.r#type);
             if let Some(trace) = &mut self.trace {
-                let id = event
-                    .execution_id
-                    .map_or_else(String::new, |id| id.to_string()[..8].to_owned());
-                trace.push(format!(
-                    "             ! {} {id} {:?}",
-                    event.r#type, event.data
-                ));
+                let id = event.execution_id.map_or_else(String::new, |id| id.to_string()[..8].to_owned());
+                trace.push(format!("             ! {} {id} {:?}", event.r#type, event.data));
             }
         }
         let heard = self.store.heard()?;
-        let step = Step {
-            heard: &heard,
-            now: self.now,
-            route,
-            request,
-            outcome: &outcome,
-            events: &events,
-        };
+        let step = Step { heard: &heard, now: self.now, route, request, outcome: &outcome, events: &events };
         self.checker.observe(&step, &self.store)?;
         if matches!(outcome, Outcome::Failed(Failure::Crashed | Failure::Died)) {
             self.checker.survived(&self.store)?;

@@ -10,11 +10,7 @@ const SEEDS_MAX: u64 = 120;
 fn mutant(changes: &[(&str, &str)]) -> String {
     let mut text = Library::test().text;
     for (from, to) in changes {
-        assert_eq!(
-            text.matches(from).count(),
-            1,
-            "the library holds this text more or less than once: {from}"
-        );
+        assert_eq!(text.matches(from).count(), 1, "the library holds this text more or less than once: {from}");
         text = text.replacen(from, to, 1);
     }
     text
@@ -37,10 +33,7 @@ fn is_caught(name: &str, changes: &[(&str, &str)]) {
 fn an_epoch_that_is_not_raised_is_caught() {
     is_caught(
         "epoch not raised",
-        &[(
-            "rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)",
-            "rec.epoch = rec.epoch or tx.now_us",
-        )],
+        &[("rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)", "rec.epoch = rec.epoch or tx.now_us")],
     );
 }
 
@@ -104,10 +97,7 @@ fn a_timer_lost_on_renewal_is_caught() {
 
 #[test]
 fn poison_that_never_ends_is_caught() {
-    is_caught(
-        "poison never ends",
-        &[("if lost >= rec.spec.max_reclaims then", "if false then")],
-    );
+    is_caught("poison never ends", &[("if lost >= rec.spec.max_reclaims then", "if false then")]);
 }
 
 #[test]
@@ -115,10 +105,7 @@ fn an_early_deadline_is_caught() {
     is_caught(
         "early deadline",
         &[
-            (
-                "local at = rec.deadline\n",
-                "local at = rec.deadline and rec.deadline - 200\n",
-            ),
+            ("local at = rec.deadline\n", "local at = rec.deadline and rec.deadline - 200\n"),
             (
                 "if rec.deadline and rec.deadline <= now then return expire",
                 "if rec.deadline and rec.deadline - 200 <= now then return expire",
@@ -129,35 +116,17 @@ fn an_early_deadline_is_caught() {
 
 #[test]
 fn lossy_input_is_caught() {
-    is_caught(
-        "lossy payload",
-        &[(
-            "rec.input = s.input\n",
-            "rec.input = (string.gsub(s.input, \"%z\", \"\"))\n",
-        )],
-    );
+    is_caught("lossy payload", &[("rec.input = s.input\n", "rec.input = (string.gsub(s.input, \"%z\", \"\"))\n")]);
 }
 
 #[test]
 fn a_lossy_result_is_caught() {
-    is_caught(
-        "lossy result",
-        &[(
-            "rec.result = result\n",
-            "rec.result = (string.gsub(result, \"\\255\", \"?\"))\n",
-        )],
-    );
+    is_caught("lossy result", &[("rec.result = result\n", "rec.result = (string.gsub(result, \"\\255\", \"?\"))\n")]);
 }
 
 #[test]
 fn a_past_delay_that_stays_is_caught() {
-    is_caught(
-        "past delay stays",
-        &[(
-            "if rec.delay and rec.delay <= tx.now then rec.delay = nil end",
-            "",
-        )],
-    );
+    is_caught("past delay stays", &[("if rec.delay and rec.delay <= tx.now then rec.delay = nil end", "")]);
 }
 
 #[test]
@@ -184,29 +153,17 @@ fn an_event_that_is_doubled_is_caught() {
 
 #[test]
 fn a_forgotten_idempotency_key_is_caught() {
-    is_caught(
-        "key forgotten",
-        &[("if s.idempotency_key then remember_key(tx, s) end", "")],
-    );
+    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s) end", "")]);
 }
 
 #[test]
 fn a_priority_that_does_not_count_is_caught() {
-    is_caught(
-        "priority ignored",
-        &[("- rec.prio * copy.priority_weight\nend", "\nend")],
-    );
+    is_caught("priority ignored", &[("- rec.prio * copy.priority_weight\nend", "\nend")]);
 }
 
 #[test]
 fn a_claim_that_takes_the_last_first_is_caught() {
-    is_caught(
-        "wrong order",
-        &[(
-            "local best = 1\n",
-            "local best = math.max(1, #entries - 1)\n",
-        )],
-    );
+    is_caught("wrong order", &[("local best = 1\n", "local best = math.max(1, #entries - 1)\n")]);
 }
 
 #[test]
@@ -222,13 +179,7 @@ fn a_retry_too_many_is_caught() {
 
 #[test]
 fn a_delay_out_of_bounds_is_caught() {
-    is_caught(
-        "delay out of bounds",
-        &[(
-            "if delay > retry.backoff.max_ms then delay = retry.backoff.max_ms end",
-            "",
-        )],
-    );
+    is_caught("delay out of bounds", &[("if delay > retry.backoff.max_ms then delay = retry.backoff.max_ms end", "")]);
 }
 
 #[test]
@@ -244,23 +195,14 @@ fn a_write_before_validation_is_caught() {
 
 #[test]
 fn a_payload_left_behind_is_caught() {
-    is_caught(
-        "payload left behind",
-        &[(
-            "if rec.input_far then tx:del(keys.payload(tx, rec.id)) end",
-            "",
-        )],
-    );
+    is_caught("payload left behind", &[("if rec.input_far then tx:del(keys.payload(tx, rec.id)) end", "")]);
 }
 
 #[test]
 fn a_hold_that_does_not_hold_is_caught() {
     is_caught(
         "hold does not hold",
-        &[(
-            "held_by_operator = \"blocked:operator\",",
-            "held_by_operator = \"queue:any\",",
-        )],
+        &[("held_by_operator = \"blocked:operator\",", "held_by_operator = \"queue:any\",")],
     );
 }
 
@@ -268,69 +210,42 @@ fn a_hold_that_does_not_hold_is_caught() {
 fn a_lease_set_that_is_not_cleared_is_caught() {
     is_caught(
         "lease entry stays",
-        &[(
-            "if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end",
-            "",
-        )],
+        &[("if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end", "")],
     );
 }
 
 #[test]
 fn a_repeated_claim_that_takes_more_is_caught() {
-    is_caught(
-        "claim not replayed",
-        &[(
-            "if #again > 0 then return reply.ok(\"replayed\", { tasks = again }) end",
-            "",
-        )],
-    );
+    is_caught("claim not replayed", &[("if #again > 0 then return reply.ok(\"replayed\", { tasks = again }) end", "")]);
 }
 
 #[test]
 fn a_grant_that_reserves_nothing_is_caught() {
-    is_caught(
-        "grant for anyone",
-        &[("or rec.grant_worker ~= a.instance or", "or")],
-    );
+    is_caught("grant for anyone", &[("or rec.grant_worker ~= a.instance or", "or")]);
 }
 
 #[test]
 fn ready_work_that_is_not_announced_is_caught() {
     is_caught(
         "silent ready",
-        &[(
-            "if queued and rec.phase == \"runnable\" and rec.grant == nil then announce(tx, rec, fresh) end",
-            "",
-        )],
+        &[("if queued and rec.phase == \"runnable\" and rec.grant == nil then announce(tx, rec, fresh) end", "")],
     );
 }
 
 #[test]
 fn a_dispatcher_that_is_never_called_back_is_caught() {
-    is_caught(
-        "quiet for ever",
-        &[("rest[name] and \"1\" or nil)", "\"1\")")],
-    );
+    is_caught("quiet for ever", &[("rest[name] and \"1\" or nil)", "\"1\")")]);
 }
 
 #[test]
 fn a_wake_up_that_is_not_announced_is_caught() {
-    is_caught(
-        "silent timer",
-        &[(
-            "if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end",
-            "",
-        )],
-    );
+    is_caught("silent timer", &[("if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end", "")]);
 }
 
 #[test]
 fn a_lease_whose_end_is_not_announced_is_caught() {
     is_caught(
         "silent lease end",
-        &[(
-            "if told and told > tx.now and told <= at then return end",
-            "if told then return end",
-        )],
+        &[("if told and told > tx.now and told <= at then return end", "if told then return end")],
     );
 }

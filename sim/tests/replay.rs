@@ -8,11 +8,7 @@ fn the_same_seed_gives_the_same_trace_twice() {
         let mut options = Options::new(seed, 150);
         options.trace = true;
         let (first, second) = (run(&options), run(&options));
-        assert!(
-            first.trace.len() > 150,
-            "a trace of {} lines",
-            first.trace.len()
-        );
+        assert!(first.trace.len() > 150, "a trace of {} lines", first.trace.len());
         for (line, (a, b)) in first.trace.iter().zip(&second.trace).enumerate() {
             assert_eq!(a, b, "line {line} of seed {seed}");
         }

@@ -71,8 +71,8 @@ fn every_invariant_holds_whatever_the_seed() {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::SeqCst);
-                    let enough = broken.lock().unwrap().len() >= 5
-                        || (asked.is_none() && begin.elapsed() > QUICK_RUN_MAX);
+                    let enough =
+                        broken.lock().unwrap().len() >= 5 || (asked.is_none() && begin.elapsed() > QUICK_RUN_MAX);
                     if seed >= last || enough {
                         return;
                     }
@@ -88,22 +88,17 @@ fn every_invariant_holds_whatever_the_seed() {
     });
     let seeds = done.into_inner();
     let totals = totals.into_inner().unwrap();
-    println!(
-        "{totals}\n{seeds} seeds in {:.1} s",
-        begin.elapsed().as_secs_f64()
-    );
+    println!("{totals}\n{seeds} seeds in {:.1} s", begin.elapsed().as_secs_f64());
     let mut broken = broken.into_inner().unwrap();
     broken.sort_by_key(|(seed, _)| *seed);
     let texts: Vec<String> = broken
         .iter()
-        .map(|(seed, violation)| format!("seed {seed}: {violation}\n  replay: cargo run -p ff-sim -- --seed {seed} --steps {STEPS}"))
+        .map(|(seed, violation)| {
+            format!("seed {seed}: {violation}\n  replay: cargo run -p ff-sim -- --seed {seed} --steps {STEPS}")
+        })
         .collect();
     assert!(texts.is_empty(), "{}", texts.join("\n"));
-    assert!(
-        seeds >= asked.unwrap_or(SEEDS_MIN),
-        "only {seeds} seeds ran in {:.0} s",
-        begin.elapsed().as_secs_f64()
-    );
+    assert!(seeds >= asked.unwrap_or(SEEDS_MIN), "only {seeds} seeds ran in {:.0} s", begin.elapsed().as_secs_f64());
     for (name, least) in LEAST_PER_THOUSAND {
         let least = least * seeds / 1000;
         assert!(

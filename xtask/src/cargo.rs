@@ -17,20 +17,9 @@ pub fn cargo(root: &Path) -> Command {
 /// This very command once more, built with the engine and the hosts.
 pub fn again_with_engine(root: &Path, release: bool) -> Result<ExitStatus> {
     let mut command = cargo(root);
-    command.args([
-        "run",
-        "--quiet",
-        "--package",
-        "xtask",
-        "--features",
-        "engine",
-    ]);
+    command.args(["run", "--quiet", "--package", "xtask", "--features", "engine"]);
     if release {
         command.arg("--release");
     }
-    command
-        .arg("--")
-        .args(env::args_os().skip(1))
-        .status()
-        .context("cannot run cargo")
+    command.arg("--").args(env::args_os().skip(1)).status().context("cannot run cargo")
 }

@@ -22,8 +22,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     #[cfg(not(feature = "engine"))]
     let checked = {
         let _ = (&options.store, options.repair);
-        crate::cargo::again_with_engine(root, false)
-            .map(|status| std::process::exit(status.code().unwrap_or(1)))
+        crate::cargo::again_with_engine(root, false).map(|status| std::process::exit(status.code().unwrap_or(1)))
     };
     let _ = root;
     checked
@@ -41,17 +40,11 @@ mod check {
     use ff_script::{Host, Library};
 
     pub fn run(store: &str, repair: bool) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the runtime")?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
         let report = runtime.block_on(examine(store, repair))?;
         for finding in &report.findings {
-            let mark = if finding.repaired {
-                "repaired"
-            } else {
-                "broken"
-            };
+            let mark = if finding.repaired { "repaired" } else { "broken" };
             println!(
                 "{mark}: invariant {} at {}: {}",
                 finding.invariant,
@@ -62,10 +55,7 @@ mod check {
         for key in &report.foreign {
             println!("foreign: {key} belongs to no partition of this store");
         }
-        println!(
-            "{} executions and {} keys looked at",
-            report.executions, report.keys
-        );
+        println!("{} executions and {} keys looked at", report.executions, report.keys);
         let (broken, foreign) = (report.findings.len(), report.foreign.len());
         if !report.is_clean() {
             bail!("{broken} broken invariants, {foreign} foreign keys");
@@ -77,14 +67,7 @@ mod check {
     async fn examine(store: &str, repair: bool) -> Result<Fsck> {
         let (host, options) = open(store).await?;
         // Without background work: nothing but the check touches the store.
-        let engine = Engine::start(
-            Arc::clone(&host),
-            EngineOptions {
-                background: false,
-                ..options
-            },
-        )
-        .await?;
+        let engine = Engine::start(Arc::clone(&host), EngineOptions { background: false, ..options }).await?;
         let report = Fsck::run(engine.operations().client(), repair).await;
         engine.stop().await;
         Ok(report?)
@@ -103,9 +86,6 @@ mod check {
         let mut options = ff_backend_valkey::Options::new(store, library);
         // A check promises nothing about durability, so any server will do.
         options.durability = Some(ff_backend_valkey::Durability::None);
-        Ok((
-            Arc::new(ValkeyHost::connect(options).await?),
-            EngineOptions::valkey(),
-        ))
+        Ok((Arc::new(ValkeyHost::connect(options).await?), EngineOptions::valkey()))
     }
 }

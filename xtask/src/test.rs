@@ -11,12 +11,8 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::cargo;
 
 /// What the long runs turn up; the tests that read these say what they mean.
-const LONG: &[(&str, &str)] = &[
-    ("FF_LONG", "1"),
-    ("FF_SIM_SEEDS", "10000"),
-    ("FF_DAMAGE_ROUNDS", "10000"),
-    ("FF_PARITY_ROUNDS", "2000"),
-];
+const LONG: &[(&str, &str)] =
+    &[("FF_LONG", "1"), ("FF_SIM_SEEDS", "10000"), ("FF_DAMAGE_ROUNDS", "10000"), ("FF_PARITY_ROUNDS", "2000")];
 
 /// What to run.
 #[derive(clap::Args)]
@@ -30,11 +26,7 @@ pub struct Options {
 
 /// Runs everything, goes on after a failure, and fails when anything did.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
-    let mut run = Run {
-        root,
-        options,
-        done: Vec::new(),
-    };
+    let mut run = Run { root, options, done: Vec::new() };
     let everything = options.filter.is_empty();
     if everything {
         run.step("formatting", Run::formatting);
@@ -87,11 +79,7 @@ impl Run<'_> {
         let outcome = work(self).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
         let took = started.elapsed();
         eprintln!("== {name}: {outcome} ({:.1} s)", took.as_secs_f64());
-        self.done.push(Done {
-            name,
-            outcome,
-            took,
-        });
+        self.done.push(Done { name, outcome, took });
     }
 
     fn formatting(&self) -> Result<Outcome> {
@@ -161,10 +149,7 @@ impl Run<'_> {
         ]))?;
         let advisories = ["deny", "check", "advisories"];
         eprintln!("cargo {}", advisories.join(" "));
-        let output = cargo(self.root)
-            .args(advisories)
-            .output()
-            .context("cannot run cargo deny")?;
+        let output = cargo(self.root).args(advisories).output().context("cannot run cargo deny")?;
         let text = String::from_utf8_lossy(&output.stderr);
         // Without a network the rest of the checks still says something.
         let unreachable = text.contains("failed to fetch advisory database");
@@ -183,9 +168,7 @@ impl Run<'_> {
     /// Installs a program of cargo's; false when that fails.
     fn install(&self, package: &str) -> bool {
         eprintln!("installing {package}: cargo install {package} --locked");
-        let status = cargo(self.root)
-            .args(["install", package, "--locked"])
-            .status();
+        let status = cargo(self.root).args(["install", package, "--locked"]).status();
         status.is_ok_and(|status| status.success())
     }
 
@@ -205,21 +188,10 @@ impl Run<'_> {
         if words[0].ends_with("/cargo") {
             words[0] = "cargo".to_owned();
         }
-        words.extend(
-            command
-                .get_args()
-                .map(|word| word.to_string_lossy().into_owned()),
-        );
+        words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
         eprintln!("{}", words.join(" "));
-        let status = command
-            .stdin(Stdio::null())
-            .status()
-            .with_context(|| format!("cannot run {}", words[0]))?;
-        Ok(if status.success() {
-            Outcome::Passed(String::new())
-        } else {
-            Outcome::Failed(status.to_string())
-        })
+        let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {}", words[0]))?;
+        Ok(if status.success() { Outcome::Passed(String::new()) } else { Outcome::Failed(status.to_string()) })
     }
 
     /// Prints what ran and how long it took.
@@ -232,31 +204,16 @@ impl Run<'_> {
         }
         eprintln!("{:22} {:7.1} s", "all", total.as_secs_f64());
         if !self.options.filter.is_empty() {
-            eprintln!(
-                "only tests named like {} ran",
-                self.options.filter.join(", ")
-            );
+            eprintln!("only tests named like {} ran", self.options.filter.join(", "));
         }
-        let failed: Vec<&str> = self
-            .done
-            .iter()
-            .filter(|done| matches!(done.outcome, Outcome::Failed(_)))
-            .map(|done| done.name)
-            .collect();
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            bail!("failed: {}", failed.join(", "))
-        }
+        let failed: Vec<&str> =
+            self.done.iter().filter(|done| matches!(done.outcome, Outcome::Failed(_))).map(|done| done.name).collect();
+        if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
     }
 }
 
 /// True when cargo has this subcommand.
 fn has(root: &Path, subcommand: &str) -> bool {
-    let status = cargo(root)
-        .args([subcommand, "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let status = cargo(root).args([subcommand, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

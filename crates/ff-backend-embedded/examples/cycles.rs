@@ -9,8 +9,8 @@ use ff_backend_embedded::{Durability, Embedded, Options};
 use ff_core::PartitionConfig;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Fairness, Fence, InstallLane, LaneDefinition, LaneEntry, LaneState,
-    LeaseIds, Submission, SubmitExecution,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Fairness, Fence, InstallLane, LaneDefinition, LaneEntry,
+    LaneState, LeaseIds, Submission, SubmitExecution,
 };
 use ff_script::{Client, Host, Library};
 use uuid::Uuid;
@@ -18,7 +18,13 @@ use uuid::Uuid;
 async fn cycle(client: &Client, worker: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
     let id = ExecutionId::mint();
     let route = client.route_of(&id);
-    let submission = Submission::new(id, "default".into(), "work".into(), "render".into(), "0123456789abcdef0123456789abcdef".into());
+    let submission = Submission::new(
+        id,
+        "default".into(),
+        "work".into(),
+        "render".into(),
+        "0123456789abcdef0123456789abcdef".into(),
+    );
     let submitted = client.call_counted(route, &SubmitExecution { submission }).await?;
     let claim = ClaimExecutions {
         namespace: "default".into(),
@@ -89,7 +95,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             );
         }
         let size = std::fs::metadata(directory.path().join("data.mdb"))?.len();
-        println!("{:7} {} bytes on disk an execution", host.facts().durability, size / (cycles * in_flights.len()) as u64);
+        println!(
+            "{:7} {} bytes on disk an execution",
+            host.facts().durability,
+            size / (cycles * in_flights.len()) as u64
+        );
     }
     Ok(())
 }

@@ -16,9 +16,7 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now_us(&self) -> i64 {
         // A clock before 1970 reads as 0: stream ids still increase, because they never fall behind the last one.
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |elapsed| elapsed.as_micros() as i64)
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_micros() as i64)
     }
 }
 

@@ -14,8 +14,25 @@ use crate::store::Session;
 
 /// Globals of Lua 5.1 the library may use. The rest is absent, and reading an absent global raises.
 const GLOBALS: &[&str] = &[
-    "assert", "error", "getmetatable", "ipairs", "math", "next", "pairs", "pcall", "rawequal", "rawget", "rawset", "select", "setmetatable",
-    "string", "table", "tonumber", "tostring", "type", "unpack",
+    "assert",
+    "error",
+    "getmetatable",
+    "ipairs",
+    "math",
+    "next",
+    "pairs",
+    "pcall",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "select",
+    "setmetatable",
+    "string",
+    "table",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
 ];
 
 /// Members of the standard tables that would break determinism or the sandbox.
@@ -83,7 +100,8 @@ impl Library {
     }
 
     fn build(text: &str, instructions_max: u64, strict: bool) -> mlua::Result<Library> {
-        let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+        let lua =
+            Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
         let freeze: Table = lua.load(FREEZE).eval()?;
         let freeze_module: Function = freeze.get(if strict { "module_proxy" } else { "module_guard" })?;
 
@@ -169,7 +187,8 @@ impl Library {
 
     /// Runs a function on the session. An error is what it raised.
     pub fn call(&self, session: &mut Session<'_>, function: &str, route: &str, args: &[u8]) -> Result<Vec<u8>, String> {
-        let registered = self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
+        let registered =
+            self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
         self.instructions.set(0);
         let run = || -> mlua::Result<Vec<u8>> {
             let keys = self.lua.create_sequence_from([self.lua.create_string(route)?])?;
@@ -206,7 +225,9 @@ fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(plain) {
-            return Err(mlua::Error::runtime(format!("function name {name:?} has characters other than letters, digits and _")));
+            return Err(mlua::Error::runtime(format!(
+                "function name {name:?} has characters other than letters, digits and _"
+            )));
         }
         if registered.contains_key(name.as_str())? {
             return Err(mlua::Error::runtime(format!("function {name} is registered twice")));

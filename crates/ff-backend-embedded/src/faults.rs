@@ -69,7 +69,8 @@ impl Faults {
         if !self.0.armed.load(Ordering::Relaxed) {
             return None;
         }
-        let due = |counter: &AtomicI64| counter.load(Ordering::SeqCst) > 0 && counter.fetch_sub(1, Ordering::SeqCst) == 1;
+        let due =
+            |counter: &AtomicI64| counter.load(Ordering::SeqCst) > 0 && counter.fetch_sub(1, Ordering::SeqCst) == 1;
         if due(&self.0.crash_in) {
             return Some(Fault::Crash);
         }

@@ -76,7 +76,8 @@ impl Embedded {
             Durability::Relaxed => Some(spawn_flusher(Arc::clone(&shared))?),
         };
         drop(store);
-        let host = Embedded { shared, requests, durability, worker: Mutex::new(Some(worker)), flusher: Mutex::new(flusher) };
+        let host =
+            Embedded { shared, requests, durability, worker: Mutex::new(Some(worker)), flusher: Mutex::new(flusher) };
         match loaded.recv() {
             Ok(Ok(())) => Ok(host),
             Ok(Err(error)) => Err(error),

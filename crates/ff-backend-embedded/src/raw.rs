@@ -3,7 +3,10 @@
 //! **Invariant:** a frame from which Lua may jump (`lua_error`) holds nothing to drop. Every entry point below does its work in
 //! ordinary Rust, leaves its result on the Lua stack, and only then returns or raises. Memory errors do not jump: mlua's allocator
 //! aborts when memory runs out, because no memory limit is set.
-#![expect(unsafe_code, reason = "Lua's C interface and the memory map are unsafe by nature; everything else builds on this module")]
+#![expect(
+    unsafe_code,
+    reason = "Lua's C interface and the memory map are unsafe by nature; everything else builds on this module"
+)]
 
 use std::cell::Cell;
 use std::os::raw::c_int;
@@ -94,10 +97,11 @@ unsafe fn push_bytes(state: *mut lua_State, bytes: &[u8]) {
     unsafe { ffi::lua_pushlstring_(state, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// The bytes of a command, borrowed from Lua values that stay reachable while the command runs.
+/// The bytes of a command, borrowed from Lua values that stay reachable while the command runs. The lifetime is a promise of whoever
+/// takes the arguments: the values stay on the stack, or in a table on the stack, until the arguments are cleared.
 #[derive(Default)]
 struct Arguments {
-    pieces: Vec<(*const u8, usize)>,
+    pieces: Vec<&'static [u8]>,
     /// Numbers, printed; boxed so that they do not move.
     numbers: Vec<Box<str>>,
 }
@@ -116,11 +120,11 @@ impl Arguments {
                 ffi::LUA_TSTRING => {
                     let mut len = 0;
                     let bytes = ffi::lua_tolstring(state, index, &mut len);
-                    self.pieces.push((bytes.cast(), len));
+                    self.pieces.push(std::slice::from_raw_parts(bytes.cast(), len));
                 }
                 ffi::LUA_TNUMBER => {
                     let text = format_double(ffi::lua_tonumber(state, index)).into_boxed_str();
-                    self.pieces.push((text.as_ptr(), text.len()));
+                    self.pieces.push(std::slice::from_raw_parts(text.as_ptr(), text.len()));
                     self.numbers.push(text);
                 }
                 _ => return Err("ERR Lua redis lib command arguments must be strings or integers"),
@@ -129,10 +133,16 @@ impl Arguments {
         Ok(())
     }
 
-    /// SAFETY: the Lua values behind the pieces must stay reachable for `'a`.
-    unsafe fn slices<'a>(&self) -> Vec<&'a [u8]> {
-        // SAFETY: promised by the caller; Lua does not move strings.
-        self.pieces.iter().map(|(at, len)| unsafe { std::slice::from_raw_parts(*at, *len) }).collect()
+    /// Empty arguments in memory an earlier command has used, for the length of `f`.
+    fn reused<R>(f: impl FnOnce(&mut Arguments) -> R) -> R {
+        thread_local! {
+            static SPARE: Cell<Option<Arguments>> = const { Cell::new(None) };
+        }
+        let mut arguments = SPARE.take().unwrap_or_default();
+        let result = f(&mut arguments);
+        arguments.clear();
+        SPARE.set(Some(arguments));
+        result
     }
 }
 
@@ -149,19 +159,17 @@ fn run_guarded(session: &mut Session<'static>, args: &[&[u8]]) -> Result<(), Str
 
 /// Runs the command on the stack and pushes its reply.
 unsafe fn call_on_stack(state: *mut lua_State) -> Result<(), String> {
-    let mut arguments = Arguments::default();
     // SAFETY: all indices are between 1 and the top; the values stay on the stack until this function returns.
-    unsafe {
+    Arguments::reused(|arguments| unsafe {
         for index in 1..=ffi::lua_gettop(state) {
             arguments.take(state, index)?;
         }
-        let slices = arguments.slices();
         with_session(|session| {
-            run_guarded(session, &slices)?;
+            run_guarded(session, &arguments.pieces)?;
             push_reply(state, &session.reply.tokens, &session.reply.bytes)
         })
         .unwrap_or_else(|| Err(NO_SESSION.to_owned()))
-    }
+    })
 }
 
 /// Pushes a reply as Valkey converts it: nil is false, a status is a table.
@@ -233,14 +241,13 @@ unsafe extern "C-unwind" fn lua_pcall(state: *mut lua_State) -> c_int {
 /// Runs all commands of the plan on the stack, or none.
 unsafe fn commit_on_stack(state: *mut lua_State) -> Result<usize, String> {
     // SAFETY: the plan stays on the stack and holds its commands, which hold their strings; raw access runs no Lua code.
-    unsafe {
+    Arguments::reused(|arguments| unsafe {
         if ffi::lua_type(state, 1) != ffi::LUA_TTABLE {
             return Err("ERR redis.commit takes an array of commands".to_owned());
         }
         let count = ffi::lua_rawlen(state, 1);
         with_session(|session| {
             let mark = session.mark();
-            let mut arguments = Arguments::default();
             let mut run = |position: usize| -> Result<(), String> {
                 ffi::lua_rawgeti(state, 1, position as _);
                 if ffi::lua_type(state, -1) != ffi::LUA_TTABLE {
@@ -252,7 +259,7 @@ unsafe fn commit_on_stack(state: *mut lua_State) -> Result<usize, String> {
                     arguments.take(state, -1)?;
                     ffi::lua_settop(state, -2);
                 }
-                run_guarded(session, &arguments.slices())?;
+                run_guarded(session, &arguments.pieces)?;
                 ffi::lua_settop(state, -2);
                 Ok(())
             };
@@ -264,7 +271,7 @@ unsafe fn commit_on_stack(state: *mut lua_State) -> Result<usize, String> {
             result.map(|()| count)
         })
         .unwrap_or_else(|| Err(NO_SESSION.to_owned()))
-    }
+    })
 }
 
 /// `redis.commit(plan)`: returns how many commands ran.
@@ -540,7 +547,12 @@ unsafe fn deeper(state: *mut lua_State, depth: usize) -> Result<usize, &'static 
     Ok(depth + 1)
 }
 
-unsafe fn unpack_array(state: *mut lua_State, input: &mut Input<'_>, len: usize, depth: usize) -> Result<(), &'static str> {
+unsafe fn unpack_array(
+    state: *mut lua_State,
+    input: &mut Input<'_>,
+    len: usize,
+    depth: usize,
+) -> Result<(), &'static str> {
     // SAFETY: `deeper` made room. Every element takes a byte, so a length beyond the input is a lie and reserves nothing.
     unsafe {
         let depth = deeper(state, depth)?;
@@ -556,7 +568,12 @@ unsafe fn unpack_array(state: *mut lua_State, input: &mut Input<'_>, len: usize,
     Ok(())
 }
 
-unsafe fn unpack_map(state: *mut lua_State, input: &mut Input<'_>, len: usize, depth: usize) -> Result<(), &'static str> {
+unsafe fn unpack_map(
+    state: *mut lua_State,
+    input: &mut Input<'_>,
+    len: usize,
+    depth: usize,
+) -> Result<(), &'static str> {
     // SAFETY: as in `unpack_array`; nil and NaN, the keys lua_rawset refuses, are refused before.
     unsafe {
         let depth = deeper(state, depth)?;

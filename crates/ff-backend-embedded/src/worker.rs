@@ -92,8 +92,12 @@ impl Worker {
         // From here on the host is closed: the store goes first, so that the directory is free when the last answer is out.
         let clean = matches!(served, Ok(Ok(())));
         if let Err(panic) = served {
-            let reason = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-            tracing::error!(reason = reason.unwrap_or("unknown"), "the embedded store's thread panicked; the host is closed");
+            let reason =
+                panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            tracing::error!(
+                reason = reason.unwrap_or("unknown"),
+                "the embedded store's thread panicked; the host is closed"
+            );
             self.shared.healthy.store(false, Ordering::SeqCst);
         }
         if clean
@@ -273,8 +277,12 @@ impl Worker {
         let verdict = match result {
             Err(detail) if wrote => raised(format!("{detail} (after a write, which was taken back)")),
             Err(detail) => raised(detail),
-            Ok(_) if self.options.strict && session.violation.is_some() => raised(session.violation.take().unwrap_or_default()),
-            Ok(reply) if self.options.strict && wrote && is_refusal(&reply) => raised("it refused after a write".to_owned()),
+            Ok(_) if self.options.strict && session.violation.is_some() => {
+                raised(session.violation.take().unwrap_or_default())
+            }
+            Ok(reply) if self.options.strict && wrote && is_refusal(&reply) => {
+                raised("it refused after a write".to_owned())
+            }
             Ok(reply) => Ok(reply),
         };
         match verdict {

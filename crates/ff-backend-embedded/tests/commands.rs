@@ -121,7 +121,10 @@ async fn sorted_sets() {
         ("ZRANGE z -inf +inf BYSCORE LIMIT 2 -1", "[b c d]"),
         ("ZRANGE z -inf +inf BYSCORE LIMIT -1 2", "[]"),
         ("ZRANGE z -inf +inf BYSCORE LIMIT 0 0", "[]"),
-        ("ZRANGE z 0 1 LIMIT 0 1", "{err=ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX}"),
+        (
+            "ZRANGE z 0 1 LIMIT 0 1",
+            "{err=ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX}",
+        ),
         ("ZRANGE z 0 1 BYSCORE LIMIT 0", SYNTAX),
         ("ZRANGE z 0 1 NONSENSE", SYNTAX),
         ("ZRANGE z a 1", "{err=ERR value is not an integer or out of range}"),
@@ -238,7 +241,9 @@ async fn long_keys_fields_and_members_come_back_whole() {
     let names: Vec<String> = (0..4).map(|i| format!("{}{}", "x".repeat(600), i)).collect();
     let key = &names[0];
     fixture.run(&[&["ZADD", key, "1", &names[0], "1", &names[1], "0", "short"]]).await;
-    let replies = fixture.run(&[&["ZRANGE", key, "0", "-1", "WITHSCORES"], &["ZSCORE", key, &names[1]], &["ZSCORE", key, &names[2]]]).await;
+    let replies = fixture
+        .run(&[&["ZRANGE", key, "0", "-1", "WITHSCORES"], &["ZSCORE", key, &names[1]], &["ZSCORE", key, &names[2]]])
+        .await;
     let mut members: Vec<String> = replies[0].as_array().unwrap().iter().step_by(2).map(show).collect();
     assert_eq!(members.remove(0), "short");
     members.sort();
@@ -329,7 +334,14 @@ async fn committed(fixture: &Fixture, list: &[&[&str]]) -> String {
 async fn a_plan_happens_as_a_whole_or_not_at_all() {
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());
-    fixture.run(&[&["HSET", "h", "a", "1", "b", "2"], &["ZADD", "z", "1", "m"], &["XADD", "x", "*", "f", "v"], &["SET", "s", "old"]]).await;
+    fixture
+        .run(&[
+            &["HSET", "h", "a", "1", "b", "2"],
+            &["ZADD", "z", "1", "m"],
+            &["XADD", "x", "*", "f", "v"],
+            &["SET", "s", "old"],
+        ])
+        .await;
     let before = fixture.host.dump().await.unwrap();
     let failing: &[&[&str]] = &[
         &["HSET", "h", "a", "changed", "c", "3"],

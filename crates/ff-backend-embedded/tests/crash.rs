@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use ff_backend_embedded::{Durability, DumpValue, Embedded};
+use ff_backend_embedded::{DumpValue, Durability, Embedded};
 use ff_script::Host;
 use support::{commands, invocation, open, options};
 
@@ -33,7 +33,11 @@ fn child_that_writes_until_it_is_killed() {
                 for i in 0.. {
                     let name = format!("{lane}-{i}");
                     let score = i.to_string();
-                    let list: &[&[&str]] = &[&["ZADD", "z", &score, &name], &["HSET", "h", &name, &score], &["XADD", "x", "*", "n", &name]];
+                    let list: &[&[&str]] = &[
+                        &["ZADD", "z", &score, &name],
+                        &["HSET", "h", &name, &score],
+                        &["XADD", "x", "*", "n", &name],
+                    ];
                     host.call(invocation("t_commit", commands(list))).await.unwrap();
                     let mut out = std::io::stdout().lock();
                     writeln!(out, "acked {name}").unwrap();
@@ -76,7 +80,8 @@ async fn killed_process_loses_nothing(relaxed: bool) {
         acked.extend(lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("acked ").map(str::to_owned)));
         let fixture = open(directory.path());
         let dump = fixture.host.dump().await.unwrap();
-        let (DumpValue::Zset(z), DumpValue::Hash(h), DumpValue::Stream(x)) = (&dump["z"], &dump["h"], &dump["x"]) else {
+        let (DumpValue::Zset(z), DumpValue::Hash(h), DumpValue::Stream(x)) = (&dump["z"], &dump["h"], &dump["x"])
+        else {
             panic!("the store holds other things")
         };
         for name in &acked {

@@ -42,12 +42,19 @@ async fn fill(fixture: &Fixture) {
     }
 }
 
-async fn look(directory: &Path) -> Result<std::collections::BTreeMap<String, ff_backend_embedded::DumpValue>, HostError> {
+async fn look(
+    directory: &Path,
+) -> Result<std::collections::BTreeMap<String, ff_backend_embedded::DumpValue>, HostError> {
     let (options, _) = options(directory);
     let fixture = Fixture { host: Embedded::open(options)?, clock: Default::default() };
     let dump = fixture.host.dump().await?;
     // A damaged store that opens must also take a write.
-    fixture.call("t_commit", commands(&[&["HSET", "ff:new", "f", "v"], &["ZADD", "ff:z", "1", "new"], &["DEL", "ff:large"]])).await?;
+    fixture
+        .call(
+            "t_commit",
+            commands(&[&["HSET", "ff:new", "f", "v"], &["ZADD", "ff:z", "1", "new"], &["DEL", "ff:large"]]),
+        )
+        .await?;
     fixture.host.verify().await?;
     Ok(dump)
 }

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use ff_backend_embedded::{DumpValue, Embedded};
 use ff_script::{Host, HostError, Invocation, Route, ScanCursor, WakeUp};
 use rmpv::Value;
-use support::{Fixture, NOW_MS, commands, decode, encode, invocation, open, open_strict, options, options as options_of, show, text};
+use support::{
+    Fixture, NOW_MS, commands, decode, encode, invocation, open, open_strict, options, options as options_of, show,
+    text,
+};
 
 fn named(name: &str, value: Value) -> Value {
     Value::Map(vec![(Value::from(name), value)])
@@ -52,13 +55,17 @@ async fn msgpack_round_trips() {
             }
         }
     }
-    values.push(named("a", Value::Array(vec![named("b", Value::Array(vec![Value::from(1), named("c", Value::from("d"))]))])));
+    values.push(named(
+        "a",
+        Value::Array(vec![named("b", Value::Array(vec![Value::from(1), named("c", Value::from("d"))]))]),
+    ));
     for value in values {
         if value.is_nil() {
             continue; // an absent field, by design
         }
         let reply = fixture.call("t_echo", named("v", value.clone())).await.unwrap();
-        let back = reply.as_map().unwrap().iter().find(|(k, _)| k.as_str() == Some("v")).map(|(_, v)| v.clone()).unwrap();
+        let back =
+            reply.as_map().unwrap().iter().find(|(k, _)| k.as_str() == Some("v")).map(|(_, v)| v.clone()).unwrap();
         let same = match (&back, &value) {
             (Value::F32(a), Value::F64(b)) => f64::from(*a) == *b,
             _ => back == value,
@@ -111,7 +118,14 @@ async fn bad_input_is_refused_by_unpack() {
         deep,
     ];
     for args in lies {
-        let call = Invocation { route: Route::Fleet, function: "t_echo", read_only: true, args, now_ms: None, count_calls: false };
+        let call = Invocation {
+            route: Route::Fleet,
+            function: "t_echo",
+            read_only: true,
+            args,
+            now_ms: None,
+            count_calls: false,
+        };
         assert!(matches!(fixture.host.call(call).await, Err(HostError::Raised { .. })));
     }
     assert_eq!(fixture.one("SET s v").await, "{ok=OK}");
@@ -154,7 +168,10 @@ async fn the_sandbox_is_closed() {
     }
     for function in ["t_endless", "t_stubborn"] {
         let endless = host.call(invocation(function, named("x", Value::from(1)))).await;
-        assert!(matches!(&endless, Err(HostError::Raised { detail, .. }) if detail.contains("instructions")), "{endless:?}");
+        assert!(
+            matches!(&endless, Err(HostError::Raised { detail, .. }) if detail.contains("instructions")),
+            "{endless:?}"
+        );
     }
     let number = host.call(invocation("t_number_reply", named("x", Value::from(1)))).await;
     assert!(matches!(number, Err(HostError::Raised { .. })));
@@ -196,9 +213,17 @@ async fn a_raise_takes_back_what_the_call_wrote() {
     let fixture = open(directory.path());
     fixture.run(&[&["HSET", "h", "a", "1"], &["ZADD", "z", "1", "m"]]).await;
     let before = fixture.host.dump().await.unwrap();
-    let writes = commands(&[&["HSET", "h", "a", "2", "b", "3"], &["ZADD", "z", "2", "m"], &["XADD", "x", "*", "f", "v"], &["DEL", "z"]]);
+    let writes = commands(&[
+        &["HSET", "h", "a", "2", "b", "3"],
+        &["ZADD", "z", "2", "m"],
+        &["XADD", "x", "*", "f", "v"],
+        &["DEL", "z"],
+    ]);
     let raised = fixture.call("t_write_then_raise", writes).await;
-    assert!(matches!(&raised, Err(HostError::Raised { detail, .. }) if detail.contains("after the writes")), "{raised:?}");
+    assert!(
+        matches!(&raised, Err(HostError::Raised { detail, .. }) if detail.contains("after the writes")),
+        "{raised:?}"
+    );
     assert_eq!(fixture.host.dump().await.unwrap(), before);
     let mixed = commands(&[&["SET", "s", "v"], &["HGET", "s", "f"]]);
     assert!(matches!(fixture.call("t_call", mixed).await, Err(HostError::Raised { .. })));
@@ -297,7 +322,8 @@ async fn the_envelope_reaches_the_function() {
     call.count_calls = true;
     fixture.host.set_listening(true);
     let reply = decode(&fixture.host.call(call).await.unwrap());
-    let mut pairs: Vec<String> = reply.as_map().unwrap().iter().map(|(k, v)| format!("{}={}", show(k), show(v))).collect();
+    let mut pairs: Vec<String> =
+        reply.as_map().unwrap().iter().map(|(k, v)| format!("{}={}", show(k), show(v))).collect();
     pairs.sort();
     assert_eq!(pairs, ["_calls=#true", "_listen=#true", "_now=#7", "a=#1"]);
 }
@@ -344,7 +370,14 @@ async fn what_was_answered_is_there_after_reopening() {
     let directory = tempfile::tempdir().unwrap();
     let before = {
         let fixture = open(directory.path());
-        fixture.run(&[&["HSET", "h", "a", "1"], &["ZADD", "z", "1", "m"], &["XADD", "x", "*", "f", "v"], &["SET", "s", "v"]]).await;
+        fixture
+            .run(&[
+                &["HSET", "h", "a", "1"],
+                &["ZADD", "z", "1", "m"],
+                &["XADD", "x", "*", "f", "v"],
+                &["SET", "s", "v"],
+            ])
+            .await;
         fixture.host.dump().await.unwrap()
     };
     let fixture = open(directory.path());
@@ -505,7 +538,9 @@ async fn a_full_map_refuses_what_does_not_fit_until_it_is_opened_larger() {
         .map(|i| {
             let host = Arc::clone(&host);
             let value = if i == 7 { "x".repeat(2_000_000) } else { "small".to_owned() };
-            tokio::spawn(async move { host.call(invocation("t_run", commands(&[&["SET", &format!("g{i}"), &value]]))).await })
+            tokio::spawn(async move {
+                host.call(invocation("t_run", commands(&[&["SET", &format!("g{i}"), &value]]))).await
+            })
         })
         .collect();
     for (i, task) in tasks.into_iter().enumerate() {
@@ -534,7 +569,14 @@ async fn a_crash_at_any_command_loses_the_call_and_nothing_answered() {
         let directory = tempfile::tempdir().unwrap();
         let before = {
             let fixture = open(directory.path());
-            fixture.run(&[&["HSET", "h", "a", "1"], &["ZADD", "z", "1", "m"], &["XADD", "x", "*", "f", "v"], &["SET", "s", "v"]]).await;
+            fixture
+                .run(&[
+                    &["HSET", "h", "a", "1"],
+                    &["ZADD", "z", "1", "m"],
+                    &["XADD", "x", "*", "f", "v"],
+                    &["SET", "s", "v"],
+                ])
+                .await;
             let before = fixture.host.dump().await.unwrap();
             fixture.host.faults().crash_at_command(n);
             assert_eq!(fixture.call("t_commit", commands(plan)).await, Err(HostError::Closed));
@@ -563,7 +605,10 @@ async fn arguments_may_be_large() {
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());
     let payload = vec![0xffu8; 4 << 20];
-    let args = Value::Map(vec![(Value::from("commands"), Value::Array(vec![Value::Array(vec![text("SET"), text("s"), text(&payload)])]))]);
+    let args = Value::Map(vec![(
+        Value::from("commands"),
+        Value::Array(vec![Value::Array(vec![text("SET"), text("s"), text(&payload)])]),
+    )]);
     assert!(!encode(&args).is_empty());
     fixture.call("t_run", args).await.unwrap();
     assert_eq!(string_of(&fixture.host.dump().await.unwrap(), "s"), Some(payload));

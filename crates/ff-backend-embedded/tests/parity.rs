@@ -72,8 +72,23 @@ impl Seeded {
 
 const KEYS: &[&str] = &["ff:{p:1}a", "ff:{p:1}b", "ff:{p:1}c", "ff:{p:1}d"];
 const NAMES: &[&str] = &["a", "b", "c", "dd", "e", "", "z", "ab"];
-const SCORES: &[&str] =
-    &["0", "1", "-1", "2.5", "1700000000123", "-1e300", "9007199254740992", "0.1", "inf", "-inf", "3", "1e-7", "123456.789", "nan", "x"];
+const SCORES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "2.5",
+    "1700000000123",
+    "-1e300",
+    "9007199254740992",
+    "0.1",
+    "inf",
+    "-inf",
+    "3",
+    "1e-7",
+    "123456.789",
+    "nan",
+    "x",
+];
 const EDGES: &[&str] = &["-inf", "+inf", "(1", "1", "(2.5", "2.5", "0", "(-1", "1700000000123", "(x", "inf"];
 const INDICES: &[&str] = &["0", "1", "2", "3", "-1", "-2", "-3", "100", "-100", "x"];
 
@@ -159,7 +174,8 @@ impl Ids {
                     Some(rest) => ("(", rest),
                     None => ("", word.as_str()),
                 };
-                let filled = if rest.starts_with('#') { known(rest).unwrap_or_else(|| "0".to_owned()) } else { rest.to_owned() };
+                let filled =
+                    if rest.starts_with('#') { known(rest).unwrap_or_else(|| "0".to_owned()) } else { rest.to_owned() };
                 text(format!("{open}{filled}"))
             })
             .collect()
@@ -219,14 +235,19 @@ async fn random_commands_answer_as_a_server_answers() {
     for seed in first_seed..first_seed + rounds {
         let mut random = Seeded(seed);
         for key in KEYS {
-            let clear = Value::Map(vec![(Value::from("commands"), Value::Array(vec![Value::Array(vec![text("DEL"), text(key)])]))]);
+            let clear = Value::Map(vec![(
+                Value::from("commands"),
+                Value::Array(vec![Value::Array(vec![text("DEL"), text(key)])]),
+            )]);
             server.call("t_run", &clear).unwrap();
             fixture.call("t_run", clear).await.unwrap();
         }
         for step in 0..60 {
             let words = command(&mut random);
             fixture.clock.advance_ms(1);
-            let ask = |ids: &Ids| Value::Map(vec![(Value::from("commands"), Value::Array(vec![Value::Array(ids.fill_in(&words))]))]);
+            let ask = |ids: &Ids| {
+                Value::Map(vec![(Value::from("commands"), Value::Array(vec![Value::Array(ids.fill_in(&words))]))])
+            };
             let their_reply = server.call("t_run", &ask(&theirs)).unwrap();
             let our_reply = fixture.call("t_run", ask(&ours)).await.unwrap();
             let (their_reply, our_reply) = (theirs.normal(&words, &their_reply[0]), ours.normal(&words, &our_reply[0]));
@@ -240,7 +261,9 @@ async fn packing_gives_the_bytes_a_server_gives() {
     let mut server = Server::start();
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());
-    for name in ["empty", "array", "map", "half", "tenth", "yes", "big", "negative", "huge", "infinite", "zero", "missing"] {
+    for name in
+        ["empty", "array", "map", "half", "tenth", "yes", "big", "negative", "huge", "infinite", "zero", "missing"]
+    {
         let args = Value::Map(vec![(Value::from("name"), Value::from(name))]);
         let theirs = server.command(&[b"FCALL", b"t_pack", b"1", b"ff:{p:1}", &encode(&args)]).unwrap();
         let ours = ff_script::Host::call(&fixture.host, support::invocation("t_pack", args)).await.unwrap();
@@ -255,8 +278,18 @@ async fn the_sandbox_refuses_what_a_server_refuses() {
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());
     for probe in [
-        "global_read", "global_write", "module_write", "redis_write", "no_io", "no_debug", "no_require", "not_a_string",
-        "no_command", "sha1", "numbers", "table_error",
+        "global_read",
+        "global_write",
+        "module_write",
+        "redis_write",
+        "no_io",
+        "no_debug",
+        "no_require",
+        "not_a_string",
+        "no_command",
+        "sha1",
+        "numbers",
+        "table_error",
     ] {
         let args = Value::Map(vec![(Value::from("probe"), Value::from(probe))]);
         let theirs = server.call("t_eval", &args).unwrap();

@@ -31,28 +31,12 @@ async fn main() -> anyhow::Result<()> {
     ] {
         let server = match &given {
             Some(_) => None,
-            None => Some(TestServer::start(ff_testkit::Options {
-                aof,
-                ..Default::default()
-            })?),
+            None => Some(TestServer::start(ff_testkit::Options { aof, ..Default::default() })?),
         };
-        let url = given
-            .clone()
-            .or(server.as_ref().map(TestServer::url))
-            .unwrap_or_default();
-        let library = Library {
-            name: "ff_round_trips",
-            number: 1,
-            hash: "round-trips".to_owned(),
-            text: LUA.to_owned(),
-        };
-        let host = Arc::new(
-            ValkeyHost::connect(Options {
-                durability,
-                ..Options::new(url, library)
-            })
-            .await?,
-        );
+        let url = given.clone().or(server.as_ref().map(TestServer::url)).unwrap_or_default();
+        let library =
+            Library { name: "ff_round_trips", number: 1, hash: "round-trips".to_owned(), text: LUA.to_owned() };
+        let host = Arc::new(ValkeyHost::connect(Options { durability, ..Options::new(url, library) }).await?);
         for function in ["ff_nothing", "ff_write"] {
             let mut line = format!("{aof:?} {}: {function}", host.facts().durability);
             for in_flight in [1, 16, 64] {

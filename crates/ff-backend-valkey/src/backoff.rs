@@ -14,9 +14,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new() -> Backoff {
-        Backoff {
-            ceiling_ms: FIRST_MS,
-        }
+        Backoff { ceiling_ms: FIRST_MS }
     }
 
     pub(crate) fn next(&mut self) -> Duration {

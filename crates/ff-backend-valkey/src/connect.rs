@@ -23,16 +23,12 @@ impl Connector {
         // Another part of the process may have installed a provider: then that one is used.
         #[cfg(feature = "tls")]
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Connector {
-            address,
-            root_certificate,
-        }
+        Connector { address, root_certificate }
     }
 
     /// A connection for calls; replies come in order, many may be under way.
     pub(crate) async fn open(&self, endpoint: &Endpoint) -> Result<MultiplexedConnection, Fault> {
-        self.connect(endpoint, ProtocolVersion::RESP2, self.config())
-            .await
+        self.connect(endpoint, ProtocolVersion::RESP2, self.config()).await
     }
 
     /// A connection for subscriptions, whose pushes go to `pushes`.
@@ -41,19 +37,12 @@ impl Connector {
         endpoint: &Endpoint,
         pushes: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, Fault> {
-        self.connect(
-            endpoint,
-            ProtocolVersion::RESP3,
-            self.config().set_push_sender(pushes),
-        )
-        .await
+        self.connect(endpoint, ProtocolVersion::RESP3, self.config().set_push_sender(pushes)).await
     }
 
     /// Time limits belong to the caller, who knows what it sent.
     fn config(&self) -> AsyncConnectionConfig {
-        AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_LIMIT))
-            .set_response_timeout(None)
+        AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_LIMIT)).set_response_timeout(None)
     }
 
     async fn connect(
@@ -64,30 +53,21 @@ impl Connector {
     ) -> Result<MultiplexedConnection, Fault> {
         let opened = async {
             let client = self.client(endpoint, protocol)?;
-            client
-                .get_multiplexed_async_connection_with_config(&config)
-                .await
+            client.get_multiplexed_async_connection_with_config(&config).await
         };
         // The handshake is not part of the client's own limit.
         match tokio::time::timeout(CONNECT_LIMIT, opened).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(named(endpoint, Fault::of_client(&error))),
-            Err(_) => Err(Fault::Lost(format!(
-                "{endpoint}: no connection within {CONNECT_LIMIT:?}"
-            ))),
+            Err(_) => Err(Fault::Lost(format!("{endpoint}: no connection within {CONNECT_LIMIT:?}"))),
         }
     }
 
     fn client(&self, endpoint: &Endpoint, protocol: ProtocolVersion) -> redis::RedisResult<Client> {
         let info = self.address.info(endpoint, protocol);
         #[cfg(feature = "tls")]
-        if self.root_certificate.is_some()
-            && matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. })
-        {
-            let certificates = redis::TlsCertificates {
-                client_tls: None,
-                root_cert: self.root_certificate.clone(),
-            };
+        if self.root_certificate.is_some() && matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) {
+            let certificates = redis::TlsCertificates { client_tls: None, root_cert: self.root_certificate.clone() };
             return Client::build_with_tls(info, certificates);
         }
         Client::open(info)

@@ -34,15 +34,10 @@ impl FromStr for Durability {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Durability, String> {
-        [
-            Durability::Fsync,
-            Durability::Replicated,
-            Durability::Relaxed,
-            Durability::None,
-        ]
-        .into_iter()
-        .find(|durability| durability.to_string() == text)
-        .ok_or_else(|| format!("{text:?} is no durability: use fsync, replicated, relaxed or none"))
+        [Durability::Fsync, Durability::Replicated, Durability::Relaxed, Durability::None]
+            .into_iter()
+            .find(|durability| durability.to_string() == text)
+            .ok_or_else(|| format!("{text:?} is no durability: use fsync, replicated, relaxed or none"))
     }
 }
 
@@ -82,9 +77,7 @@ impl Confirmation {
                 _ => Err("the write was not flushed in time".to_owned()),
             },
             (Confirmation::Replicated, Value::Int(replicas)) if *replicas >= 1 => Ok(()),
-            (Confirmation::Replicated, Value::Int(_)) => {
-                Err("no replica confirmed the write in time".to_owned())
-            }
+            (Confirmation::Replicated, Value::Int(_)) => Err("no replica confirmed the write in time".to_owned()),
             _ => Err(format!("unexpected confirmation {reply:?}")),
         }
     }
@@ -112,44 +105,25 @@ const TWO_SECONDS: &str = "up to 2 s of acknowledged writes when the server or i
 
 impl Promise {
     /// What can be promised for this request, or why it cannot.
-    pub(crate) fn decide(
-        requested: Option<Durability>,
-        server: Capability,
-    ) -> Result<Promise, String> {
-        let plain = |durability, loss_window| Promise {
-            durability,
-            confirmation: None,
-            loss_window,
-            warning: None,
-        };
+    pub(crate) fn decide(requested: Option<Durability>, server: Capability) -> Result<Promise, String> {
+        let plain = |durability, loss_window| Promise { durability, confirmation: None, loss_window, warning: None };
         let aof = match server.aof {
             Some(aof) => aof,
             None => {
-                let assumed = Capability {
-                    aof: Some(Aof::EverySecond),
-                    ..server
-                };
+                let assumed = Capability { aof: Some(Aof::EverySecond), ..server };
                 let promise = Promise::decide(requested, assumed)?;
                 let warning = "the server does not show its configuration (CONFIG GET); \
                                assuming appendonly yes and appendfsync everysec";
-                return Ok(Promise {
-                    warning: Some(warning),
-                    ..promise
-                });
+                return Ok(Promise { warning: Some(warning), ..promise });
             }
         };
         if requested == Some(Durability::None) {
-            return Ok(plain(
-                Durability::None,
-                "everything since the server's last snapshot, if it takes any",
-            ));
+            return Ok(plain(Durability::None, "everything since the server's last snapshot, if it takes any"));
         }
         if aof == Aof::Off {
-            return Err(
-                "the server keeps no log (appendonly no) and would forget acknowledged work; \
+            return Err("the server keeps no log (appendonly no) and would forget acknowledged work; \
                         set appendonly yes, or accept the loss with --durability none"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         if aof == Aof::KernelFlush {
             return Err("the server leaves flushing to the kernel (appendfsync no), which may take 30 s; \
@@ -196,89 +170,35 @@ mod tests {
         waitaof: bool,
         replicas: u64,
     ) -> Result<Promise, String> {
-        Promise::decide(
-            requested,
-            Capability {
-                aof,
-                waitaof,
-                replicas,
-            },
-        )
+        Promise::decide(requested, Capability { aof, waitaof, replicas })
     }
 
     #[test]
     fn a_server_without_a_log_is_refused_unless_told() {
-        for requested in [
-            None,
-            Some(Durability::Fsync),
-            Some(Durability::Relaxed),
-            Some(Durability::Replicated),
-        ] {
-            assert!(
-                decide(requested, Some(Aof::Off), true, 1)
-                    .unwrap_err()
-                    .contains("appendonly")
-            );
-            assert!(
-                decide(requested, Some(Aof::KernelFlush), true, 1)
-                    .unwrap_err()
-                    .contains("appendfsync")
-            );
+        for requested in [None, Some(Durability::Fsync), Some(Durability::Relaxed), Some(Durability::Replicated)] {
+            assert!(decide(requested, Some(Aof::Off), true, 1).unwrap_err().contains("appendonly"));
+            assert!(decide(requested, Some(Aof::KernelFlush), true, 1).unwrap_err().contains("appendfsync"));
         }
-        assert_eq!(
-            decide(Some(Durability::None), Some(Aof::Off), true, 0)
-                .unwrap()
-                .durability,
-            Durability::None
-        );
+        assert_eq!(decide(Some(Durability::None), Some(Aof::Off), true, 0).unwrap().durability, Durability::None);
     }
 
     #[test]
     fn the_default_is_what_the_log_gives() {
-        assert_eq!(
-            decide(None, Some(Aof::Always), false, 0)
-                .unwrap()
-                .durability,
-            Durability::Fsync
-        );
-        assert_eq!(
-            decide(None, Some(Aof::EverySecond), true, 0)
-                .unwrap()
-                .durability,
-            Durability::Relaxed
-        );
+        assert_eq!(decide(None, Some(Aof::Always), false, 0).unwrap().durability, Durability::Fsync);
+        assert_eq!(decide(None, Some(Aof::EverySecond), true, 0).unwrap().durability, Durability::Relaxed);
         let unknown = decide(None, None, true, 0).unwrap();
-        assert_eq!(
-            (unknown.durability, unknown.warning.is_some()),
-            (Durability::Relaxed, true)
-        );
+        assert_eq!((unknown.durability, unknown.warning.is_some()), (Durability::Relaxed, true));
     }
 
     #[test]
     fn stronger_promises_are_confirmed_or_refused() {
         let fsync = Some(Durability::Fsync);
-        assert_eq!(
-            decide(fsync, Some(Aof::Always), true, 0)
-                .unwrap()
-                .confirmation,
-            None
-        );
+        assert_eq!(decide(fsync, Some(Aof::Always), true, 0).unwrap().confirmation, None);
         let waited = decide(fsync, Some(Aof::EverySecond), true, 0).unwrap();
-        assert_eq!(
-            (waited.confirmation, waited.warning.is_some()),
-            (Some(Confirmation::Flushed), true)
-        );
-        assert!(
-            decide(fsync, Some(Aof::EverySecond), false, 0)
-                .unwrap_err()
-                .contains("WAITAOF")
-        );
+        assert_eq!((waited.confirmation, waited.warning.is_some()), (Some(Confirmation::Flushed), true));
+        assert!(decide(fsync, Some(Aof::EverySecond), false, 0).unwrap_err().contains("WAITAOF"));
         let replicated = Some(Durability::Replicated);
-        assert!(
-            decide(replicated, Some(Aof::EverySecond), true, 0)
-                .unwrap_err()
-                .contains("replica")
-        );
+        assert!(decide(replicated, Some(Aof::EverySecond), true, 0).unwrap_err().contains("replica"));
         let waited = decide(replicated, Some(Aof::EverySecond), true, 2).unwrap();
         assert_eq!(waited.confirmation, Some(Confirmation::Replicated));
     }

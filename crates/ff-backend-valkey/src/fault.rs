@@ -23,17 +23,8 @@ pub(crate) enum Fault {
 }
 
 /// What a server says when the same call may succeed a little later or at another node.
-const PASSING: [&str; 9] = [
-    "TRYAGAIN",
-    "ASK",
-    "MOVED",
-    "CLUSTERDOWN",
-    "LOADING",
-    "READONLY",
-    "BUSY",
-    "MASTERDOWN",
-    "NOREPLICAS",
-];
+const PASSING: [&str; 9] =
+    ["TRYAGAIN", "ASK", "MOVED", "CLUSTERDOWN", "LOADING", "READONLY", "BUSY", "MASTERDOWN", "NOREPLICAS"];
 
 /// What a raise says when the server refused an inner command for one of those reasons: the code is lost on the way.
 const PASSING_INSIDE: [&str; 3] = [
@@ -65,9 +56,9 @@ impl Fault {
             "NOPERM" | "NOAUTH" | "WRONGPASS" => Fault::Refused(text),
             _ if raised && has_word(detail, "OOM") => Fault::Full(text),
             _ if raised && detail.contains("ACL failure") => Fault::Refused(text),
-            _ if detail.starts_with("unknown command") => Fault::Refused(format!(
-                "{text}; Valkey 7.2 or Redis 7.0 at least is needed"
-            )),
+            _ if detail.starts_with("unknown command") => {
+                Fault::Refused(format!("{text}; Valkey 7.2 or Redis 7.0 at least is needed"))
+            }
             _ => Fault::Raised(text),
         }
     }
@@ -76,13 +67,10 @@ impl Fault {
     pub(crate) fn of_client(error: &RedisError) -> Fault {
         let text = error.to_string();
         match error.kind() {
-            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => {
-                Fault::Refused(text)
+            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => Fault::Refused(text),
+            ErrorKind::Server(_) | ErrorKind::Extension => {
+                Fault::of_reply(error.code().unwrap_or("ERR"), error.detail().unwrap_or_default())
             }
-            ErrorKind::Server(_) | ErrorKind::Extension => Fault::of_reply(
-                error.code().unwrap_or("ERR"),
-                error.detail().unwrap_or_default(),
-            ),
             ErrorKind::UnexpectedReturnType => Fault::Corrupt(text),
             _ => Fault::Lost(text),
         }
@@ -97,23 +85,19 @@ impl Fault {
     pub(crate) fn into_error(self, function: &str) -> HostError {
         match self {
             Fault::Lost(detail) | Fault::Elsewhere(detail) => HostError::Unavailable { detail },
-            Fault::NoFunction => HostError::Refused {
-                detail: format!("the library on the server has no function {function}"),
-            },
+            Fault::NoFunction => {
+                HostError::Refused { detail: format!("the library on the server has no function {function}") }
+            }
             Fault::Full(detail) => HostError::Full { detail },
             Fault::Refused(detail) => HostError::Refused { detail },
-            Fault::Raised(detail) => HostError::Raised {
-                function: function.to_owned(),
-                detail,
-            },
+            Fault::Raised(detail) => HostError::Raised { function: function.to_owned(), detail },
             Fault::Corrupt(detail) => HostError::Corrupt { detail },
         }
     }
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|part| part == word)
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == word)
 }
 
 #[cfg(test)]
@@ -125,31 +109,15 @@ mod tests {
         let inside = " script: ff_x, on @user_function:1.";
         type Row<'a> = (&'a str, String, fn(&Fault) -> bool);
         let table: Vec<Row> = vec![
-            ("ERR", "Function not found".into(), |f| {
-                *f == Fault::NoFunction
-            }),
-            ("MOVED", "17 127.0.0.1:7000".into(), |f| {
+            ("ERR", "Function not found".into(), |f| *f == Fault::NoFunction),
+            ("MOVED", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ASK", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("TRYAGAIN", "Multiple keys request".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("BUSY", "server is busy".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ERR", format!("-TRYAGAIN Multiple keys request{inside}"), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ERR", format!("Script attempted to access a non local key in a cluster node{inside}"), |f| {
                 matches!(f, Fault::Elsewhere(_))
             }),
-            ("ASK", "17 127.0.0.1:7000".into(), |f| {
-                matches!(f, Fault::Elsewhere(_))
-            }),
-            ("TRYAGAIN", "Multiple keys request".into(), |f| {
-                matches!(f, Fault::Elsewhere(_))
-            }),
-            ("BUSY", "server is busy".into(), |f| {
-                matches!(f, Fault::Elsewhere(_))
-            }),
-            (
-                "ERR",
-                format!("-TRYAGAIN Multiple keys request{inside}"),
-                |f| matches!(f, Fault::Elsewhere(_)),
-            ),
-            (
-                "ERR",
-                format!("Script attempted to access a non local key in a cluster node{inside}"),
-                |f| matches!(f, Fault::Elsewhere(_)),
-            ),
             (
                 "ERR",
                 format!(
@@ -157,20 +125,10 @@ mod tests {
                 ),
                 |f| matches!(f, Fault::Elsewhere(_)),
             ),
-            ("OOM", "command not allowed".into(), |f| {
-                matches!(f, Fault::Full(_))
-            }),
-            ("NOPERM", "User x has no permissions".into(), |f| {
-                matches!(f, Fault::Refused(_))
-            }),
-            ("ERR", format!("user_function:3: boom{inside}"), |f| {
-                matches!(f, Fault::Raised(_))
-            }),
-            (
-                "WRONGTYPE",
-                format!("Operation against a key{inside}"),
-                |f| matches!(f, Fault::Raised(_)),
-            ),
+            ("OOM", "command not allowed".into(), |f| matches!(f, Fault::Full(_))),
+            ("NOPERM", "User x has no permissions".into(), |f| matches!(f, Fault::Refused(_))),
+            ("ERR", format!("user_function:3: boom{inside}"), |f| matches!(f, Fault::Raised(_))),
+            ("WRONGTYPE", format!("Operation against a key{inside}"), |f| matches!(f, Fault::Raised(_))),
         ];
         for (code, detail, expected) in table {
             let fault = Fault::of_reply(code, &detail);

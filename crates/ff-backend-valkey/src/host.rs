@@ -38,10 +38,7 @@ pub struct ValkeyHost {
 impl fmt::Debug for ValkeyHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = self.facts();
-        f.debug_struct("ValkeyHost")
-            .field("kind", &facts.kind)
-            .field("durability", &facts.durability)
-            .finish()
+        f.debug_struct("ValkeyHost").field("kind", &facts.kind).field("durability", &facts.durability).finish()
     }
 }
 
@@ -51,15 +48,13 @@ impl ValkeyHost {
     /// Repeats while the store is starting, until the deadline. Refuses a server that is too old, that would lose
     /// more than the durability allows, or that has another library under the same number.
     pub async fn connect(options: Options) -> Result<ValkeyHost, HostError> {
-        let address =
-            Address::parse(&options.url).map_err(|detail| HostError::Refused { detail })?;
+        let address = Address::parse(&options.url).map_err(|detail| HostError::Refused { detail })?;
         let connector = Connector::new(address, options.root_certificate.clone());
         let topology = Arc::new(Topology::new(connector));
         let promise = patiently(options.deadline, "connect", || async {
             topology.refresh().await?;
             let capability = inspect::capability(&topology).await?;
-            let promise =
-                Promise::decide(options.durability, capability).map_err(Fault::Refused)?;
+            let promise = Promise::decide(options.durability, capability).map_err(Fault::Refused)?;
             library::ensure_everywhere(&topology, &options.library).await?;
             Ok(promise)
         })
@@ -81,8 +76,7 @@ impl ValkeyHost {
 
     /// Every key that starts with `ff:` and what it holds, for tests: not one moment of the store but many.
     pub async fn dump(&self) -> Result<ff_script::dump::Dump, HostError> {
-        self.patiently("dump", || inspect::dump(&self.topology))
-            .await
+        self.patiently("dump", || inspect::dump(&self.topology)).await
     }
 
     async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
@@ -99,9 +93,7 @@ impl ValkeyHost {
     fn note<T>(&self, outcome: &Result<T, HostError>) {
         match outcome {
             Ok(_) => self.healthy.store(true, Ordering::Relaxed),
-            Err(HostError::Unavailable { .. } | HostError::Full { .. }) => {
-                self.healthy.store(false, Ordering::Relaxed)
-            }
+            Err(HostError::Unavailable { .. } | HostError::Full { .. }) => self.healthy.store(false, Ordering::Relaxed),
             Err(_) => {}
         }
     }
@@ -115,21 +107,15 @@ impl ValkeyHost {
         left: Duration,
     ) -> Result<Vec<u8>, Fault> {
         let value = match confirm {
-            None => {
-                node.send(command, self.options.attempt_limit.min(left))
-                    .await?
-            }
+            None => node.send(command, self.options.attempt_limit.min(left)).await?,
             Some(confirmation) => {
                 let limit = (self.options.attempt_limit + CONFIRM_SLACK).min(left);
-                node.send_confirmed(command.clone(), confirmation, limit)
-                    .await?
+                node.send_confirmed(command.clone(), confirmation, limit).await?
             }
         };
         match value {
             Value::BulkString(bytes) => Ok(bytes),
-            other => Err(Fault::Corrupt(format!(
-                "a function answered {other:?} instead of bytes"
-            ))),
+            other => Err(Fault::Corrupt(format!("a function answered {other:?} instead of bytes"))),
         }
     }
 
@@ -167,10 +153,7 @@ impl ValkeyHost {
                             continue;
                         }
                         Ok(Err(fault)) => fault,
-                        Err(_) => Fault::Lost(format!(
-                            "{} did not take the library in time",
-                            node.endpoint
-                        )),
+                        Err(_) => Fault::Lost(format!("{} did not take the library in time", node.endpoint)),
                     }
                 }
                 (Err(fault), _) => fault,
@@ -202,9 +185,9 @@ impl ValkeyHost {
 
 fn gave_up(fault: Fault, function: &str, after: Duration) -> HostError {
     match fault.into_error(function) {
-        HostError::Unavailable { detail } => HostError::Unavailable {
-            detail: format!("{function} was not answered within {after:.1?}: {detail}"),
-        },
+        HostError::Unavailable { detail } => {
+            HostError::Unavailable { detail: format!("{function} was not answered within {after:.1?}: {detail}") }
+        }
         other => other,
     }
 }
@@ -243,24 +226,10 @@ impl Host for ValkeyHost {
             count_calls: invocation.count_calls,
         };
         let route = invocation.route.to_string();
-        let mut command = redis::cmd(if invocation.read_only {
-            "FCALL_RO"
-        } else {
-            "FCALL"
-        });
-        command
-            .arg(invocation.function)
-            .arg(1)
-            .arg(&route)
-            .arg(envelope.seal(&invocation.args)?);
-        let confirm = if invocation.read_only {
-            None
-        } else {
-            self.promise.confirmation
-        };
-        let outcome = self
-            .run(&route, invocation.function, &command, confirm)
-            .await;
+        let mut command = redis::cmd(if invocation.read_only { "FCALL_RO" } else { "FCALL" });
+        command.arg(invocation.function).arg(1).arg(&route).arg(envelope.seal(&invocation.args)?);
+        let confirm = if invocation.read_only { None } else { self.promise.confirmation };
+        let outcome = self.run(&route, invocation.function, &command, confirm).await;
         self.note(&outcome);
         outcome
     }
@@ -274,10 +243,7 @@ impl Host for ValkeyHost {
     }
 
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
-        self.patiently("scan", || {
-            inspect::scan(&self.topology, cursor.clone(), limit)
-        })
-        .await
+        self.patiently("scan", || inspect::scan(&self.topology, cursor.clone(), limit)).await
     }
 
     fn set_listening(&self, on: bool) {
@@ -285,17 +251,12 @@ impl Host for ValkeyHost {
     }
 
     async fn store_commands(&self) -> Result<u64, HostError> {
-        self.patiently("INFO", || inspect::commands(&self.topology))
-            .await
+        self.patiently("INFO", || inspect::commands(&self.topology)).await
     }
 
     fn facts(&self) -> HostFacts {
         HostFacts {
-            kind: if self.topology.is_cluster() {
-                "valkey-cluster"
-            } else {
-                "valkey"
-            },
+            kind: if self.topology.is_cluster() { "valkey-cluster" } else { "valkey" },
             durability: self.promise.durability.to_string(),
             loss_window: self.promise.loss_window.to_owned(),
             healthy: self.healthy.load(Ordering::Relaxed),

@@ -27,23 +27,16 @@ async fn info(node: &Node, section: &str) -> Result<String, Fault> {
 }
 
 fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .map(str::trim)
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 /// What the weakest primary can do; refuses one that is too old or of the other kind than the URL says.
 pub(crate) async fn capability(topology: &Topology) -> Result<Capability, Fault> {
-    let mut weakest = Capability {
-        aof: Some(Aof::Always),
-        waitaof: true,
-        replicas: u64::MAX,
-    };
+    let mut weakest = Capability { aof: Some(Aof::Always), waitaof: true, replicas: u64::MAX };
     for node in topology.map().primaries.values() {
         let server = info(node, "server").await?;
-        let version = Version::of_info(&server).ok_or_else(|| {
-            Fault::Refused(format!("{} does not tell its version", node.endpoint))
-        })?;
+        let version = Version::of_info(&server)
+            .ok_or_else(|| Fault::Refused(format!("{} does not tell its version", node.endpoint)))?;
         if let Some(refusal) = version.refusal() {
             return Err(Fault::Refused(format!("{}: {refusal}", node.endpoint)));
         }
@@ -52,16 +45,11 @@ pub(crate) async fn capability(topology: &Topology) -> Result<Capability, Fault>
         }
         let mode = info_field(&server, "server_mode").or_else(|| info_field(&server, "redis_mode"));
         if mode == Some("cluster") && !topology.is_cluster() {
-            let detail = format!(
-                "{0} is a node of a cluster; use valkey-cluster://{0}",
-                node.endpoint
-            );
+            let detail = format!("{0} is a node of a cluster; use valkey-cluster://{0}", node.endpoint);
             return Err(Fault::Refused(detail));
         }
         let replication = info(node, "replication").await?;
-        let replicas = info_field(&replication, "connected_slaves")
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(0);
+        let replicas = info_field(&replication, "connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0);
         weakest = Capability {
             aof: match (weakest.aof, aof(node).await?) {
                 (Some(one), Some(other)) => Some(one.min(other)),
@@ -103,74 +91,43 @@ pub(crate) async fn commands(topology: &Topology) -> Result<u64, Fault> {
     let mut sum = 0;
     for node in topology.map().primaries.values() {
         let stats = info(node, "stats").await?;
-        let count = info_field(&stats, "total_commands_processed")
-            .and_then(|count| count.parse::<u64>().ok());
-        sum += count.ok_or_else(|| {
-            Fault::Corrupt(format!("{} does not count its commands", node.endpoint))
-        })?;
+        let count = info_field(&stats, "total_commands_processed").and_then(|count| count.parse::<u64>().ok());
+        sum += count.ok_or_else(|| Fault::Corrupt(format!("{} does not count its commands", node.endpoint)))?;
     }
     Ok(sum)
 }
 
 /// One page of keys; primaries come in the order of their addresses.
-pub(crate) async fn scan(
-    topology: &Topology,
-    cursor: ScanCursor,
-    limit: usize,
-) -> Result<ScanPage, Fault> {
+pub(crate) async fn scan(topology: &Topology, cursor: ScanCursor, limit: usize) -> Result<ScanPage, Fault> {
     let (node, position) = match cursor {
         ScanCursor::End => {
-            return Ok(ScanPage {
-                keys: Vec::new(),
-                next: ScanCursor::End,
-            });
+            return Ok(ScanPage { keys: Vec::new(), next: ScanCursor::End });
         }
         ScanCursor::Start => {
             topology.refresh().await?;
             (topology.map().primaries.values().next().cloned(), 0)
         }
         ScanCursor::After(bytes) => {
-            let (endpoint, position) = read_cursor(&bytes).ok_or_else(|| {
-                Fault::Corrupt(format!(
-                    "not a scan cursor: {}",
-                    String::from_utf8_lossy(&bytes)
-                ))
-            })?;
+            let (endpoint, position) = read_cursor(&bytes)
+                .ok_or_else(|| Fault::Corrupt(format!("not a scan cursor: {}", String::from_utf8_lossy(&bytes))))?;
             // A primary that is gone has nothing left to show: go on with the one after it.
             let map = topology.map();
             match map.primaries.get(&endpoint) {
                 Some(node) => (Some(Arc::clone(node)), position),
-                None => (
-                    map.primaries
-                        .range(endpoint..)
-                        .next()
-                        .map(|(_, node)| Arc::clone(node)),
-                    0,
-                ),
+                None => (map.primaries.range(endpoint..).next().map(|(_, node)| Arc::clone(node)), 0),
             }
         }
     };
     let Some(node) = node else {
-        return Ok(ScanPage {
-            keys: Vec::new(),
-            next: ScanCursor::End,
-        });
+        return Ok(ScanPage { keys: Vec::new(), next: ScanCursor::End });
     };
     let mut command = redis::cmd("SCAN");
-    command
-        .arg(position)
-        .arg("MATCH")
-        .arg("ff:*")
-        .arg("COUNT")
-        .arg(limit.max(1));
+    command.arg(position).arg("MATCH").arg("ff:*").arg("COUNT").arg(limit.max(1));
     let (next, keys): (u64, Vec<Vec<u8>>) = ask(&node, &command).await?;
     let next = match next {
         0 => {
             let map = topology.map();
-            let later = map
-                .primaries
-                .keys()
-                .find(|endpoint| **endpoint > node.endpoint);
+            let later = map.primaries.keys().find(|endpoint| **endpoint > node.endpoint);
             later.map_or(ScanCursor::End, |endpoint| write_cursor(endpoint, 0))
         }
         position => write_cursor(&node.endpoint, position),
@@ -185,13 +142,7 @@ fn write_cursor(endpoint: &Endpoint, position: u64) -> ScanCursor {
 fn read_cursor(bytes: &[u8]) -> Option<(Endpoint, u64)> {
     let mut parts = std::str::from_utf8(bytes).ok()?.split(' ');
     let (host, port, position) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((
-        Endpoint {
-            host: host.to_owned(),
-            port: port.parse().ok()?,
-        },
-        position.parse().ok()?,
-    ))
+    Some((Endpoint { host: host.to_owned(), port: port.parse().ok()? }, position.parse().ok()?))
 }
 
 /// Every key of the store that is ours, and what it holds.
@@ -201,12 +152,10 @@ pub(crate) async fn dump(topology: &Topology) -> Result<Dump, Fault> {
     while cursor != ScanCursor::End {
         let page = scan(topology, cursor, 1_000).await?;
         for key in page.keys {
-            let node = topology
-                .node(&key)
-                .ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
+            let node = topology.node(&key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
             if let Some(value) = read(&node, &key).await? {
-                let name = String::from_utf8(key)
-                    .map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))?;
+                let name =
+                    String::from_utf8(key).map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))?;
                 dump.insert(name, value);
             }
         }
@@ -222,15 +171,8 @@ async fn read(node: &Node, key: &[u8]) -> Result<Option<DumpValue>, Fault> {
         "hash" => DumpValue::Hash(ask(node, redis::cmd("HGETALL").arg(key)).await?),
         "string" => DumpValue::String(ask(node, redis::cmd("GET").arg(key)).await?),
         "zset" => {
-            let members: Vec<(Vec<u8>, f64)> = ask(
-                node,
-                redis::cmd("ZRANGE")
-                    .arg(key)
-                    .arg(0)
-                    .arg(-1)
-                    .arg("WITHSCORES"),
-            )
-            .await?;
+            let members: Vec<(Vec<u8>, f64)> =
+                ask(node, redis::cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES")).await?;
             DumpValue::Zset(members.into_iter().collect())
         }
         "stream" => {
@@ -241,9 +183,7 @@ async fn read(node: &Node, key: &[u8]) -> Result<Option<DumpValue>, Fault> {
         }
         other => {
             let key = String::from_utf8_lossy(key);
-            return Err(Fault::Corrupt(format!(
-                "{key} holds a {other}, which the library never writes"
-            )));
+            return Err(Fault::Corrupt(format!("{key} holds a {other}, which the library never writes")));
         }
     };
     Ok(Some(value))

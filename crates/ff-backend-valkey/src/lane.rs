@@ -36,11 +36,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     /// Starts the lanes; they end when the value goes.
-    pub(crate) fn start(
-        endpoint: Endpoint,
-        connector: Connector,
-        confirmation: Confirmation,
-    ) -> Lanes {
+    pub(crate) fn start(endpoint: Endpoint, connector: Connector, confirmation: Confirmation) -> Lanes {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..LANES {
@@ -59,9 +55,7 @@ impl Lanes {
     pub(crate) async fn send(&self, command: Cmd) -> Result<Value, Fault> {
         let (answer, answered) = oneshot::channel();
         let closed = || Fault::Lost("the connection was closed".to_owned());
-        self.jobs
-            .send(Job { command, answer })
-            .map_err(|_| closed())?;
+        self.jobs.send(Job { command, answer }).map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 }
@@ -90,10 +84,7 @@ impl Lane {
             match self.send(&jobs).await {
                 Ok(replies) => {
                     // A name may lead to another server by now.
-                    if replies
-                        .iter()
-                        .any(|reply| matches!(reply, Err(fault) if fault.is_read_only()))
-                    {
+                    if replies.iter().any(|reply| matches!(reply, Err(fault) if fault.is_read_only())) {
                         self.connection = None;
                     }
                     for (job, reply) in jobs.drain(..).zip(replies) {
@@ -126,24 +117,15 @@ impl Lane {
             Ok(Ok(replies)) => replies,
             Ok(Err(error)) => return Err(Fault::of_client(&error)),
             Err(_) => {
-                return Err(Fault::Lost(format!(
-                    "{} did not confirm within {CONFIRM_LIMIT:?}",
-                    self.endpoint
-                )));
+                return Err(Fault::Lost(format!("{} did not confirm within {CONFIRM_LIMIT:?}", self.endpoint)));
             }
         };
-        let confirmed = replies
-            .pop()
-            .ok_or_else(|| Fault::Corrupt("an empty reply to a pipeline".to_owned()))?;
+        let confirmed = replies.pop().ok_or_else(|| Fault::Corrupt("an empty reply to a pipeline".to_owned()))?;
         let confirmed = self.confirmation.check(&reply(Ok(confirmed))?);
-        let replies = replies
-            .into_iter()
-            .map(|value| match (reply(Ok(value)), &confirmed) {
-                (Ok(_), Err(detail)) => {
-                    Err(Fault::Elsewhere(format!("{}: {detail}", self.endpoint)))
-                }
-                (outcome, _) => outcome,
-            });
+        let replies = replies.into_iter().map(|value| match (reply(Ok(value)), &confirmed) {
+            (Ok(_), Err(detail)) => Err(Fault::Elsewhere(format!("{}: {detail}", self.endpoint))),
+            (outcome, _) => outcome,
+        });
         Ok(replies.collect())
     }
 }

@@ -44,13 +44,11 @@ fn step(ours: &Library, loaded: &Loaded) -> Step {
     match loaded {
         Loaded::Nothing => Step::Load,
         Loaded::Library { number, .. } if *number < ours.number => Step::Load,
-        Loaded::Library { number, hash } if *number == ours.number && *hash != ours.hash => {
-            Step::Refuse(format!(
-                "the server has library number {number} with hash {hash}, this program has the same number with hash {}; \
+        Loaded::Library { number, hash } if *number == ours.number && *hash != ours.hash => Step::Refuse(format!(
+            "the server has library number {number} with hash {hash}, this program has the same number with hash {}; \
              one of them was built from changed sources without raising the number",
-                ours.hash
-            ))
-        }
+            ours.hash
+        )),
         Loaded::Library { .. } => Step::Keep,
     }
 }
@@ -67,11 +65,7 @@ pub(crate) async fn ensure_everywhere(topology: &Topology, library: &Library) ->
 ///
 /// **Invariant:** of two processes that load at the same time, the one with the higher number wins. The look and the
 /// load are one transaction, guarded by a key that only loaders touch and that does not outlive it.
-pub(crate) async fn ensure(
-    topology: &Topology,
-    node: &Node,
-    library: &Library,
-) -> Result<Ensured, Fault> {
+pub(crate) async fn ensure(topology: &Topology, node: &Node, library: &Library) -> Result<Ensured, Fault> {
     // All loaders use the node's first partition; a node that serves none is never called.
     let Some(route) = first_route(&topology.map(), node) else {
         return Ok(Ensured::Kept);
@@ -83,27 +77,18 @@ pub(crate) async fn ensure(
                 return Ok(ensured);
             }
         }
-        Err(Fault::Elsewhere(format!(
-            "{}: other processes kept loading the library",
-            node.endpoint
-        )))
+        Err(Fault::Elsewhere(format!("{}: other processes kept loading the library", node.endpoint)))
     };
     match tokio::time::timeout(LIMIT, work).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Fault::Lost(format!(
-            "{} did not take the library within {LIMIT:?}",
-            node.endpoint
-        ))),
+        Err(_) => Err(Fault::Lost(format!("{} did not take the library within {LIMIT:?}", node.endpoint))),
     }
 }
 
 fn first_route(map: &Map, node: &Node) -> Option<String> {
     (0..u16::MAX)
         .map(|partition| Route::Execution(partition).to_string())
-        .find(|route| {
-            map.node(route.as_bytes())
-                .is_some_and(|owner| owner.endpoint == node.endpoint)
-        })
+        .find(|route| map.node(route.as_bytes()).is_some_and(|owner| owner.endpoint == node.endpoint))
 }
 
 /// One round; nothing when another loader was quicker.
@@ -120,12 +105,7 @@ async fn ensure_once(
         Step::Refuse(detail) => return Err(Fault::Refused(detail)),
         Step::Load => {}
     }
-    tracing::info!(
-        name = library.name,
-        number = library.number,
-        ?loaded,
-        "loading the library"
-    );
+    tracing::info!(name = library.name, number = library.number, ?loaded, "loading the library");
     let mut load = redis::pipe();
     load.cmd("MULTI")
         .cmd("SET")
@@ -138,10 +118,7 @@ async fn ensure_once(
         .cmd("DEL")
         .arg(&latch)
         .cmd("EXEC");
-    let replies = connection
-        .send_packed_commands(&load, 0, 5)
-        .await
-        .map_err(|error| Fault::of_client(&error))?;
+    let replies = connection.send_packed_commands(&load, 0, 5).await.map_err(|error| Fault::of_client(&error))?;
     let mut executed = Value::Nil;
     for value in replies {
         executed = reply(Ok(value)).map_err(|fault| refused(library, fault))?;
@@ -161,24 +138,14 @@ async fn ensure_once(
 /// A text the server will not load is ours to change, not a function that raised.
 fn refused(library: &Library, fault: Fault) -> Fault {
     match fault {
-        Fault::Raised(detail) => {
-            Fault::Refused(format!("cannot load library {}: {detail}", library.name))
-        }
+        Fault::Raised(detail) => Fault::Refused(format!("cannot load library {}: {detail}", library.name)),
         other => other,
     }
 }
 
 async fn probe(connection: &mut MultiplexedConnection, route: &str) -> Result<Loaded, Fault> {
     const EMPTY_MAP: &[u8] = &[0x80];
-    let answer = send(
-        connection,
-        redis::cmd("FCALL_RO")
-            .arg(PROBE)
-            .arg(1)
-            .arg(route)
-            .arg(EMPTY_MAP),
-    )
-    .await;
+    let answer = send(connection, redis::cmd("FCALL_RO").arg(PROBE).arg(1).arg(route).arg(EMPTY_MAP)).await;
     let bytes = match answer {
         Ok(Value::BulkString(bytes)) => bytes,
         Ok(other) => return Err(Fault::Corrupt(format!("{PROBE} answered {other:?}"))),
@@ -200,11 +167,7 @@ fn identity(bytes: &[u8]) -> Option<Loaded> {
 }
 
 fn field<'a>(value: &'a rmpv::Value, name: &str) -> Option<&'a rmpv::Value> {
-    value
-        .as_map()?
-        .iter()
-        .find(|(key, _)| key.as_str() == Some(name))
-        .map(|(_, value)| value)
+    value.as_map()?.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value)
 }
 
 async fn send(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<Value, Fault> {
@@ -217,16 +180,8 @@ mod tests {
 
     #[test]
     fn only_a_lower_number_is_replaced() {
-        let ours = Library {
-            name: "l",
-            number: 5,
-            hash: "aa".into(),
-            text: String::new(),
-        };
-        let has = |number, hash: &str| Loaded::Library {
-            number,
-            hash: hash.to_owned(),
-        };
+        let ours = Library { name: "l", number: 5, hash: "aa".into(), text: String::new() };
+        let has = |number, hash: &str| Loaded::Library { number, hash: hash.to_owned() };
         assert_eq!(step(&ours, &Loaded::Nothing), Step::Load);
         assert_eq!(step(&ours, &has(4, "zz")), Step::Load);
         assert_eq!(step(&ours, &has(5, "aa")), Step::Keep);

@@ -63,12 +63,7 @@ impl Node {
         if let (true, Some(number)) = (lost, number) {
             self.drop_connection(number);
         }
-        outcome.unwrap_or_else(|_| {
-            Err(Fault::Lost(format!(
-                "{} did not answer within {limit:?}",
-                self.endpoint
-            )))
-        })
+        outcome.unwrap_or_else(|_| Err(Fault::Lost(format!("{} did not answer within {limit:?}", self.endpoint))))
     }
 
     /// Sends a command and waits until what it wrote is confirmed as asked.
@@ -78,15 +73,11 @@ impl Node {
         confirmation: Confirmation,
         limit: Duration,
     ) -> Result<Value, Fault> {
-        let lanes = self.lanes.get_or_init(|| {
-            Lanes::start(self.endpoint.clone(), self.connector.clone(), confirmation)
-        });
+        let lanes =
+            self.lanes.get_or_init(|| Lanes::start(self.endpoint.clone(), self.connector.clone(), confirmation));
         match tokio::time::timeout(limit, lanes.send(command)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Fault::Lost(format!(
-                "{} did not confirm within {limit:?}",
-                self.endpoint
-            ))),
+            Err(_) => Err(Fault::Lost(format!("{} did not confirm within {limit:?}", self.endpoint))),
         }
     }
 
@@ -103,10 +94,7 @@ impl Node {
     }
 
     fn held(&self) -> Option<Numbered> {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn connection(&self) -> Result<Numbered, Fault> {
@@ -126,10 +114,7 @@ impl Node {
         match self.connector.open(&self.endpoint).await {
             Ok(connection) => {
                 *failure = None;
-                let fresh = Numbered {
-                    number: next_number(),
-                    connection,
-                };
+                let fresh = Numbered { number: next_number(), connection };
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(fresh.clone());
                 Ok(fresh)
             }
@@ -149,10 +134,7 @@ fn next_number() -> u64 {
 /// The reply, or what the error in its place means.
 pub(crate) fn reply(result: redis::RedisResult<Value>) -> Result<Value, Fault> {
     match result {
-        Ok(Value::ServerError(error)) => Err(Fault::of_reply(
-            error.code(),
-            error.details().unwrap_or_default(),
-        )),
+        Ok(Value::ServerError(error)) => Err(Fault::of_reply(error.code(), error.details().unwrap_or_default())),
         Ok(value) => Ok(value),
         Err(error) => Err(Fault::of_client(&error)),
     }

@@ -40,11 +40,7 @@ impl Map {
     fn same_owners(&self, other: &Map) -> bool {
         let owner = |node: &Option<Arc<Node>>| node.as_ref().map(|node| node.endpoint.clone());
         self.owners.len() == other.owners.len()
-            && self
-                .owners
-                .iter()
-                .zip(&other.owners)
-                .all(|(one, two)| owner(one) == owner(two))
+            && self.owners.iter().zip(&other.owners).all(|(one, two)| owner(one) == owner(two))
     }
 
     /// The node that serves a key.
@@ -61,10 +57,7 @@ impl Topology {
         let mut map = Map::default();
         if !connector.address.cluster {
             for endpoint in &connector.address.seeds {
-                map.primaries.insert(
-                    endpoint.clone(),
-                    Node::new(endpoint.clone(), connector.clone()),
-                );
+                map.primaries.insert(endpoint.clone(), Node::new(endpoint.clone(), connector.clone()));
             }
         }
         Topology {
@@ -111,14 +104,8 @@ impl Topology {
         }
         let known = self.map();
         let mut candidates: Vec<Endpoint> = known.primaries.keys().cloned().collect();
-        candidates.extend(
-            self.connector
-                .address
-                .seeds
-                .iter()
-                .filter(|seed| !known.primaries.contains_key(seed))
-                .cloned(),
-        );
+        candidates
+            .extend(self.connector.address.seeds.iter().filter(|seed| !known.primaries.contains_key(seed)).cloned());
         candidates.shuffle(&mut rand::rng());
         let mut failure = Fault::Lost("the cluster has no known node".to_owned());
         for endpoint in candidates {
@@ -126,9 +113,7 @@ impl Topology {
                 Some(node) => Arc::clone(node),
                 None => Node::new(endpoint.clone(), self.connector.clone()),
             };
-            let shards = node
-                .send(redis::cmd("CLUSTER").arg("SLOTS"), ASK_LIMIT)
-                .await;
+            let shards = node.send(redis::cmd("CLUSTER").arg("SLOTS"), ASK_LIMIT).await;
             match shards.and_then(|value| owners(value, &endpoint)) {
                 Ok(ranges) if ranges.is_empty() => {
                     failure = Fault::Elsewhere(format!("{endpoint} knows of no slots"));
@@ -139,9 +124,7 @@ impl Topology {
                     return Ok(());
                 }
                 Err(Fault::Raised(detail)) => {
-                    return Err(Fault::Refused(format!(
-                        "{endpoint} is not a cluster node ({detail}); use valkey://"
-                    )));
+                    return Err(Fault::Refused(format!("{endpoint} is not a cluster node ({detail}); use valkey://")));
                 }
                 Err(fault @ Fault::Refused(_)) => return Err(fault),
                 Err(fault) => failure = fault,
@@ -152,16 +135,11 @@ impl Topology {
 
     /// Replaces the view; nodes that stay keep their connections.
     fn install(&self, ranges: Vec<(u16, u16, Endpoint)>, known: &Map) {
-        let mut map = Map {
-            primaries: BTreeMap::new(),
-            owners: vec![None; SLOTS],
-        };
+        let mut map = Map { primaries: BTreeMap::new(), owners: vec![None; SLOTS] };
         for (first, last, endpoint) in ranges {
-            let node = map.primaries.entry(endpoint.clone()).or_insert_with(|| {
-                match known.primaries.get(&endpoint) {
-                    Some(node) => Arc::clone(node),
-                    None => Node::new(endpoint, self.connector.clone()),
-                }
+            let node = map.primaries.entry(endpoint.clone()).or_insert_with(|| match known.primaries.get(&endpoint) {
+                Some(node) => Arc::clone(node),
+                None => Node::new(endpoint, self.connector.clone()),
             });
             for owner in &mut map.owners[usize::from(first)..=usize::from(last)] {
                 *owner = Some(Arc::clone(node));
@@ -177,11 +155,7 @@ impl Topology {
 
 /// Slot ranges and their owners out of `CLUSTER SLOTS`; a node that does not know its own name leaves it out.
 fn owners(value: Value, asked: &Endpoint) -> Result<Vec<(u16, u16, Endpoint)>, Fault> {
-    let corrupt = || {
-        Fault::Corrupt(format!(
-            "{asked} answered CLUSTER SLOTS with something else"
-        ))
-    };
+    let corrupt = || Fault::Corrupt(format!("{asked} answered CLUSTER SLOTS with something else"));
     let Value::Array(ranges) = value else {
         return Err(corrupt());
     };
@@ -190,13 +164,7 @@ fn owners(value: Value, asked: &Endpoint) -> Result<Vec<(u16, u16, Endpoint)>, F
         let Value::Array(parts) = range else {
             return Err(corrupt());
         };
-        let [
-            Value::Int(first),
-            Value::Int(last),
-            Value::Array(primary),
-            ..,
-        ] = parts.as_slice()
-        else {
+        let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = parts.as_slice() else {
             return Err(corrupt());
         };
         let [host, Value::Int(port), ..] = primary.as_slice() else {
@@ -210,9 +178,7 @@ fn owners(value: Value, asked: &Endpoint) -> Result<Vec<(u16, u16, Endpoint)>, F
         };
         let limit = SLOTS as u16 - 1;
         let slots = u16::try_from(*first).ok().zip(u16::try_from(*last).ok());
-        let (first, last) = slots
-            .filter(|(first, last)| first <= last && *last <= limit)
-            .ok_or_else(corrupt)?;
+        let (first, last) = slots.filter(|(first, last)| first <= last && *last <= limit).ok_or_else(corrupt)?;
         let port = u16::try_from(*port).map_err(|_| corrupt())?;
         owners.push((first, last, Endpoint { host, port }));
     }

@@ -52,12 +52,7 @@ impl Wakes {
             troubles,
             sessions: BTreeMap::new(),
         };
-        Wakes {
-            announcements,
-            wanted,
-            standing,
-            keeper: tokio::spawn(keeper.run()),
-        }
+        Wakes { announcements, wanted, standing, keeper: tokio::spawn(keeper.run()) }
     }
 
     pub(crate) fn watch(&self) -> Watch {
@@ -65,38 +60,25 @@ impl Wakes {
     }
 
     /// Adds routes and waits until they are subscribed; routes stay wanted when the deadline passes.
-    pub(crate) async fn subscribe(
-        &self,
-        routes: &[Route],
-        deadline: Duration,
-    ) -> Result<(), HostError> {
-        let routes: BTreeSet<Route> = routes
-            .iter()
-            .copied()
-            .filter(|route| route.channel().is_some())
-            .collect();
+    pub(crate) async fn subscribe(&self, routes: &[Route], deadline: Duration) -> Result<(), HostError> {
+        let routes: BTreeSet<Route> = routes.iter().copied().filter(|route| route.channel().is_some()).collect();
         self.wanted.send_if_modified(|wanted| {
             let before = wanted.len();
             wanted.extend(&routes);
             wanted.len() > before
         });
         let mut standing = self.standing.clone();
-        let settled = standing.wait_for(|standing| {
-            routes.is_subset(&standing.subscribed) || standing.refusal.is_some()
-        });
+        let settled =
+            standing.wait_for(|standing| routes.is_subset(&standing.subscribed) || standing.refusal.is_some());
         match tokio::time::timeout(deadline, settled).await {
             Ok(Ok(standing)) => match &standing.refusal {
                 Some(detail) if !routes.is_subset(&standing.subscribed) => {
-                    Err(HostError::Refused {
-                        detail: detail.clone(),
-                    })
+                    Err(HostError::Refused { detail: detail.clone() })
                 }
                 _ => Ok(()),
             },
             Ok(Err(_)) => Err(HostError::Closed),
-            Err(_) => Err(HostError::Unavailable {
-                detail: format!("no subscription within {deadline:?}"),
-            }),
+            Err(_) => Err(HostError::Unavailable { detail: format!("no subscription within {deadline:?}") }),
         }
     }
 }
@@ -168,10 +150,7 @@ impl Keeper {
     }
 
     fn subscribed(&self) -> BTreeSet<Route> {
-        self.sessions
-            .values()
-            .flat_map(|session| session.routes.iter().copied())
-            .collect()
+        self.sessions.values().flat_map(|session| session.routes.iter().copied()).collect()
     }
 
     fn publish_standing(&self, fault: Option<&Fault>) {
@@ -179,26 +158,16 @@ impl Keeper {
             Some(Fault::Refused(detail)) => Some(detail.clone()),
             _ => None,
         };
-        self.standing.send_replace(Standing {
-            subscribed: self.subscribed(),
-            refusal,
-        });
+        self.standing.send_replace(Standing { subscribed: self.subscribed(), refusal });
     }
 
     /// Subscribes what is wanted and not yet heard at its node; the first fault when something is left.
     async fn subscribe_missing(&mut self) -> Result<(), Fault> {
         let map = self.topology.map();
-        let owner = |route: &Route| {
-            map.node(route.to_string().as_bytes())
-                .map(|node| node.endpoint.clone())
-        };
+        let owner = |route: &Route| map.node(route.to_string().as_bytes()).map(|node| node.endpoint.clone());
         // A partition that moved is heard at its new node only.
-        self.sessions.retain(|endpoint, session| {
-            session
-                .routes
-                .iter()
-                .all(|route| owner(route).as_ref() == Some(endpoint))
-        });
+        self.sessions
+            .retain(|endpoint, session| session.routes.iter().all(|route| owner(route).as_ref() == Some(endpoint)));
         let heard = self.subscribed();
         let wanted = self.wanted.borrow_and_update().clone();
         let mut missing: BTreeMap<Endpoint, Vec<Route>> = BTreeMap::new();
@@ -228,35 +197,23 @@ impl Keeper {
             pipeline.cmd("SSUBSCRIBE").arg(channel);
         }
         // Without an answer in time, or with one that cannot be told apart, the connection ends here.
-        let sent = session
-            .connection
-            .send_packed_commands(&pipeline, 0, channels.len());
+        let sent = session.connection.send_packed_commands(&pipeline, 0, channels.len());
         let replies = match tokio::time::timeout(LIMIT, sent).await {
             Ok(replies) => replies.map_err(|error| Fault::of_client(&error))?,
             Err(_) => {
-                return Err(Fault::Lost(format!(
-                    "{endpoint} took no subscriptions within {LIMIT:?}"
-                )));
+                return Err(Fault::Lost(format!("{endpoint} took no subscriptions within {LIMIT:?}")));
             }
         };
         let mut fresh = Vec::new();
         let mut outcome = Ok(());
         for ((route, channel), reply) in routes.iter().zip(&channels).zip(replies) {
             match reply {
-                Value::Push {
-                    kind: PushKind::SSubscribe,
-                    data,
-                } if names(&data, channel) => fresh.push(*route),
+                Value::Push { kind: PushKind::SSubscribe, data } if names(&data, channel) => fresh.push(*route),
                 Value::ServerError(error) => {
-                    outcome = Err(Fault::of_reply(
-                        error.code(),
-                        error.details().unwrap_or_default(),
-                    ));
+                    outcome = Err(Fault::of_reply(error.code(), error.details().unwrap_or_default()));
                 }
                 other => {
-                    return Err(Fault::Lost(format!(
-                        "{endpoint} answered SSUBSCRIBE {channel} with {other:?}"
-                    )));
+                    return Err(Fault::Lost(format!("{endpoint} answered SSUBSCRIBE {channel} with {other:?}")));
                 }
             }
         }
@@ -264,9 +221,7 @@ impl Keeper {
         self.sessions.insert(endpoint.clone(), session);
         if !fresh.is_empty() {
             // Nobody may be listening yet.
-            let _ = self
-                .announcements
-                .send(WakeUp::Resubscribed { routes: fresh });
+            let _ = self.announcements.send(WakeUp::Resubscribed { routes: fresh });
         }
         outcome
     }
@@ -274,17 +229,9 @@ impl Keeper {
     async fn open(&self, endpoint: &Endpoint) -> Result<Session, Fault> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let pushes = Pushes {
-            number,
-            trouble: self.trouble.clone(),
-            announcements: self.announcements.clone(),
-        };
+        let pushes = Pushes { number, trouble: self.trouble.clone(), announcements: self.announcements.clone() };
         let connection = self.topology.connector().listen(endpoint, pushes).await?;
-        Ok(Session {
-            number,
-            connection,
-            routes: BTreeSet::new(),
-        })
+        Ok(Session { number, connection, routes: BTreeSet::new() })
     }
 }
 
@@ -303,16 +250,10 @@ impl AsyncPushSender for Pushes {
     fn send(&self, info: PushInfo) -> Result<(), SendError> {
         match info.kind {
             PushKind::SMessage => {
-                if let [Value::BulkString(channel), Value::BulkString(payload)] =
-                    info.data.as_slice()
-                    && let Some(route) = std::str::from_utf8(channel)
-                        .ok()
-                        .and_then(Route::from_channel)
+                if let [Value::BulkString(channel), Value::BulkString(payload)] = info.data.as_slice()
+                    && let Some(route) = std::str::from_utf8(channel).ok().and_then(Route::from_channel)
                 {
-                    let _ = self.announcements.send(WakeUp::Message {
-                        route,
-                        payload: payload.clone(),
-                    });
+                    let _ = self.announcements.send(WakeUp::Message { route, payload: payload.clone() });
                 }
             }
             // The node lost the slot, or the connection is gone.

@@ -45,7 +45,8 @@ pub fn state_directory() -> anyhow::Result<PathBuf> {
     if let Some(state) = std::env::var_os("XDG_STATE_HOME") {
         return Ok(PathBuf::from(state).join("flowfabric"));
     }
-    let home = std::env::var_os("HOME").context("neither FF_DATA_DIR, XDG_STATE_HOME nor HOME says where state goes")?;
+    let home =
+        std::env::var_os("HOME").context("neither FF_DATA_DIR, XDG_STATE_HOME nor HOME says where state goes")?;
     Ok(PathBuf::from(home).join(".local/state/flowfabric"))
 }
 
@@ -54,7 +55,8 @@ pub async fn open(address: &StoreAddress) -> anyhow::Result<(Arc<dyn Host>, Engi
     match address {
         StoreAddress::Embedded(directory) => {
             let options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
-            let host = Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))?;
+            let host =
+                Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))?;
             Ok((Arc::new(host), EngineOptions::embedded()))
         }
         StoreAddress::Valkey(url) => {

@@ -65,16 +65,33 @@ fn out(output: &Output) -> String {
 fn work_is_submitted_listed_shown_cancelled_and_replayed() {
     let server = Server::start();
     let input = r#"{"b":12345678901234567890,"a":1}"#;
-    let id = out(&server.ff(&["submit", "--kind", "send", "--lane", "mail", "--input", input, "--tag", "team=a", "--priority", "3", "-o", "ids"]));
+    let id = out(&server.ff(&[
+        "submit",
+        "--kind",
+        "send",
+        "--lane",
+        "mail",
+        "--input",
+        input,
+        "--tag",
+        "team=a",
+        "--priority",
+        "3",
+        "-o",
+        "ids",
+    ]));
     let id = id.trim();
     let again = out(&server.ff_with(&["submit", "--kind", "send", "--idempotency-key", "k", "--input", "-"], "[1]"));
     assert!(again.contains("waiting"), "{again}");
-    assert!(out(&server.ff_with(&["submit", "--kind", "send", "--idempotency-key", "k", "--input", "-"], "[1]")).contains("submitted before"));
+    assert!(
+        out(&server.ff_with(&["submit", "--kind", "send", "--idempotency-key", "k", "--input", "-"], "[1]"))
+            .contains("submitted before")
+    );
 
     assert_eq!(out(&server.ff(&["list", "--lane", "mail", "-o", "ids"])).trim(), id);
     assert_eq!(out(&server.ff(&["list", "--tag", "team=a", "-o", "ids"])).trim(), id);
     assert!(out(&server.ff(&["list"])).contains(id));
-    assert!(out(&server.ff(&["show", id])).contains("mail"));
+    assert!(out(&server.ff(&["show", id])).contains(input), "payloads keep their text");
     let shown = out(&server.ff(&["show", id, "-o", "json"]));
     assert!(shown.contains(input), "the answer as it came: {shown}");
     assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON")["priority"], 3);
@@ -109,7 +126,11 @@ fn what_cannot_be_done_says_what_to_do_next() {
         (vec!["server", "--listen", "127.0.0.1:0"], "--no-auth"),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let refused = Command::new(env!("CARGO_BIN_EXE_ff")).args(&args).env("FF_DATA_DIR", directory.path()).output().expect("ff runs");
+        let refused = Command::new(env!("CARGO_BIN_EXE_ff"))
+            .args(&args)
+            .env("FF_DATA_DIR", directory.path())
+            .output()
+            .expect("ff runs");
         assert!(!refused.status.success());
         assert!(String::from_utf8_lossy(&refused.stderr).contains(text), "{refused:?}");
     }

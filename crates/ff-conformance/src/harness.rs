@@ -13,7 +13,8 @@ use ff_backend_valkey::ValkeyHost;
 use ff_core::{ErrorCode, PartitionConfig};
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::{
-    CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, FireDue, FireDueReply, FixPartitions, PartitionDefaults,
+    CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, FireDue, FireDueReply, FixPartitions,
+    PartitionDefaults,
 };
 use ff_script::{Call, Client, Counted, Error, Host, Invocation, Library, Route, ScanCursor};
 use ff_testkit::{Aof, ClusterOptions, ServerBinary, TestCluster, TestServer};
@@ -62,7 +63,9 @@ impl Kind {
                 .filter(|word| !word.is_empty())
                 .map(|word| {
                     let known = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
-                    known.unwrap_or_else(|| panic!("FF_HOSTS names {word:?}; known are embedded, valkey, cluster, redis"))
+                    known.unwrap_or_else(|| {
+                        panic!("FF_HOSTS names {word:?}; known are embedded, valkey, cluster, redis")
+                    })
                 })
                 .collect(),
             Err(_) => Kind::ALL.into_iter().filter(|kind| kind.is_installed()).collect(),
@@ -222,7 +225,8 @@ impl Store {
     pub async fn raw(&self, route: Route, function: &'static str, read_only: bool, args: &Value) -> Value {
         let mut bytes = Vec::new();
         rmpv::encode::write_value(&mut bytes, args).expect("a Vec takes every byte");
-        let invocation = Invocation { route, function, read_only, args: bytes, now_ms: Some(self.now()), count_calls: false };
+        let invocation =
+            Invocation { route, function, read_only, args: bytes, now_ms: Some(self.now()), count_calls: false };
         let reply = self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"));
         rmpv::decode::read_value(&mut reply.as_slice()).expect("a reply is msgpack")
     }
@@ -252,7 +256,8 @@ impl Store {
             let mut offset = 0;
             loop {
                 let page = CheckExecutions { offset, limit: 64, repair: false };
-                let CheckExecutionsReply::Checked { findings, looked, more } = self.call(route, &page).await.expect("records are checked");
+                let CheckExecutionsReply::Checked { findings, looked, more } =
+                    self.call(route, &page).await.expect("records are checked");
                 found.extend(findings);
                 offset += looked;
                 if !more {
@@ -268,10 +273,12 @@ impl Store {
         }
         for route in self.routes().chain([Route::Fleet]) {
             let tag = route.tag().expect("a partition has a tag");
-            let own: Vec<_> = keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
+            let own: Vec<_> =
+                keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
             for chunk in own.chunks(500) {
                 let call = CheckKeys { keys: chunk.to_vec(), repair: false };
-                let CheckKeysReply::Checked { findings, foreign } = self.call(route, &call).await.expect("keys are checked");
+                let CheckKeysReply::Checked { findings, foreign } =
+                    self.call(route, &call).await.expect("keys are checked");
                 assert_eq!(foreign, 0, "keys of {route} were taken for another partition's");
                 found.extend(findings);
             }
@@ -284,7 +291,9 @@ impl Store {
         let findings = self.fsck().await;
         let lines: Vec<String> = findings
             .iter()
-            .map(|finding| format!("{} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem))
+            .map(|finding| {
+                format!("{} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem)
+            })
             .collect();
         assert!(lines.is_empty(), "broken invariants on {}:\n{}", self.kind.as_str(), lines.join("\n"));
     }
@@ -318,7 +327,8 @@ impl Store {
 fn library() -> Library {
     let mut library = Library::test();
     if let Ok(path) = std::env::var("FF_LIBRARY") {
-        library.text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("FF_LIBRARY names {path}: {error}"));
+        library.text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("FF_LIBRARY names {path}: {error}"));
     }
     library
 }
@@ -359,9 +369,9 @@ fn plain(value: ff_backend_embedded::DumpValue) -> DumpValue {
         ff_backend_embedded::DumpValue::Hash(fields) => DumpValue::Hash(fields),
         ff_backend_embedded::DumpValue::Zset(members) => DumpValue::Zset(members),
         ff_backend_embedded::DumpValue::String(bytes) => DumpValue::String(bytes),
-        ff_backend_embedded::DumpValue::Stream(entries) => {
-            DumpValue::Stream(entries.into_iter().map(|((ms, sequence), fields)| (format!("{ms}-{sequence}"), fields)).collect())
-        }
+        ff_backend_embedded::DumpValue::Stream(entries) => DumpValue::Stream(
+            entries.into_iter().map(|((ms, sequence), fields)| (format!("{ms}-{sequence}"), fields)).collect(),
+        ),
     }
 }
 
@@ -387,7 +397,8 @@ where
     if !kind.is_wanted() {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
         let store = Arc::new(Store::open(kind).await);
         test(store.clone()).await;
@@ -405,7 +416,8 @@ pub fn run_on_one_cluster(tests: &[Named]) {
     if !Kind::Cluster.is_wanted() {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
         let store = Arc::new(Store::open(Kind::Cluster).await);
         let mut failed = Vec::new();

@@ -2,9 +2,10 @@
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply, DescribeExecution, DescribeExecutionReply, Event, Execution,
-    FailExecution, FailExecutionReply, Fairness, Fence, InstallLane, InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, PublicState, ReadEvents, ReadEventsReply, Submission,
-    SubmitExecution, SubmitExecutionReply, Task,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply, DescribeExecution,
+    DescribeExecutionReply, Event, Execution, FailExecution, FailExecutionReply, Fairness, Fence, InstallLane,
+    InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, PublicState, ReadEvents, ReadEventsReply,
+    Submission, SubmitExecution, SubmitExecutionReply, Task,
 };
 use ff_script::{Call, Error, Route};
 use sha2::{Digest, Sha256};
@@ -190,7 +191,8 @@ impl Store {
 
     /// Fails a task in a category, with a draw of one half.
     pub async fn fail(&self, task: &Task, category: &str) -> FailExecutionReply {
-        let call = FailExecution::new(category.into(), 500, task.execution_id, task.fence(), format!("{category} happened"));
+        let call =
+            FailExecution::new(category.into(), 500, task.execution_id, task.fence(), format!("{category} happened"));
         self.call(self.route_of(task.execution_id), &call).await.expect("the failure is taken")
     }
 
@@ -210,7 +212,8 @@ impl Store {
 
     /// Everything the store knows about an execution.
     pub async fn find(&self, execution_id: ExecutionId) -> Result<Execution, Error> {
-        let DescribeExecutionReply::Found { execution } = self.call(self.route_of(execution_id), &DescribeExecution { execution_id }).await?;
+        let DescribeExecutionReply::Found { execution } =
+            self.call(self.route_of(execution_id), &DescribeExecution { execution_id }).await?;
         Ok(execution)
     }
 

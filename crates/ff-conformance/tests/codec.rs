@@ -38,8 +38,8 @@ async fn every_type_survives(host: &dyn Host) {
             let field = field.unwrap_or(rmpv::Value::Nil);
             let mut echoed = Vec::new();
             rmpv::encode::write_value(&mut echoed, &field).expect("a vector takes everything");
-            let recoded = (specimen.recode)(&echoed)
-                .unwrap_or_else(|error| panic!("{} seed {seed}: {error}", specimen.name));
+            let recoded =
+                (specimen.recode)(&echoed).unwrap_or_else(|error| panic!("{} seed {seed}: {error}", specimen.name));
             assert_eq!(recoded, sent, "{} seed {seed}", specimen.name);
         }
     }

@@ -32,23 +32,13 @@ impl PartitionConfig {
     /// The counts of a fresh embedded store.
     #[must_use]
     pub const fn embedded() -> Self {
-        Self {
-            executions: 16,
-            budgets: 4,
-            quotas: 4,
-            schedules: 4,
-        }
+        Self { executions: 16, budgets: 4, quotas: 4, schedules: 4 }
     }
 
     /// The counts of a fresh Valkey store.
     #[must_use]
     pub const fn valkey() -> Self {
-        Self {
-            executions: 256,
-            budgets: 32,
-            quotas: 32,
-            schedules: 32,
-        }
+        Self { executions: 256, budgets: 32, quotas: 32, schedules: 32 }
     }
 
     /// These counts, if each family has at least one partition.
@@ -97,18 +87,9 @@ mod tests {
 
     #[test]
     fn a_family_without_partitions_is_refused_by_name() {
-        assert_eq!(
-            PartitionConfig::embedded().checked(),
-            Ok(PartitionConfig::embedded())
-        );
-        let none = PartitionConfig {
-            quotas: 0,
-            ..PartitionConfig::valkey()
-        };
-        assert_eq!(
-            none.checked().unwrap_err().to_string(),
-            "partition count of quotas is 0, must be 1 to 65535"
-        );
+        assert_eq!(PartitionConfig::embedded().checked(), Ok(PartitionConfig::embedded()));
+        let none = PartitionConfig { quotas: 0, ..PartitionConfig::valkey() };
+        assert_eq!(none.checked().unwrap_err().to_string(), "partition count of quotas is 0, must be 1 to 65535");
     }
 
     #[test]

@@ -79,11 +79,7 @@ const fn max_ms_default() -> u64 {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Backoff::Exponential {
-            initial_ms: initial_ms_default(),
-            factor: factor_default(),
-            max_ms: max_ms_default(),
-        }
+        Backoff::Exponential { initial_ms: initial_ms_default(), factor: factor_default(), max_ms: max_ms_default() }
     }
 }
 
@@ -105,15 +101,9 @@ mod tests {
 
     #[test]
     fn an_empty_policy_is_the_default_one() {
-        assert_eq!(
-            serde_json::from_str::<RetryPolicy>("{}").unwrap(),
-            RetryPolicy::default()
-        );
+        assert_eq!(serde_json::from_str::<RetryPolicy>("{}").unwrap(), RetryPolicy::default());
         let exponential = r#"{"backoff":{"type":"exponential"}}"#;
-        assert_eq!(
-            serde_json::from_str::<RetryPolicy>(exponential).unwrap(),
-            RetryPolicy::default()
-        );
+        assert_eq!(serde_json::from_str::<RetryPolicy>(exponential).unwrap(), RetryPolicy::default());
     }
 
     #[test]
@@ -140,9 +130,7 @@ mod tests {
             (r#"{"jitter":"half"}"#, "half"),
             (r#"{"backoff":{"type":"linear"}}"#, "linear"),
         ] {
-            let error = serde_json::from_str::<RetryPolicy>(json)
-                .unwrap_err()
-                .to_string();
+            let error = serde_json::from_str::<RetryPolicy>(json).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }
     }

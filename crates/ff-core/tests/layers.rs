@@ -23,7 +23,8 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
     for line in manifest.lines() {
         if line.starts_with('[') {
             inside = line == "[dependencies]";
-        } else if inside && let Some(name) = line.split(['.', '=', ' ']).next()
+        } else if inside
+            && let Some(name) = line.split(['.', '=', ' ']).next()
             && (name.starts_with("ff-") || name == "flowfabric")
         {
             found.insert(name.to_owned());

@@ -48,8 +48,14 @@ impl History {
                     let attempts = self.claimed.entry(id).or_default();
                     let earlier = attempts.range(..attempt).next_back().map(|(_, epoch)| *epoch);
                     let later = attempts.range(attempt + 1..).next().map(|(_, epoch)| *epoch);
-                    ensure!(earlier.is_none_or(|earlier| earlier < epoch), "{id}: epoch {epoch} of attempt {attempt} is not above {earlier:?}");
-                    ensure!(later.is_none_or(|later| later > epoch), "{id}: epoch {epoch} of attempt {attempt} is not below {later:?}");
+                    ensure!(
+                        earlier.is_none_or(|earlier| earlier < epoch),
+                        "{id}: epoch {epoch} of attempt {attempt} is not above {earlier:?}"
+                    );
+                    ensure!(
+                        later.is_none_or(|later| later > epoch),
+                        "{id}: epoch {epoch} of attempt {attempt} is not below {later:?}"
+                    );
                     let twice = attempts.insert(attempt, epoch);
                     ensure!(twice.is_none(), "{id}: attempt {attempt} was given out twice, as {twice:?} and {epoch}");
                 }
@@ -89,7 +95,8 @@ impl History {
     async fn check(&self, operations: &Operations, ids: &[ExecutionId]) -> Result<()> {
         stream::iter(ids)
             .map(|id| async move {
-                let execution = operations.describe(*id).await.with_context(|| format!("{id} was accepted and is gone"))?;
+                let execution =
+                    operations.describe(*id).await.with_context(|| format!("{id} was accepted and is gone"))?;
                 self.check_one(&execution)
             })
             .buffer_unordered(AT_ONCE)
@@ -106,16 +113,27 @@ impl History {
             let result = execution.result.as_ref().map(|bytes| bytes.0.as_slice());
             ensure!(result == Some(&result_of(id, *epoch)), "{id} was completed by {epoch} and has another result");
             let last = execution.attempts.last().context("a completed execution has an attempt")?;
-            ensure!(last.lease_epoch == *epoch, "{id} was completed by {epoch}, its last attempt is {}", last.lease_epoch);
+            ensure!(
+                last.lease_epoch == *epoch,
+                "{id} was completed by {epoch}, its last attempt is {}",
+                last.lease_epoch
+            );
         }
         if self.cancelled.contains(&id) {
             ensure!(execution.state == PublicState::Cancelled, "{id} was cancelled and is {}", execution.state);
         }
         for (attempt, epoch) in self.claimed.get(&id).into_iter().flatten() {
             if let Some(stored) = execution.attempts.iter().find(|stored| stored.index == *attempt) {
-                ensure!(stored.lease_epoch == *epoch, "{id}: attempt {attempt} was given {epoch}, stored is {}", stored.lease_epoch);
+                ensure!(
+                    stored.lease_epoch == *epoch,
+                    "{id}: attempt {attempt} was given {epoch}, stored is {}",
+                    stored.lease_epoch
+                );
             } else {
-                ensure!(*attempt < execution.attempts_spilled, "{id}: attempt {attempt} was given out and is not stored");
+                ensure!(
+                    *attempt < execution.attempts_spilled,
+                    "{id}: attempt {attempt} was given out and is not stored"
+                );
             }
         }
         Ok(())
@@ -138,7 +156,9 @@ impl History {
             }
             match open {
                 None => break,
-                Some((route, count)) if started.elapsed() > limit => bail!("{count} executions of {route} have not ended within {limit:?}"),
+                Some((route, count)) if started.elapsed() > limit => {
+                    bail!("{count} executions of {route} have not ended within {limit:?}")
+                }
                 Some(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -172,7 +192,8 @@ impl History {
         for id in &self.submitted {
             let story = stories.get(id).with_context(|| format!("{id} was accepted and has no events"))?;
             let count = |kind: &str| story.get(kind).copied().unwrap_or(0);
-            let ends = ["completed", "failed", "cancelled", "expired", "skipped"].map(|end| count(&format!("execution.{end}")));
+            let ends = ["completed", "failed", "cancelled", "expired", "skipped"]
+                .map(|end| count(&format!("execution.{end}")));
             ensure!(count("execution.submitted") == 1, "{id} was submitted {} times", count("execution.submitted"));
             ensure!(ends.iter().sum::<usize>() == 1, "{id} ended {} times: {story:?}", ends.iter().sum::<usize>());
             let execution = operations.describe(*id).await?;

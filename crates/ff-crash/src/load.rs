@@ -8,9 +8,7 @@ use std::time::Duration;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::ExecutionId;
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
-use ff_script::generated::{
-    Backoff, BackoffType, CancelExecutionReply, Fence, Retry, SubmitExecutionReply, Task,
-};
+use ff_script::generated::{Backoff, BackoffType, CancelExecutionReply, Fence, Retry, SubmitExecutionReply, Task};
 use ff_script::{Error, HostError};
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -153,7 +151,9 @@ impl Load {
                 self.journal.write(&Entry::Submitted(execution_id));
             }
             // The first sending arrived and its answer did not.
-            Ok(SubmitExecutionReply::Duplicate { execution_id, .. }) => self.journal.write(&Entry::Submitted(execution_id)),
+            Ok(SubmitExecutionReply::Duplicate { execution_id, .. }) => {
+                self.journal.write(&Entry::Submitted(execution_id))
+            }
             Err(error) => self.judge("submit", &error),
         }
     }
@@ -181,7 +181,9 @@ impl Load {
                                 let (id, attempt, epoch) = (task.execution_id, task.attempt_index, task.lease_epoch);
                                 self.journal.write(&Entry::Claimed { id, attempt, epoch });
                                 if task.input.0 != input_of(id) {
-                                    self.journal.write(&Entry::Broken(format!("{id} came with other bytes than it was sent with")));
+                                    self.journal.write(&Entry::Broken(format!(
+                                        "{id} came with other bytes than it was sent with"
+                                    )));
                                 }
                             }
                             for task in &claimed.tasks {

@@ -179,10 +179,9 @@ impl FeedFilter {
             && same(&self.kind, &event.kind)
             && self.tag.as_ref().is_none_or(|(key, value)| event.tags.get(key) == Some(value))
             && (self.types.is_empty()
-                || self
-                    .types
-                    .iter()
-                    .any(|wanted| *wanted == event.r#type || (wanted.ends_with('.') && event.r#type.starts_with(wanted))))
+                || self.types.iter().any(|wanted| {
+                    *wanted == event.r#type || (wanted.ends_with('.') && event.r#type.starts_with(wanted))
+                }))
     }
 }
 
@@ -269,7 +268,15 @@ impl Feed {
         let counted = Counted::new(readers);
         client.host().set_listening(true);
         let unread = routes(&client);
-        Self { client, filter, cursor, news, unread, look_at: tokio::time::Instant::now() + LOOK_EVERY, _counted: counted }
+        Self {
+            client,
+            filter,
+            cursor,
+            news,
+            unread,
+            look_at: tokio::time::Instant::now() + LOOK_EVERY,
+            _counted: counted,
+        }
     }
 
     /// Where this reader is.

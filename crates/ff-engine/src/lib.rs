@@ -16,4 +16,6 @@ pub mod waiting;
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
-pub use operations::{Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, fence_of};
+pub use operations::{
+    Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, fence_of,
+};

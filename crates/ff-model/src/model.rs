@@ -129,8 +129,11 @@ impl Model {
 
     /// Eligible work of some queues, best first.
     fn eligible(&self, path: &str, queues: &BTreeSet<String>) -> Vec<ExecutionId> {
-        let mut found: Vec<&Execution> =
-            self.executions.values().filter(|e| e.is_eligible() && e.path() == path && queues.contains(&queue_of(e))).collect();
+        let mut found: Vec<&Execution> = self
+            .executions
+            .values()
+            .filter(|e| e.is_eligible() && e.path() == path && queues.contains(&queue_of(e)))
+            .collect();
         found.sort_by_key(|e| (e.score, e.id.to_string()));
         found.into_iter().map(|e| e.id).collect()
     }
@@ -146,7 +149,8 @@ impl Model {
 
     /// Every wake-up, earliest first.
     fn timers(&self) -> Vec<(i64, Timer)> {
-        let executions = self.executions.values().filter_map(|e| Some((e.wakes_at()?, e.id.to_string(), Timer::Execution(e.id))));
+        let executions =
+            self.executions.values().filter_map(|e| Some((e.wakes_at()?, e.id.to_string(), Timer::Execution(e.id))));
         let keys = self.keys.iter().map(|((namespace, key), record)| {
             let member = format!("idem:{}", lane::digest(&format!("{namespace}/{key}")));
             (record.until, member, Timer::Key(namespace.clone(), key.clone()))

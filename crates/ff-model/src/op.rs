@@ -45,7 +45,14 @@ where
 }
 
 fn invocation<C: Call>(call: &C, route: Route, now_ms: i64) -> Invocation {
-    Invocation { route, function: C::FUNCTION, read_only: C::READ_ONLY, args: call.encode(), now_ms: Some(now_ms), count_calls: false }
+    Invocation {
+        route,
+        function: C::FUNCTION,
+        read_only: C::READ_ONLY,
+        args: call.encode(),
+        now_ms: Some(now_ms),
+        count_calls: false,
+    }
 }
 
 macro_rules! ops {

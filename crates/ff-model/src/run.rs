@@ -78,7 +78,11 @@ pub fn run(library: &str, plan: Plan) -> Result<Report, Failure> {
                         }
                         Err(story) => {
                             stop.store(true, Ordering::Relaxed);
-                            failure.lock().expect("no thread panics with it").get_or_insert(Failure { seed, case, story });
+                            failure.lock().expect("no thread panics with it").get_or_insert(Failure {
+                                seed,
+                                case,
+                                story,
+                            });
                         }
                     }
                 }
@@ -196,7 +200,8 @@ impl Run {
         }
         let mut text = "broken invariants".to_owned();
         for finding in findings {
-            write!(text, "\n  {} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem).expect("text takes text");
+            write!(text, "\n  {} {}: {}", finding.invariant, String::from_utf8_lossy(&finding.key), finding.problem)
+                .expect("text takes text");
         }
         Err(text)
     }
@@ -230,5 +235,11 @@ pub fn seed() -> u64 {
 
 /// Prints what a run did and how long it took.
 pub fn print(what: &str, report: &Report, since: Instant) {
-    println!("{what}: {} cases, {} calls, {} accepted, {:.1} s", report.cases, report.calls, report.accepted, since.elapsed().as_secs_f64());
+    println!(
+        "{what}: {} cases, {} calls, {} accepted, {:.1} s",
+        report.cases,
+        report.calls,
+        report.accepted,
+        since.elapsed().as_secs_f64()
+    );
 }

@@ -48,41 +48,157 @@ pub enum Act {
     Submit(Box<Proposal>),
     SubmitMany(Vec<Proposal>),
     /// Submits an earlier submission again, maybe with another body.
-    Resubmit { which: Pick, other_body: bool },
-    Claim { lane: u8, worker: u8, able: u8, max: i64, ttl_ms: i64 },
-    ClaimAgain { which: Pick },
-    Renew { of: Pick, proof: Proof, ttl_ms: Option<i64> },
+    Resubmit {
+        which: Pick,
+        other_body: bool,
+    },
+    Claim {
+        lane: u8,
+        worker: u8,
+        able: u8,
+        max: i64,
+        ttl_ms: i64,
+    },
+    ClaimAgain {
+        which: Pick,
+    },
+    Renew {
+        of: Pick,
+        proof: Proof,
+        ttl_ms: Option<i64>,
+    },
     RenewMany(Vec<(Pick, Proof)>),
-    Progress { of: Pick, proof: Proof, pct: i64 },
-    Complete { of: Pick, proof: Proof, result: u8 },
+    Progress {
+        of: Pick,
+        proof: Proof,
+        pct: i64,
+    },
+    Complete {
+        of: Pick,
+        proof: Proof,
+        result: u8,
+    },
     CompleteMany(Vec<(Pick, Proof)>),
-    Fail { of: Pick, proof: Proof, category: u8, retryable: Option<bool>, retry_after_ms: Option<i64>, draw: i64 },
-    CancelAttempt { of: Pick, proof: Proof, reason: Option<u8> },
-    Delay { of: Pick, proof: Proof, by_ms: i64, absolute: bool },
-    Yield { of: Pick, proof: Proof },
-    Cancel { of: Pick, grace_ms: Option<i64>, reason: Option<u8> },
-    Hold { of: Pick, reason: Option<u8> },
-    Release { of: Pick },
-    Change { of: Pick, priority: Option<i64>, lane: Option<u8>, tags: Option<u8>, deadline_ms: Option<i64>, delay_ms: Option<i64> },
-    Replay { of: Pick },
-    Delete { of: Pick },
-    Await { of: Pick },
-    Revoke { of: Pick, grace: Option<bool> },
-    Drain { worker: u8, revoke: bool, limit: i64 },
-    Issue { lane: u8, worker: u8, able: u8, max: i64, ttl_ms: i64 },
-    IssueAgain { which: Pick },
-    Consume { which: Pick, able: u8, other_worker: bool, request: Option<Pick>, ttl_ms: i64 },
-    ReleaseGrant { which: Pick },
-    Block { which: Pick, budget: bool, detail: u8 },
-    Unblock { of: Pick, budget: bool },
-    GrantReclaim { of: Pick, worker: u8, ttl_ms: i64 },
-    InstallLane { lane: u8, definition: Definition },
-    ReviewRoutes { lane: u8, able: Vec<u8>, cursor: Option<i64>, limit: i64 },
-    FireDue { limit: i64, draw: i64 },
+    Fail {
+        of: Pick,
+        proof: Proof,
+        category: u8,
+        retryable: Option<bool>,
+        retry_after_ms: Option<i64>,
+        draw: i64,
+    },
+    CancelAttempt {
+        of: Pick,
+        proof: Proof,
+        reason: Option<u8>,
+    },
+    Delay {
+        of: Pick,
+        proof: Proof,
+        by_ms: i64,
+        absolute: bool,
+    },
+    Yield {
+        of: Pick,
+        proof: Proof,
+    },
+    Cancel {
+        of: Pick,
+        grace_ms: Option<i64>,
+        reason: Option<u8>,
+    },
+    Hold {
+        of: Pick,
+        reason: Option<u8>,
+    },
+    Release {
+        of: Pick,
+    },
+    Change {
+        of: Pick,
+        priority: Option<i64>,
+        lane: Option<u8>,
+        tags: Option<u8>,
+        deadline_ms: Option<i64>,
+        delay_ms: Option<i64>,
+    },
+    Replay {
+        of: Pick,
+    },
+    Delete {
+        of: Pick,
+    },
+    Await {
+        of: Pick,
+    },
+    Revoke {
+        of: Pick,
+        grace: Option<bool>,
+    },
+    Drain {
+        worker: u8,
+        revoke: bool,
+        limit: i64,
+    },
+    Issue {
+        lane: u8,
+        worker: u8,
+        able: u8,
+        max: i64,
+        ttl_ms: i64,
+    },
+    IssueAgain {
+        which: Pick,
+    },
+    Consume {
+        which: Pick,
+        able: u8,
+        other_worker: bool,
+        request: Option<Pick>,
+        ttl_ms: i64,
+    },
+    ReleaseGrant {
+        which: Pick,
+    },
+    Block {
+        which: Pick,
+        budget: bool,
+        detail: u8,
+    },
+    Unblock {
+        of: Pick,
+        budget: bool,
+    },
+    GrantReclaim {
+        of: Pick,
+        worker: u8,
+        ttl_ms: i64,
+    },
+    InstallLane {
+        lane: u8,
+        definition: Definition,
+    },
+    ReviewRoutes {
+        lane: u8,
+        able: Vec<u8>,
+        cursor: Option<i64>,
+        limit: i64,
+    },
+    FireDue {
+        limit: i64,
+        draw: i64,
+    },
     NextDue,
-    LaneDepth { lane: u8 },
-    GetAttempt { of: Pick, index: i64 },
-    Describe { of: Pick },
+    LaneDepth {
+        lane: u8,
+    },
+    GetAttempt {
+        of: Pick,
+        index: i64,
+    },
+    Describe {
+        of: Pick,
+    },
 }
 
 /// A lane's definition, by its knobs.
@@ -178,7 +294,14 @@ fn definition() -> impl Strategy<Value = Definition> {
     let state = prop_oneof![6 => Just(0u8), 1 => 1..4u8];
     let depth = proptest::option::weighted(0.1, 0..10i64);
     (state, 0..4u8, proptest::option::weighted(0.3, any::<bool>()), depth, any::<u8>(), proptest::bool::weighted(0.1))
-        .prop_map(|(state, weight, fair, max_depth, policy, older)| Definition { state, weight, fair, max_depth, policy, older })
+        .prop_map(|(state, weight, fair, max_depth, policy, older)| Definition {
+            state,
+            weight,
+            fair,
+            max_depth,
+            policy,
+            older,
+        })
 }
 
 fn grant_acts() -> BoxedStrategy<Act> {

@@ -32,7 +32,12 @@ impl Store {
         directory.prefix("ff-model-");
         let directory = if memory.is_dir() { directory.tempdir_in(memory) } else { directory.tempdir() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
-        let mut store = Store { host: None, library: library.to_owned(), directory: directory.expect("a directory for a store"), runtime };
+        let mut store = Store {
+            host: None,
+            library: library.to_owned(),
+            directory: directory.expect("a directory for a store"),
+            runtime,
+        };
         store.reopen();
         store
     }
@@ -59,8 +64,14 @@ impl Store {
 
     /// Sends one typed call to the partition.
     pub fn call<C: Call>(&self, call: &C, now_ms: i64) -> Answer<C::Reply> {
-        let invocation =
-            Invocation { route: ROUTE, function: C::FUNCTION, read_only: C::READ_ONLY, args: call.encode(), now_ms: Some(now_ms), count_calls: false };
+        let invocation = Invocation {
+            route: ROUTE,
+            function: C::FUNCTION,
+            read_only: C::READ_ONLY,
+            args: call.encode(),
+            now_ms: Some(now_ms),
+            count_calls: false,
+        };
         let bytes = self.send(invocation).unwrap_or_else(|error| panic!("{error}"));
         read_answer::<C>(&bytes).unwrap_or_else(|error| panic!("{}: {error}", C::FUNCTION))
     }
@@ -92,6 +103,11 @@ impl Store {
         found
     }
 
+    /// How many store commands calls have made so far.
+    pub fn commands(&self) -> u64 {
+        self.runtime.block_on(self.host().store_commands()).expect("an embedded store counts")
+    }
+
     /// Everything the store holds.
     pub fn dump(&self) -> Dump {
         let dump = self.runtime.block_on(self.host().dump()).expect("an embedded store dumps");
@@ -104,8 +120,8 @@ fn plain(value: ff_backend_embedded::DumpValue) -> DumpValue {
         ff_backend_embedded::DumpValue::Hash(fields) => DumpValue::Hash(fields),
         ff_backend_embedded::DumpValue::Zset(members) => DumpValue::Zset(members),
         ff_backend_embedded::DumpValue::String(bytes) => DumpValue::String(bytes),
-        ff_backend_embedded::DumpValue::Stream(entries) => {
-            DumpValue::Stream(entries.into_iter().map(|((ms, sequence), fields)| (format!("{ms}-{sequence}"), fields)).collect())
-        }
+        ff_backend_embedded::DumpValue::Stream(entries) => DumpValue::Stream(
+            entries.into_iter().map(|((ms, sequence), fields)| (format!("{ms}-{sequence}"), fields)).collect(),
+        ),
     }
 }

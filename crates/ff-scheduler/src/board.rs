@@ -77,7 +77,11 @@ impl Board {
 
     /// Begins to watch a sight; nothing is known to be ready yet.
     pub fn watch(&mut self, sight: Sight, weight: i64) {
-        self.sights.entry(sight).or_insert_with(|| SightState { heads: BTreeMap::new(), weight, waiters: VecDeque::new() });
+        self.sights.entry(sight).or_insert_with(|| SightState {
+            heads: BTreeMap::new(),
+            weight,
+            waiters: VecDeque::new(),
+        });
     }
 
     pub fn set_weight(&mut self, lane: &str, weight: i64) {
@@ -91,7 +95,8 @@ impl Board {
     /// A partition has work with this head, as an announcement or a look says.
     pub fn ready(&mut self, sight: &Sight, partition: u16, score: i64, admission: bool) {
         let Some(state) = self.sights.get_mut(sight) else { return };
-        let head = state.heads.entry(partition).or_insert(Head { score, hot: false, admission, asked: false, heard: 0 });
+        let head =
+            state.heads.entry(partition).or_insert(Head { score, hot: false, admission, asked: false, heard: 0 });
         head.heard += 1;
         head.score = if head.hot { head.score.min(score) } else { score };
         head.hot = true;
@@ -188,7 +193,8 @@ impl Board {
         let waiter = self.waiters.remove(&id).expect("it was there a moment ago");
         self.forget(id, &waiter.sights);
         let sight = waiter.sights[index].clone();
-        let head = self.sights.get_mut(&sight).and_then(|state| state.heads.get_mut(&partition)).expect("it was the best");
+        let head =
+            self.sights.get_mut(&sight).and_then(|state| state.heads.get_mut(&partition)).expect("it was the best");
         let errand = Errand { sight, partition, admission: head.admission, heard: head.heard };
         // A worker that gave up in the meantime leaves the place as it was.
         if waiter.errand.send(errand).is_ok() {
@@ -199,7 +205,13 @@ impl Board {
 }
 
 fn best(state: &SightState) -> Option<(i64, u16)> {
-    best_head(state.heads.iter().filter(|(_, head)| head.hot && !head.asked).map(|(partition, head)| (head.score, *partition)))
+    best_head(
+        state
+            .heads
+            .iter()
+            .filter(|(_, head)| head.hot && !head.asked)
+            .map(|(partition, head)| (head.score, *partition)),
+    )
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use ff_engine::news::{Listener, News};
 use ff_engine::operations::Claimant;
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
-    BlockExecution, ConsumeGrant, ConsumeGrantReply, Grant, IssueGrants, IssueGrantsReply, LaneCounts, PartitionStats, PartitionStatsReply,
-    ReleaseGrant, Task,
+    BlockExecution, ConsumeGrant, ConsumeGrantReply, Grant, IssueGrants, IssueGrantsReply, LaneCounts, PartitionStats,
+    PartitionStatsReply, ReleaseGrant, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -76,7 +76,8 @@ impl Dispatcher {
     #[must_use]
     pub fn start(operations: Operations, admission: Arc<dyn Admission>, options: DispatcherOptions) -> Self {
         let news = Listener::new(operations.client().host().as_ref());
-        let inner = Arc::new(Inner { operations, admission, board: Mutex::default(), looking: tokio::sync::Mutex::default() });
+        let inner =
+            Arc::new(Inner { operations, admission, board: Mutex::default(), looking: tokio::sync::Mutex::default() });
         let stop = CancellationToken::new();
         tokio::spawn(hear(Arc::clone(&inner), news, options, stop.clone()));
         Self { inner, _stop: Arc::new(stop.drop_guard()) }
@@ -120,7 +121,9 @@ impl Dispatcher {
         let until = Instant::now() + wait;
         let sights = self.inner.watch(profile).await?;
         loop {
-            let Some(errand) = self.inner.next_errand(&profile.instance, &sights, until).await else { return Ok(Vec::new()) };
+            let Some(errand) = self.inner.next_errand(&profile.instance, &sights, until).await else {
+                return Ok(Vec::new());
+            };
             let claimed = self.run(errand, profile, max, request_id).await?;
             if !claimed.is_empty() {
                 return Ok(claimed);
@@ -213,7 +216,9 @@ impl Inner {
         while let Some((route, stats)) = pages.next().await {
             let PartitionStatsReply::Stats { lanes, .. } = stats?;
             for counts in lanes {
-                if let (Route::Execution(partition), Some((score, admission))) = (route, head_seen(&counts, &sight.capabilities)) {
+                if let (Route::Execution(partition), Some((score, admission))) =
+                    (route, head_seen(&counts, &sight.capabilities))
+                {
                     heads.push((score, partition, admission));
                 }
             }
@@ -270,12 +275,8 @@ impl Inner {
             match self.admission.admit(&grant).await {
                 Ok(Admitted::Yes) => tasks.extend(self.consume(route, who, &grant, request_id).await?),
                 Ok(Admitted::No { reason, detail }) => {
-                    let call = BlockExecution {
-                        detail,
-                        execution_id: grant.execution_id,
-                        grant_id: grant.grant_id,
-                        reason,
-                    };
+                    let call =
+                        BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
                     client.call(route, &call).await?;
                 }
                 Err(error) => {
@@ -288,7 +289,13 @@ impl Inner {
         Ok(Claimed { tasks, next_score })
     }
 
-    async fn consume(&self, route: Route, who: &Claimant, grant: &Grant, request_id: Uuid) -> Result<Option<Task>, Error> {
+    async fn consume(
+        &self,
+        route: Route,
+        who: &Claimant,
+        grant: &Grant,
+        request_id: Uuid,
+    ) -> Result<Option<Task>, Error> {
         let call = ConsumeGrant {
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),

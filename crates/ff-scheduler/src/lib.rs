@@ -5,8 +5,8 @@
 //! the claim has answered, so one piece of work never wakes a hundred workers. [`choose`] is the pure part.
 
 pub mod admission;
-pub mod choose;
 mod board;
+pub mod choose;
 mod dispatcher;
 
 pub use admission::{Admission, Admitted, RefuseAll};

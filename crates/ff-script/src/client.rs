@@ -32,20 +32,13 @@ impl Client {
     /// A client of this host, whose store has these partitions.
     #[must_use]
     pub fn new(host: Arc<dyn Host>, partitions: PartitionConfig) -> Self {
-        Self {
-            host,
-            partitions,
-            now_ms: None,
-        }
+        Self { host, partitions, now_ms: None }
     }
 
     /// The same client at a time of its own; only the test bundle listens to it.
     #[must_use]
     pub fn at(&self, now_ms: i64) -> Self {
-        Self {
-            now_ms: Some(now_ms),
-            ..self.clone()
-        }
+        Self { now_ms: Some(now_ms), ..self.clone() }
     }
 
     /// The host behind this client.
@@ -96,17 +89,11 @@ impl Client {
     }
 
     /// Runs one function and says how many store calls it made.
-    pub async fn call_counted<C: Call>(
-        &self,
-        route: Route,
-        call: &C,
-    ) -> Result<Counted<C::Reply>, Error> {
+    pub async fn call_counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
         let bytes = self.host.call(self.invocation(route, call, true)).await?;
         let (reply, calls) = read_reply::<C>(&bytes)?;
-        let calls = calls.ok_or_else(|| Error::Decode {
-            function: C::FUNCTION,
-            detail: "calls: is missing".to_owned(),
-        })?;
+        let calls =
+            calls.ok_or_else(|| Error::Decode { function: C::FUNCTION, detail: "calls: is missing".to_owned() })?;
         Ok(Counted { reply, calls })
     }
 
@@ -123,19 +110,14 @@ impl Client {
 }
 
 fn read_reply<C: Call>(bytes: &[u8]) -> Result<(C::Reply, Option<u32>), Error> {
-    let unreadable = |error: DecodeError| Error::Decode {
-        function: C::FUNCTION,
-        detail: error.to_string(),
-    };
+    let unreadable = |error: DecodeError| Error::Decode { function: C::FUNCTION, detail: error.to_string() };
     let value = parse(bytes).map_err(unreadable)?;
     let fields = Fields::of(&value).map_err(unreadable)?;
     if let Some(ok) = fields.get("ok") {
         let reply = C::decode_reply(ok).map_err(unreadable)?;
         let calls: Option<i64> = fields.read("calls").map_err(unreadable)?;
-        let calls = calls
-            .map(u32::try_from)
-            .transpose()
-            .map_err(|_| unreadable(DecodeError::new("calls: negative")))?;
+        let calls =
+            calls.map(u32::try_from).transpose().map_err(|_| unreadable(DecodeError::new("calls: negative")))?;
         return Ok((reply, calls));
     }
     Err(Error::Engine(refusal::read(&fields).map_err(unreadable)?))
@@ -170,39 +152,19 @@ mod tests {
     }
 
     fn map(entries: Vec<(&str, Value)>) -> Value {
-        Value::Map(
-            entries
-                .into_iter()
-                .map(|(name, value)| (name.into(), value))
-                .collect(),
-        )
+        Value::Map(entries.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
     #[test]
     fn a_reply_is_ok_with_its_count_or_an_error() {
-        let ok = packed(&map(vec![
-            ("ok", map(vec![("pong", 7.into())])),
-            ("calls", 3.into()),
-        ]));
+        let ok = packed(&map(vec![("ok", map(vec![("pong", 7.into())])), ("calls", 3.into())]));
         assert_eq!(read_reply::<Ping>(&ok), Ok((7, Some(3))));
 
-        let stale = packed(&map(vec![
-            ("err", "stale_lease".into()),
-            ("detail", Value::Array(vec![])),
-        ]));
-        assert_eq!(
-            read_reply::<Ping>(&stale),
-            Err(Error::Engine(EngineError::State(StateKind::StaleLease)))
-        );
+        let stale = packed(&map(vec![("err", "stale_lease".into()), ("detail", Value::Array(vec![]))]));
+        assert_eq!(read_reply::<Ping>(&stale), Err(Error::Engine(EngineError::State(StateKind::StaleLease))));
 
-        let detail = map(vec![
-            ("field", "pong".into()),
-            ("problem", "is missing".into()),
-        ]);
-        let invalid = packed(&map(vec![
-            ("err", "invalid_argument".into()),
-            ("detail", detail),
-        ]));
+        let detail = map(vec![("field", "pong".into()), ("problem", "is missing".into())]);
+        let invalid = packed(&map(vec![("err", "invalid_argument".into()), ("detail", detail)]));
         let error = read_reply::<Ping>(&invalid).unwrap_err();
         assert_eq!(error.to_string(), "invalid argument pong: is missing");
     }
@@ -210,18 +172,9 @@ mod tests {
     #[test]
     fn an_unreadable_reply_names_function_and_place() {
         for (bytes, text) in [
-            (
-                vec![0xc1],
-                "cannot read the reply of ff_ping: expected a map, got nil",
-            ),
-            (
-                packed(&map(vec![("ok", map(vec![]))])),
-                "cannot read the reply of ff_ping: pong: is missing",
-            ),
-            (
-                packed(&map(vec![])),
-                "cannot read the reply of ff_ping: err: is missing",
-            ),
+            (vec![0xc1], "cannot read the reply of ff_ping: expected a map, got nil"),
+            (packed(&map(vec![("ok", map(vec![]))])), "cannot read the reply of ff_ping: pong: is missing"),
+            (packed(&map(vec![])), "cannot read the reply of ff_ping: err: is missing"),
             (
                 packed(&map(vec![("err", "moon_phase".into())])),
                 "cannot read the reply of ff_ping: unknown error code: \"moon_phase\"",

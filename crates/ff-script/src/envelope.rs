@@ -24,9 +24,7 @@ impl Envelope {
     /// `args` is a msgpack map, as [`crate::Call::encode`] writes it; anything else is refused.
     pub fn seal(&self, args: &[u8]) -> Result<Vec<u8>, HostError> {
         let Some((len, header)) = map_header(args) else {
-            return Err(HostError::Refused {
-                detail: "the arguments of a call must be a msgpack map".to_owned(),
-            });
+            return Err(HostError::Refused { detail: "the arguments of a call must be a msgpack map".to_owned() });
         };
         let extra = usize::from(self.guard)
             + usize::from(self.listen)
@@ -60,10 +58,7 @@ fn field<T: Wire>(out: &mut Vec<u8>, name: &str, value: &T) {
 fn map_header(bytes: &[u8]) -> Option<(usize, usize)> {
     match Marker::from_u8(*bytes.first()?) {
         Marker::FixMap(len) => Some((usize::from(len), 1)),
-        Marker::Map16 => Some((
-            usize::from(u16::from_be_bytes(bytes.get(1..3)?.try_into().ok()?)),
-            3,
-        )),
+        Marker::Map16 => Some((usize::from(u16::from_be_bytes(bytes.get(1..3)?.try_into().ok()?)), 3)),
         Marker::Map32 => {
             let len = u32::from_be_bytes(bytes.get(1..5)?.try_into().ok()?);
             Some((usize::try_from(len).ok()?, 5))
@@ -86,20 +81,12 @@ mod tests {
         let args = [0x81, 0xa1, b'a', 0x07];
         assert_eq!(Envelope::default().seal(&args).unwrap(), args);
         assert_eq!(Envelope::default().seal(&[0x90]).unwrap(), [0x80]);
-        assert!(matches!(
-            Envelope::default().seal(&[0xc0]),
-            Err(HostError::Refused { .. })
-        ));
+        assert!(matches!(Envelope::default().seal(&[0xc0]), Err(HostError::Refused { .. })));
     }
 
     #[test]
     fn fields_are_appended_whatever_the_size_of_the_map() {
-        let full = Envelope {
-            guard: true,
-            listen: true,
-            now_ms: Some(1_700_000_000_000),
-            count_calls: true,
-        };
+        let full = Envelope { guard: true, listen: true, now_ms: Some(1_700_000_000_000), count_calls: true };
         for size in [0_i64, 3, 11, 12, 15, 16, 65_533, 70_000] {
             let map: BTreeMap<String, i64> = (0..size).map(|n| (format!("k{n}"), n)).collect();
             let mut args = Vec::new();

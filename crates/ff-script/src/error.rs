@@ -40,8 +40,7 @@ impl From<Error> for EngineError {
     /// The engine's word for it: what a host or a codec could not do is a transport failure.
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::Engine(_)
-            | Error::Host(HostError::Corrupt { .. } | HostError::Raised { .. }) => {
+            Error::Engine(_) | Error::Host(HostError::Corrupt { .. } | HostError::Raised { .. }) => {
                 TransportKind::Defect
             }
             Error::Host(HostError::Unavailable { .. }) => TransportKind::Unavailable,
@@ -53,14 +52,9 @@ impl From<Error> for EngineError {
         match error {
             Error::Engine(error) => error,
             Error::Host(
-                HostError::Unavailable { detail }
-                | HostError::Full { detail }
-                | HostError::Refused { detail },
+                HostError::Unavailable { detail } | HostError::Full { detail } | HostError::Refused { detail },
             ) => EngineError::Transport { kind, detail },
-            other => EngineError::Transport {
-                kind,
-                detail: other.to_string(),
-            },
+            other => EngineError::Transport { kind, detail: other.to_string() },
         }
     }
 }

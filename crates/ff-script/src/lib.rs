@@ -23,9 +23,7 @@ pub mod wake;
 pub use call::Call;
 pub use client::{Client, Counted};
 pub use error::Error;
-pub use host::{
-    Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch,
-};
+pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
 pub use library::Library;
 pub use wake::Wake;
 pub use wire::{Bytes, DecodeError};

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 4, hash = "ac4cbf6055fc872588612c9d5c9ed45009694cf9e4b331a6589b825057f16021" }
+local LIBRARY = { number = 5, hash = "fd34b89b39e339858a02bbfe778df5bd0e10c5f49b7e753048caf6e28d327f55" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -360,13 +360,22 @@ end
 
 local compile
 
+-- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
+-- hole, and where depends on how the host built the table.
+function check.list_length(v)
+  if type(v) ~= "table" then return nil end
+  local n, last = 0, 0
+  for key in pairs(v) do
+    if not integer(key) or key < 1 then return nil end
+    n, last = n + 1, math.max(last, key)
+  end
+  if n == last then return n end
+end
+
 local function list_of(of, max, bytes_max)
   return function(v)
-    if type(v) ~= "table" then return problem("must be a list") end
-    local n = #v
-    for key in pairs(v) do
-      if not integer(key) or key < 1 or key > n then return problem("must be a list") end
-    end
+    local n = check.list_length(v)
+    if n == nil then return problem("must be a list") end
     if max and n > max then return problem(string.format("must hold at most %d items, got %d", max, n)) end
     local bytes = 0
     for i = 1, n do
@@ -507,8 +516,9 @@ end
 -- The outer shape of a batch: a list that is neither empty nor too long.
 local function batch_problem(items, max)
   if items == nil then return "is missing" end
-  if type(items) ~= "table" or (next(items) ~= nil and #items == 0) then return "must be a list" end
-  if #items == 0 or #items > max then return string.format("must hold 1 to %d items, got %d", max, #items) end
+  local count = require("lib.check").list_length(items)
+  if count == nil then return "must be a list" end
+  if count == 0 or count > max then return string.format("must hold 1 to %d items, got %d", max, count) end
 end
 
 local function compile(contract)
@@ -684,6 +694,23 @@ local function refuse_planned(self, key)
 end
 
 -- Hashes ---------------------------------------------------------------------------------------
+
+-- All fields of a hash as a flat list of names and values, or nil when there is none.
+function Tx:hflat(key)
+  if self.plan[key] == nil then
+    local flat = self:read("HGETALL", key)
+    if #flat > 0 then return flat end
+    return nil
+  end
+  local fields = self:hgetall(key)
+  if fields == nil then return nil end
+  local flat = {}
+  for name, value in pairs(fields) do
+    flat[#flat + 1] = name
+    flat[#flat + 1] = value
+  end
+  return flat
+end
 
 -- All fields of a hash as a table, or nil when there is none.
 function Tx:hgetall(key)
@@ -1181,12 +1208,25 @@ function spec.pack(s)
   return cmsgpack.pack(list)
 end
 
+local position = {}
+for i, name in ipairs(order) do position[name] = i end
+
+local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry }
+
+-- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
+local lazy = {
+  __index = function(s, name)
+    local value = rawget(s, "list")[position[name]] or nil
+    if value ~= nil then
+      if decode[name] then value = decode[name](value) end
+      rawset(s, name, value)
+    end
+    return value
+  end,
+}
+
 function spec.unpack(packed)
-  local list = cmsgpack.unpack(packed)
-  local s = {}
-  for i = 1, #order do s[order[i]] = list[i] or nil end
-  s.budgets, s.quotas, s.retry = unpack_budgets(s.budgets), unpack_quotas(s.quotas), unpack_retry(s.retry)
-  return s
+  return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
 end
 
 -- A map of texts as a flat list with sorted names.
@@ -1324,30 +1364,42 @@ local fields = {
   { "input" }, { "input_far", true },
 }
 
+local names, is_number = {}, {}
+for i, field in ipairs(fields) do
+  names[i] = field[1]
+  is_number[field[1]] = field[2]
+end
+
 function execution.lane_path(rec)
   return rec.spec.namespace .. "/" .. rec.lane
 end
 
 -- A record that is not stored yet.
 function execution.new(id, s)
-  return { id = id, spec = s, raw = {}, before = {} }
+  return { id = id, spec = s, fresh = true, was = {}, before = {} }
 end
 
 function execution.load(tx, id)
   local key = keys.core(tx, id)
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.spec == nil then error("CORRUPT " .. key .. " spec") end
-  local rec = { id = id, raw = raw, spec = spec.unpack(raw.spec) }
-  for i = 1, #fields do
-    local name, number = fields[i][1], fields[i][2]
-    local value = raw[name]
-    if value and number then
-      value = tonumber(value)
-      if value == nil then error("CORRUPT " .. key .. " " .. name) end
+  local flat = tx:hflat(key)
+  if flat == nil then return nil end
+  -- `was` keeps what is stored, so that saving writes only what changed.
+  local was, packed = {}, nil
+  local rec = { id = id, was = was }
+  for i = 1, #flat, 2 do
+    local name, value = flat[i], flat[i + 1]
+    if name == "spec" then
+      packed = value
+    else
+      if is_number[name] then
+        value = tonumber(value)
+        if value == nil then error("CORRUPT " .. key .. " " .. name) end
+      end
+      rec[name], was[name] = value, value
     end
-    rec[name] = value
   end
+  if packed == nil then error("CORRUPT " .. key .. " spec") end
+  rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
   return rec
@@ -1382,16 +1434,15 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
-  local changed = {}
-  if rec.raw.spec == nil then changed = { "spec", spec.pack(rec.spec) } end
-  for i = 1, #fields do
-    local name = fields[i][1]
-    local value, stored = rec[name], rec.raw[name]
-    if value == nil then
-      if stored ~= nil then tx:hdel(key, name) end
-    else
-      if fields[i][2] then value = string.format("%.0f", value) end
-      if value ~= stored then
+  local changed, was = {}, rec.was
+  if rec.fresh then changed = { "spec", spec.pack(rec.spec) } end
+  for i = 1, #names do
+    local name = names[i]
+    local value = rec[name]
+    if value ~= was[name] then
+      if value == nil then
+        tx:hdel(key, name)
+      else
         changed[#changed + 1] = name
         changed[#changed + 1] = value
       end
@@ -1840,7 +1891,7 @@ function leases.keep(tx, rec)
   local holder = rec.phase == "active" and rec.worker or nil
   local before = rec.before.worker
   if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
-  if holder and (before ~= holder or rec.raw.request ~= rec.request) then
+  if holder and (before ~= holder or rec.was.request ~= rec.request) then
     tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
   end
   rec.before.worker = holder
@@ -4303,6 +4354,7 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local home = require "index.home"
 local queues = require "index.queues"
+local execution = require "record.execution"
 local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
@@ -4325,15 +4377,19 @@ local function lane_counts(tx, path)
   local counts = { namespace = namespace, lane = name, state = copy.state, eligible = 0, granted = 0, active = 0, queues = {} }
   local all = { { queue = "any", requires = {}, admission = false, uncovered = false } }
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
+  local first
   for _, entry in ipairs(all) do
     local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
-    if head and (counts.head_score == nil or head.score < counts.head_score) then counts.head_score = head.score end
+    if head and (first == nil or head.score < first.score) then first = head end
     if entry.queue ~= "any" or eligible > 0 then
       counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
-  if copy.fairness == "fifo" and counts.head_score and counts.head_score > 0 then counts.oldest_eligible_at = counts.head_score end
+  counts.head_score = first and first.score
+  -- A head without priority is the oldest of all; behind one with priority an older one may stand.
+  local rec = first and copy.fairness == "fifo" and execution.load(tx, first.member)
+  if rec and rec.prio == 0 then counts.oldest_eligible_at = rec.spec.created_at end
   for _, place in ipairs(home.places) do
     counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
   end

@@ -23,9 +23,7 @@ impl Library {
         let facts = line(BUNDLE);
         Self {
             name: "flowfabric",
-            number: between(facts, "number = ", ",")
-                .parse()
-                .expect("codegen writes the number"),
+            number: between(facts, "number = ", ",").parse().expect("codegen writes the number"),
             hash: between(facts, "hash = \"", "\"").to_owned(),
             text: BUNDLE.to_owned(),
         }
@@ -38,22 +36,18 @@ impl Library {
     pub fn test() -> Self {
         let shipped = Self::shipped();
         let facts = line(BUNDLE);
-        let text = BUNDLE
-            .replacen("#!lua name=flowfabric\n", "#!lua name=flowfabric_test\n", 1)
-            .replacen(facts, &facts.replacen(" }", ", test = true }", 1), 1);
-        Self {
-            name: "flowfabric_test",
-            text,
-            ..shipped
-        }
+        let text = BUNDLE.replacen("#!lua name=flowfabric\n", "#!lua name=flowfabric_test\n", 1).replacen(
+            facts,
+            &facts.replacen(" }", ", test = true }", 1),
+            1,
+        );
+        Self { name: "flowfabric_test", text, ..shipped }
     }
 }
 
 /// The line that declares number and hash.
 fn line(text: &str) -> &str {
-    text.lines()
-        .find(|line| line.starts_with("local LIBRARY = {"))
-        .expect("codegen writes the LIBRARY line")
+    text.lines().find(|line| line.starts_with("local LIBRARY = {")).expect("codegen writes the LIBRARY line")
 }
 
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
@@ -81,21 +75,9 @@ mod tests {
     fn the_test_library_differs_in_its_first_lines_only() {
         let (shipped, test) = (Library::shipped(), Library::test());
         assert!(test.text.starts_with("#!lua name=flowfabric_test\n"));
-        assert!(
-            line(&test.text).ends_with(", test = true }"),
-            "{}",
-            line(&test.text)
-        );
+        assert!(line(&test.text).ends_with(", test = true }"), "{}", line(&test.text));
         assert!(!shipped.text.contains("test = true"));
-        let different = shipped
-            .text
-            .lines()
-            .zip(test.text.lines())
-            .filter(|(a, b)| a != b)
-            .count();
-        assert_eq!(
-            (different, shipped.text.lines().count()),
-            (2, test.text.lines().count())
-        );
+        let different = shipped.text.lines().zip(test.text.lines()).filter(|(a, b)| a != b).count();
+        assert_eq!((different, shipped.text.lines().count()), (2, test.text.lines().count()));
     }
 }

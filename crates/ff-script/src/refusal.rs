@@ -15,9 +15,8 @@ impl Refusal {
 }
 
 fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
-    let code: ErrorCode = code
-        .parse()
-        .map_err(|error: ff_core::types::UnknownWord| DecodeError::new(error.to_string()))?;
+    let code: ErrorCode =
+        code.parse().map_err(|error: ff_core::types::UnknownWord| DecodeError::new(error.to_string()))?;
     Ok(EngineError::from_refusal(code, detail))
 }
 
@@ -38,15 +37,12 @@ fn facts(value: &ValueRef<'_>) -> Result<Detail, DecodeError> {
         .iter()
         .map(|(name, value)| {
             let name = String::read(name)?;
-            let bytes = text_bytes(value)
-                .ok_or_else(|| DecodeError::unexpected("text", value).within(name.clone()))?;
+            let bytes = text_bytes(value).ok_or_else(|| DecodeError::unexpected("text", value).within(name.clone()))?;
             Ok((
                 name,
                 bytes
                     .utf8_chunks()
-                    .map(|chunk| {
-                        chunk.valid().to_owned() + &chunk.invalid().escape_ascii().to_string()
-                    })
+                    .map(|chunk| chunk.valid().to_owned() + &chunk.invalid().escape_ascii().to_string())
                     .collect(),
             ))
         })

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use ff_core::types::{
-    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId,
-    Namespace, QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WorkerId,
-    WorkerInstanceId,
+    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace,
+    QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use uuid::Uuid;
 
@@ -34,11 +33,7 @@ impl Specimen {
             T::read(&crate::wire::parse(bytes)?)?.write(&mut out);
             Ok(out)
         }
-        Self {
-            name,
-            encode: encode::<T>,
-            recode: recode::<T>,
-        }
+        Self { name, encode: encode::<T>, recode: recode::<T> }
     }
 }
 
@@ -105,9 +100,7 @@ impl Sample for String {
     fn sample(rng: &mut Rng) -> Self {
         let len = [0, 1, 5, 16, 31, 32, 80][rng.below(7) as usize];
         let letters = ['a', 'Z', '0', ' ', '.', ':', '\n', '\0', 'ä', '漢', '🦀'];
-        (0..len)
-            .map(|_| letters[rng.below(letters.len() as u64) as usize])
-            .collect()
+        (0..len).map(|_| letters[rng.below(letters.len() as u64) as usize]).collect()
     }
 }
 
@@ -182,9 +175,7 @@ impl<T: Sample> Sample for Vec<T> {
 
 impl<K: Sample + Ord, V: Sample> Sample for BTreeMap<K, V> {
     fn sample(rng: &mut Rng) -> Self {
-        (0..rng.below(4))
-            .map(|_| (K::sample(rng), V::sample(rng)))
-            .collect()
+        (0..rng.below(4)).map(|_| (K::sample(rng), V::sample(rng))).collect()
     }
 }
 
@@ -199,8 +190,7 @@ mod tests {
         for specimen in SPECIMENS {
             for seed in 0..64 {
                 let bytes = (specimen.encode)(&mut Rng::new(seed));
-                let again = (specimen.recode)(&bytes)
-                    .unwrap_or_else(|e| panic!("{} seed {seed}: {e}", specimen.name));
+                let again = (specimen.recode)(&bytes).unwrap_or_else(|e| panic!("{} seed {seed}: {e}", specimen.name));
                 assert_eq!(bytes, again, "{} seed {seed}", specimen.name);
             }
         }

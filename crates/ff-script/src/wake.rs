@@ -62,9 +62,7 @@ impl Wake {
         };
         let mut wakes = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
-            if let Some(wake) =
-                read_one(entry).map_err(|error| error.within(format!("[{index}]")))?
-            {
+            if let Some(wake) = read_one(entry).map_err(|error| error.within(format!("[{index}]")))? {
                 wakes.push(wake);
             }
         }
@@ -76,45 +74,25 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
     let ValueRef::Array(items) = entry else {
         return Err(DecodeError::unexpected("a list", entry));
     };
-    let item = |at: usize| {
-        items
-            .get(at)
-            .ok_or_else(|| DecodeError::new(format!("item {at} is missing")))
-    };
+    let item = |at: usize| items.get(at).ok_or_else(|| DecodeError::new(format!("item {at} is missing")));
     Ok(Some(match String::read(item(0)?)?.as_str() {
-        "ready" => Wake::Ready {
-            lane: String::read(item(1)?)?,
-            queue: String::read(item(2)?)?,
-            score: number(item(3)?)?,
-        },
-        "timer" => Wake::Timer {
-            at_ms: i64::read(item(1)?)?,
-        },
+        "ready" => {
+            Wake::Ready { lane: String::read(item(1)?)?, queue: String::read(item(2)?)?, score: number(item(3)?)? }
+        }
+        "timer" => Wake::Timer { at_ms: i64::read(item(1)?)? },
         "events" => Wake::Events,
-        "done" => Wake::Done {
-            execution_id: ExecutionId::read(item(1)?)?,
-        },
+        "done" => Wake::Done { execution_id: ExecutionId::read(item(1)?)? },
         "fleet" => Wake::Fleet,
-        "challenge" => Wake::Challenge {
-            instance: String::read(item(1)?)?,
-            nonce: Uuid::read(item(2)?)?,
-        },
-        "answered" => Wake::Answered {
-            instance: String::read(item(1)?)?,
-            nonce: Uuid::read(item(2)?)?,
-        },
-        "replaced" => Wake::Replaced {
-            instance: String::read(item(1)?)?,
-        },
+        "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
+        "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
+        "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
         _ => return Ok(None),
     }))
 }
 
 fn number(value: &ValueRef<'_>) -> Result<f64, DecodeError> {
     match value {
-        ValueRef::Integer(integer) => integer
-            .as_f64()
-            .ok_or_else(|| DecodeError::unexpected("a number", value)),
+        ValueRef::Integer(integer) => integer.as_f64().ok_or_else(|| DecodeError::unexpected("a number", value)),
         ValueRef::F64(number) => Ok(*number),
         other => Err(DecodeError::unexpected("a number", other)),
     }
@@ -137,64 +115,36 @@ mod tests {
     fn each_kind_is_read_and_unknown_ones_are_left_out() {
         let id = ExecutionId::mint();
         let payload = packed(vec![
-            vec![
-                "ready".into(),
-                "default/default".into(),
-                "-".into(),
-                Value::from(-9_000_000_000_000_000_i64),
-            ],
+            vec!["ready".into(), "default/default".into(), "-".into(), Value::from(-9_000_000_000_000_000_i64)],
             vec!["ready".into(), "a/b".into(), "q".into(), Value::from(1.5)],
             vec!["timer".into(), Value::from(1_700_000_000_000_i64)],
             vec!["events".into()],
             vec!["from_the_future".into(), Value::from(1)],
             vec!["done".into(), id.to_string().into()],
             vec!["fleet".into()],
-            vec![
-                "challenge".into(),
-                "w-1".into(),
-                id.to_string().into(),
-            ],
+            vec!["challenge".into(), "w-1".into(), id.to_string().into()],
             vec!["answered".into(), "w-1".into(), id.to_string().into()],
             vec!["replaced".into(), "w-1".into()],
         ]);
         assert_eq!(
             Wake::read_all(&payload).unwrap(),
             vec![
-                Wake::Ready {
-                    lane: "default/default".into(),
-                    queue: "-".into(),
-                    score: -9e15
-                },
-                Wake::Ready {
-                    lane: "a/b".into(),
-                    queue: "q".into(),
-                    score: 1.5
-                },
-                Wake::Timer {
-                    at_ms: 1_700_000_000_000
-                },
+                Wake::Ready { lane: "default/default".into(), queue: "-".into(), score: -9e15 },
+                Wake::Ready { lane: "a/b".into(), queue: "q".into(), score: 1.5 },
+                Wake::Timer { at_ms: 1_700_000_000_000 },
                 Wake::Events,
                 Wake::Done { execution_id: id },
                 Wake::Fleet,
-                Wake::Challenge {
-                    instance: "w-1".into(),
-                    nonce: *id.as_uuid()
-                },
-                Wake::Answered {
-                    instance: "w-1".into(),
-                    nonce: *id.as_uuid()
-                },
-                Wake::Replaced {
-                    instance: "w-1".into()
-                },
+                Wake::Challenge { instance: "w-1".into(), nonce: *id.as_uuid() },
+                Wake::Answered { instance: "w-1".into(), nonce: *id.as_uuid() },
+                Wake::Replaced { instance: "w-1".into() },
             ]
         );
     }
 
     #[test]
     fn a_message_cut_short_is_refused_with_its_place() {
-        let error =
-            Wake::read_all(&packed(vec![vec!["fleet".into()], vec!["timer".into()]])).unwrap_err();
+        let error = Wake::read_all(&packed(vec![vec!["fleet".into()], vec!["timer".into()]])).unwrap_err();
         assert_eq!(error.to_string(), "[1]: item 1 is missing");
     }
 }

@@ -102,12 +102,22 @@ impl FlowFabricAdminClient {
     }
 
     /// Reserves the best admitted execution of a lane for a worker; nothing when none is ready.
-    pub async fn grant_claim(&self, worker: &FlowFabricWorker, lane: &LaneId, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
+    pub async fn grant_claim(
+        &self,
+        worker: &FlowFabricWorker,
+        lane: &LaneId,
+        ttl_ms: u64,
+    ) -> Result<Option<ClaimGrant>, SdkError> {
         self.backend.grant(&worker.shared().who(), lane.as_str(), ttl_ms).await
     }
 
     /// Hands an interrupted execution to a chosen worker.
-    pub async fn grant_reclaim(&self, id: &ExecutionId, worker: &WorkerInstanceId, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+    pub async fn grant_reclaim(
+        &self,
+        id: &ExecutionId,
+        worker: &WorkerInstanceId,
+        ttl_ms: u64,
+    ) -> Result<ReclaimGrant, SdkError> {
         self.backend.grant_reclaim(*id, worker.as_str(), ttl_ms).await
     }
 

@@ -130,7 +130,13 @@ impl From<ff_script::HostError> for SdkError {
 
 /// A transport failure that is worth repeating with the same fence.
 pub(crate) fn worth_repeating(error: &SdkError) -> bool {
-    let closed = matches!(error.engine(), Some(EngineError::Transport { kind: TransportKind::Closed | TransportKind::Refused | TransportKind::Defect, .. }));
+    let closed = matches!(
+        error.engine(),
+        Some(EngineError::Transport {
+            kind: TransportKind::Closed | TransportKind::Refused | TransportKind::Defect,
+            ..
+        })
+    );
     error.is_transport() && !closed
 }
 

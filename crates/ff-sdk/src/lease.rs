@@ -333,9 +333,11 @@ mod tests {
 
     #[test]
     fn requests_of_the_engine_have_reasons_of_their_own() {
-        for (cancel_requested, yield_requested, reason) in
-            [(true, false, CancelReason::CancelRequested), (false, true, CancelReason::YieldRequested), (true, true, CancelReason::CancelRequested)]
-        {
+        for (cancel_requested, yield_requested, reason) in [
+            (true, false, CancelReason::CancelRequested),
+            (false, true, CancelReason::YieldRequested),
+            (true, true, CancelReason::CancelRequested),
+        ] {
             let lease = lease();
             assert!(lease.settle(Instant::now(), &Renewal::Renewed { cancel_requested, yield_requested }));
             assert_eq!(lease.cancellation.reason(), Some(reason));

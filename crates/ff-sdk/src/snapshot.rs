@@ -194,7 +194,9 @@ impl From<generated::Execution> for ExecutionSnapshot {
             failure: e.failure.map(Failure::from),
             attempts: e.attempts.into_iter().map(AttemptSnapshot::from).collect(),
             lease: e.lease.map(LeaseSnapshot::from),
-            progress: e.progress.map(|progress| Progress { pct: u8::try_from(progress.pct).unwrap_or(100), message: progress.message }),
+            progress: e
+                .progress
+                .map(|progress| Progress { pct: u8::try_from(progress.pct).unwrap_or(100), message: progress.message }),
             reclaim_count: e.reclaim_count.unsigned_abs(),
             replay_count: e.replay_count.unsigned_abs(),
         }

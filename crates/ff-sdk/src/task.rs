@@ -91,7 +91,10 @@ pub struct ClaimedTask {
 
 impl std::fmt::Debug for ClaimedTask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClaimedTask").field("lease", &self.core.lease.at).field("kind", &self.core.claim.kind).finish_non_exhaustive()
+        f.debug_struct("ClaimedTask")
+            .field("lease", &self.core.lease.at)
+            .field("kind", &self.core.claim.kind)
+            .finish_non_exhaustive()
     }
 }
 
@@ -224,7 +227,8 @@ impl ClaimedTask {
 
     /// Ends the attempt as a failure; the execution's policy decides whether another one follows.
     pub async fn fail(self, reason: &str, category: &str) -> Result<FailOutcome, SdkError> {
-        let failing = Failing { reason: reason.to_owned(), category: category.to_owned(), retryable: None, retry_after_ms: None };
+        let failing =
+            Failing { reason: reason.to_owned(), category: category.to_owned(), retryable: None, retry_after_ms: None };
         self.fail_with(failing).await
     }
 
@@ -232,7 +236,10 @@ impl ClaimedTask {
     pub async fn fail_with(self, failing: Failing) -> Result<FailOutcome, SdkError> {
         let failing = Failing {
             reason: cut(failing.reason, REASON_MAX),
-            category: cut(if failing.category.is_empty() { "unspecified".to_owned() } else { failing.category }, CATEGORY_MAX),
+            category: cut(
+                if failing.category.is_empty() { "unspecified".to_owned() } else { failing.category },
+                CATEGORY_MAX,
+            ),
             ..failing
         };
         self.end(|backend, lease| {

@@ -43,8 +43,8 @@ use crate::snapshot::{ExecutionResult, ExecutionSnapshot};
 use crate::worker::Shared;
 use crate::{BackendConfig, EmbeddedEngine, FlowFabricAdminClient, FlowFabricWorker, SdkError, WorkerConfig};
 
-pub use crash::{Call, CrashPoint};
 use crash::Mortal;
+pub use crash::{Call, CrashPoint};
 
 /// The time at which every test engine starts.
 pub const START_MS: i64 = 1_700_000_000_000;
@@ -197,7 +197,11 @@ impl TestEngine {
     }
 
     fn live(&self) -> Vec<Arc<Shared>> {
-        self.workers().values().filter_map(|(shared, _)| shared.upgrade()).filter(|shared| !shared.is_stopped()).collect()
+        self.workers()
+            .values()
+            .filter_map(|(shared, _)| shared.upgrade())
+            .filter(|shared| !shared.is_stopped())
+            .collect()
     }
 
     /// The next time something happens: a timer, or a renewal while leases are held.

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ff_core::PartitionConfig;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::types::{ExecutionId, LaneId};
-use ff_core::PartitionConfig;
 use ff_engine::{ExecutionFilter, ListCursor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
@@ -78,7 +78,10 @@ pub struct FlowFabricWorker {
 
 impl std::fmt::Debug for FlowFabricWorker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FlowFabricWorker").field("who", &self.shared.who()).field("state", &self.state()).finish_non_exhaustive()
+        f.debug_struct("FlowFabricWorker")
+            .field("who", &self.shared.who())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,12 +178,18 @@ impl FlowFabricWorker {
         if self.state() != WorkerState::Serving {
             return Ok(None);
         }
-        let Some(grant) = admin.backend().grant(&self.shared.who(), lane.as_str(), grant_ttl_ms).await? else { return Ok(None) };
+        let Some(grant) = admin.backend().grant(&self.shared.who(), lane.as_str(), grant_ttl_ms).await? else {
+            return Ok(None);
+        };
         self.shared.consume(grant.execution_id, grant.grant_id, permit).await.map(Some)
     }
 
     /// Turns a grant into a task. At capacity it is refused before anything is consumed: the grant stays good.
-    pub async fn claim_from_grant(&self, lane: impl Borrow<LaneId>, grant: impl Borrow<ClaimGrant>) -> Result<ClaimedTask, SdkError> {
+    pub async fn claim_from_grant(
+        &self,
+        lane: impl Borrow<LaneId>,
+        grant: impl Borrow<ClaimGrant>,
+    ) -> Result<ClaimedTask, SdkError> {
         let permit = self.shared.permit().ok_or(SdkError::WorkerAtCapacity)?;
         let (lane, grant): (&LaneId, &ClaimGrant) = (lane.borrow(), grant.borrow());
         if lane != &grant.lane {
@@ -311,7 +320,8 @@ impl Shared {
 
     pub(crate) fn check_direct(&self, context: &str) -> Result<(), SdkError> {
         if self.backend.transport() == Transport::Valkey && !cfg!(feature = "direct-valkey-claim") {
-            let message = "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
+            let message =
+                "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
             return Err(SdkError::unsupported(context, message));
         }
         Ok(())
@@ -336,7 +346,12 @@ impl Shared {
     }
 
     /// Permits first, then the claim: what nobody has room for is never taken.
-    pub(crate) async fn claim(&self, lanes: &[String], max: usize, wait: Duration) -> Result<Vec<ClaimedTask>, SdkError> {
+    pub(crate) async fn claim(
+        &self,
+        lanes: &[String],
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<ClaimedTask>, SdkError> {
         if *self.state.borrow() != WorkerState::Serving {
             return Ok(Vec::new());
         }
@@ -369,12 +384,19 @@ impl Shared {
         ClaimedTask::new(claim, sent, Arc::clone(&self.backend), self.who(), Arc::clone(&self.keeper), permit)
     }
 
-    async fn consume(&self, execution_id: ExecutionId, grant_id: Uuid, permit: OwnedSemaphorePermit) -> Result<ClaimedTask, SdkError> {
+    async fn consume(
+        &self,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<ClaimedTask, SdkError> {
         let (who, request_id, sent) = (self.who(), Uuid::now_v7(), Instant::now());
         let first = self.backend.consume_grant(&who, execution_id, grant_id, request_id).await;
         let claim = match first {
             // The answer may be lost and the lease taken: the same request asks for the same lease.
-            Err(error) if worth_repeating(&error) => self.backend.consume_grant(&who, execution_id, grant_id, request_id).await?,
+            Err(error) if worth_repeating(&error) => {
+                self.backend.consume_grant(&who, execution_id, grant_id, request_id).await?
+            }
             answer => answer?,
         };
         Ok(self.task(claim, sent, permit))
@@ -408,7 +430,9 @@ impl Shared {
                     instance = %self.config.worker_instance_id,
                     "another process has taken this worker's instance id; this one claims no more"
                 ),
-                WorkerState::Draining => tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops"),
+                WorkerState::Draining => {
+                    tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops")
+                }
                 WorkerState::Serving | WorkerState::Disconnected => {}
             }
             *state = next;
@@ -454,7 +478,9 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
             let sweep_every = Duration::from_millis(config.claim_poll_interval_ms.max(1)) * 30;
             let direct = crate::backend::valkey(url, sweep_every).await?;
             if direct.live_servers().await? == 0 {
-                tracing::warn!("no ff server is alive on this store: timers, retries and lost leases wait until one is");
+                tracing::warn!(
+                    "no ff server is alive on this store: timers, retries and lost leases wait until one is"
+                );
             }
             Ok(direct)
         }
@@ -462,8 +488,6 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
         BackendConfig::Embedded(engine) => Ok(engine.backend()),
         #[cfg(feature = "http")]
         BackendConfig::Http { url, token } => Ok(Arc::new(crate::backend::Http::new(url, token.as_ref())?)),
-        BackendConfig::Given => {
-            Err(SdkError::config("connect", "backend", "is to be given: use connect_with"))
-        }
+        BackendConfig::Given => Err(SdkError::config("connect", "backend", "is to be given: use connect_with")),
     }
 }

@@ -49,7 +49,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        named(parts, state, "id").await?.parse().map(Self).map_err(|_| Problem::invalid("execution_id", "must be a UUID"))
+        named(parts, state, "id")
+            .await?
+            .parse()
+            .map(Self)
+            .map_err(|_| Problem::invalid("execution_id", "must be a UUID"))
     }
 }
 
@@ -61,7 +65,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         let name = named(parts, state, "name").await?;
-        let fits = (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        let fits =
+            (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
         if fits { Ok(Self(name)) } else { Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ -")) }
     }
 }
@@ -70,7 +75,11 @@ async fn named<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Answ
     let params = axum::extract::RawPathParams::from_request_parts(parts, state)
         .await
         .map_err(|_| Problem::invalid("path", "cannot be read"))?;
-    params.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned()).ok_or_else(|| Problem::invalid("path", "cannot be read"))
+    params
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+        .ok_or_else(|| Problem::invalid("path", "cannot be read"))
 }
 
 /// The number a path names.

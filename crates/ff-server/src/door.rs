@@ -43,7 +43,9 @@ pub async fn pass(State(door): State<Door>, request: Request, next: Next) -> Res
 fn request_id(headers: &HeaderMap) -> String {
     let sent = headers.get(&REQUEST_ID).and_then(|id| id.to_str().ok());
     match sent {
-        Some(id) if !id.is_empty() && id.len() <= REQUEST_ID_MAX && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
+        Some(id) if !id.is_empty() && id.len() <= REQUEST_ID_MAX && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            id.to_owned()
+        }
         _ => Uuid::now_v7().to_string(),
     }
 }
@@ -85,7 +87,11 @@ impl Door {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or_else(|| request.uri().host());
         if !host.is_some_and(|host| self.is_ours(host)) {
             let status = StatusCode::MISDIRECTED_REQUEST;
-            return Err(Problem::new(status, "wrong_host", format!("this server is not {}", host.unwrap_or("named by the request"))));
+            return Err(Problem::new(
+                status,
+                "wrong_host",
+                format!("this server is not {}", host.unwrap_or("named by the request")),
+            ));
         }
         if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
@@ -93,10 +99,18 @@ impl Door {
         let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         let own_origin = origin.is_none_or(|origin| {
-            origin.parse::<Uri>().ok().and_then(|uri| uri.authority().map(|authority| self.is_ours(authority.as_str()))).unwrap_or(false)
+            origin
+                .parse::<Uri>()
+                .ok()
+                .and_then(|uri| uri.authority().map(|authority| self.is_ours(authority.as_str())))
+                .unwrap_or(false)
         });
         if !own_origin || site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "state is not changed on behalf of another site"));
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "forbidden",
+                "state is not changed on behalf of another site",
+            ));
         }
         Ok(())
     }
@@ -108,7 +122,9 @@ impl Door {
         };
         let name = name.trim_start_matches('[').trim_end_matches(']');
         let ours = name.eq_ignore_ascii_case("localhost")
-            || name.parse::<IpAddr>().is_ok_and(|ip| ip == self.address.ip() || (ip.is_loopback() && self.address.ip().is_loopback()));
+            || name
+                .parse::<IpAddr>()
+                .is_ok_and(|ip| ip == self.address.ip() || (ip.is_loopback() && self.address.ip().is_loopback()));
         // Behind a forwarded port the number differs; the name is what a rebinding attack cannot choose.
         ours && port.is_some()
     }
@@ -124,7 +140,9 @@ mod tests {
         for ours in ["localhost", "localhost:7433", "127.0.0.1:7433", "[::1]:7433", "LOCALHOST:80"] {
             assert!(door.is_ours(ours), "{ours}");
         }
-        for other in ["evil.example", "evil.example:7433", "localhost.evil.example:7433", "10.0.0.1:7433", "", "localhost:x"] {
+        for other in
+            ["evil.example", "evil.example:7433", "localhost.evil.example:7433", "10.0.0.1:7433", "", "localhost:x"]
+        {
             assert!(!door.is_ours(other), "{other}");
         }
     }

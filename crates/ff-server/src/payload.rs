@@ -10,8 +10,10 @@ use serde_json::value::RawValue;
 use crate::problem::{Answer, Problem};
 
 /// Standard base64; padding may be missing.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The largest input and result.
 pub const PAYLOAD_MAX: usize = 1024 * 1024;
@@ -60,7 +62,8 @@ pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
         if bytes.is_empty() {
             return (RawValue::NULL.to_owned(), "json");
         }
-        if let Some(json) = std::str::from_utf8(bytes).ok().and_then(|text| RawValue::from_string(text.to_owned()).ok()) {
+        if let Some(json) = std::str::from_utf8(bytes).ok().and_then(|text| RawValue::from_string(text.to_owned()).ok())
+        {
             return (json, "json");
         }
     }

@@ -59,8 +59,18 @@ pub struct ItemProblem {
 impl Problem {
     /// A problem with a code of its own.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        let retryable = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE);
-        Self(Box::new(Facts { status, code, detail: detail.into(), fields: BTreeMap::new(), facts: BTreeMap::new(), retryable }))
+        let retryable = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE
+        );
+        Self(Box::new(Facts {
+            status,
+            code,
+            detail: detail.into(),
+            fields: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            retryable,
+        }))
     }
 
     /// A field of the request is wrong.
@@ -73,7 +83,8 @@ impl Problem {
 
     /// A field or a body is larger than its limit.
     pub fn too_large(field: &str, max: usize) -> Self {
-        let mut made = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("{field} is larger than {max} bytes"));
+        let mut made =
+            Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("{field} is larger than {max} bytes"));
         made.0.fields.insert(field.to_owned(), format!("must be at most {max} bytes"));
         made
     }
@@ -128,10 +139,10 @@ impl Problem {
     /// The body, with the request it answers.
     pub fn document(&self, request_id: &str) -> Vec<u8> {
         let facts = &self.0;
-        let title = facts
-            .code
-            .parse::<ErrorCode>()
-            .map_or_else(|_| facts.status.canonical_reason().unwrap_or("Problem").to_owned(), |code| code.doc().to_owned());
+        let title = facts.code.parse::<ErrorCode>().map_or_else(
+            |_| facts.status.canonical_reason().unwrap_or("Problem").to_owned(),
+            |code| code.doc().to_owned(),
+        );
         let document = Document {
             r#type: format!("urn:flowfabric:error:{}", facts.code),
             title,
@@ -182,7 +193,12 @@ fn status_of(error: &EngineError) -> StatusCode {
 fn facts_of(error: &EngineError) -> BTreeMap<String, String> {
     let named = |detail: &Detail| detail.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     match error {
-        EngineError::Contention(ContentionKind::ExecutionNotActive { terminal_outcome, lease_epoch, lifecycle_phase, attempt_id }) => {
+        EngineError::Contention(ContentionKind::ExecutionNotActive {
+            terminal_outcome,
+            lease_epoch,
+            lifecycle_phase,
+            attempt_id,
+        }) => {
             let facts = [
                 ("lifecycle_phase", Some(lifecycle_phase.to_string())),
                 ("terminal_outcome", terminal_outcome.map(|outcome| outcome.to_string())),
@@ -269,7 +285,12 @@ mod tests {
     #[test]
     fn a_document_names_the_field_and_the_request() {
         let text = String::from_utf8(Problem::invalid("priority", "must be in 0..=9000").document("r-1")).unwrap();
-        for part in [r#""code":"invalid_argument""#, r#""fields":{"priority":"must be in 0..=9000"}"#, r#""request_id":"r-1""#, r#""status":400"#] {
+        for part in [
+            r#""code":"invalid_argument""#,
+            r#""fields":{"priority":"must be in 0..=9000"}"#,
+            r#""request_id":"r-1""#,
+            r#""status":400"#,
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

@@ -57,13 +57,19 @@ impl PageQuery {
 /// A list's `limit`: 1 to 1_000, 100 unless said.
 pub fn limit_of(text: Option<&str>) -> Answer<i64> {
     let limit = number("limit", text)?.unwrap_or(100);
-    if (1..=1000).contains(&limit) { Ok(limit) } else { Err(Problem::invalid("limit", format!("must be in 1..=1000, got {limit}"))) }
+    if (1..=1000).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Problem::invalid("limit", format!("must be in 1..=1000, got {limit}")))
+    }
 }
 
 /// A parameter that is a number; an empty one is absent.
 pub fn number(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
     match text.filter(|text| !text.is_empty()) {
         None => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|_| Problem::invalid(name, format!("must be an integer, got {text:?}"))),
+        Some(text) => {
+            text.parse().map(Some).map_err(|_| Problem::invalid(name, format!("must be an integer, got {text:?}")))
+        }
     }
 }

@@ -92,7 +92,14 @@ impl Server {
         let dispatcher = Dispatcher::start(operations.clone(), admission.clone(), DispatcherOptions::default());
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
-        let app = App(Arc::new(Rooms { engine, operations, dispatcher, admission, fleet: Arc::clone(&fleet), stop: stop.clone() }));
+        let app = App(Arc::new(Rooms {
+            engine,
+            operations,
+            dispatcher,
+            admission,
+            fleet: Arc::clone(&fleet),
+            stop: stop.clone(),
+        }));
         let keeping = tokio::spawn({
             let stop = stop.clone();
             async move { fleet.keep(stop).await }
@@ -138,8 +145,10 @@ async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let service = TowerToHyperService::new(router.clone());
-        let connection =
-            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(IDLE).serve_connection(TokioIo::new(stream), service);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -64,20 +64,12 @@ impl ServerBinary {
         if let Some(path) = env::var_os(flavour.variable()) {
             let path = PathBuf::from(path);
             if !path.is_file() {
-                bail!(
-                    "{} names {}, which is not a file",
-                    flavour.variable(),
-                    path.display()
-                );
+                bail!("{} names {}, which is not a file", flavour.variable(), path.display());
             }
             return Ok(ServerBinary { flavour, path });
         }
         let directories = env::var_os("PATH").unwrap_or_default();
-        let always: [&Path; 3] = [
-            Path::new("/usr/bin"),
-            Path::new("/usr/local/bin"),
-            Path::new("/usr/sbin"),
-        ];
+        let always: [&Path; 3] = [Path::new("/usr/bin"), Path::new("/usr/local/bin"), Path::new("/usr/sbin")];
         env::split_paths(&directories)
             .chain(always.into_iter().map(Path::to_owned))
             .map(|directory| directory.join(flavour.program()))

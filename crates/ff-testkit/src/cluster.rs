@@ -28,13 +28,7 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        ClusterOptions {
-            primaries: 3,
-            replicas_each: 0,
-            aof: Aof::EverySecond,
-            binary: None,
-            extra: Vec::new(),
-        }
+        ClusterOptions { primaries: 3, replicas_each: 0, aof: Aof::EverySecond, binary: None, extra: Vec::new() }
     }
 }
 
@@ -68,49 +62,26 @@ impl TestCluster {
             let id = server.command::<String>(&["CLUSTER", "MYID"])?;
             members.push(Member { server, id });
         }
-        let cluster = TestCluster {
-            members,
-            primaries: options.primaries,
-        };
+        let cluster = TestCluster { members, primaries: options.primaries };
         let share = |index: usize| SLOTS * index as u32 / options.primaries as u32;
         for (index, member) in cluster.primaries().iter().enumerate() {
             let (first, last) = (share(index).to_string(), (share(index + 1) - 1).to_string());
-            member
-                .server
-                .command::<String>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
+            member.server.command::<String>(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
             // Distinct epochs from the start spare the nodes an election of their own.
-            member.server.command::<String>(&[
-                "CLUSTER",
-                "SET-CONFIG-EPOCH",
-                &(index + 1).to_string(),
-            ])?;
+            member.server.command::<String>(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
         }
         for member in &cluster.members[1..] {
-            let (port, bus) = (
-                member.server.port().to_string(),
-                member.server.bus_port().to_string(),
-            );
-            cluster.members[0].server.command::<String>(&[
-                "CLUSTER",
-                "MEET",
-                "127.0.0.1",
-                &port,
-                &bus,
-            ])?;
+            let (port, bus) = (member.server.port().to_string(), member.server.bus_port().to_string());
+            cluster.members[0].server.command::<String>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])?;
         }
         cluster.wait("every node to know every other", |member| {
             let nodes: String = member.server.command(&["CLUSTER", "NODES"])?;
-            let known = nodes
-                .lines()
-                .filter(|line| !line.contains("handshake"))
-                .count();
+            let known = nodes.lines().filter(|line| !line.contains("handshake")).count();
             Ok(known == cluster.members.len())
         })?;
         for (index, member) in cluster.members[options.primaries..].iter().enumerate() {
             let primary = &cluster.members[index % options.primaries].id;
-            member
-                .server
-                .command::<String>(&["CLUSTER", "REPLICATE", primary])?;
+            member.server.command::<String>(&["CLUSTER", "REPLICATE", primary])?;
         }
         cluster.wait_until_ok()?;
         Ok(cluster)
@@ -118,11 +89,7 @@ impl TestCluster {
 
     /// `valkey-cluster://H:P,H:P,…` naming every node.
     pub fn url(&self) -> String {
-        let nodes: Vec<String> = self
-            .members
-            .iter()
-            .map(|member| member.server.address())
-            .collect();
+        let nodes: Vec<String> = self.members.iter().map(|member| member.server.address()).collect();
         format!("valkey-cluster://{}", nodes.join(","))
     }
 
@@ -139,10 +106,7 @@ impl TestCluster {
                 return Ok(false);
             }
             let replication: String = member.server.command(&["INFO", "replication"])?;
-            Ok(
-                replication.contains("role:master")
-                    || replication.contains("master_link_status:up"),
-            )
+            Ok(replication.contains("role:master") || replication.contains("master_link_status:up"))
         })
     }
 
@@ -153,14 +117,8 @@ impl TestCluster {
             for (index, member) in self.running() {
                 // A node lists its own slots without an address of another node: `myself` marks its line.
                 let nodes: String = member.server.command(&["CLUSTER", "NODES"])?;
-                let mine = nodes
-                    .lines()
-                    .find(|line| line.contains("myself"))
-                    .unwrap_or_default();
-                let owned = mine
-                    .split_whitespace()
-                    .skip(8)
-                    .any(|range| covers(range, slot));
+                let mine = nodes.lines().find(|line| line.contains("myself")).unwrap_or_default();
+                let owned = mine.split_whitespace().skip(8).any(|range| covers(range, slot));
                 if mine.contains("master") && owned {
                     return Ok(index);
                 }
@@ -175,18 +133,9 @@ impl TestCluster {
     /// Begins to move a slot between two members; the returned value does it step by step.
     pub fn migrate_slot(&self, slot: u16, from: usize, to: usize) -> Result<SlotMigration<'_>> {
         let (text, source, target) = (slot.to_string(), &self.members[from], &self.members[to]);
-        target
-            .server
-            .command::<String>(&["CLUSTER", "SETSLOT", &text, "IMPORTING", &source.id])?;
-        source
-            .server
-            .command::<String>(&["CLUSTER", "SETSLOT", &text, "MIGRATING", &target.id])?;
-        Ok(SlotMigration {
-            cluster: self,
-            slot,
-            from,
-            to,
-        })
+        target.server.command::<String>(&["CLUSTER", "SETSLOT", &text, "IMPORTING", &source.id])?;
+        source.server.command::<String>(&["CLUSTER", "SETSLOT", &text, "MIGRATING", &target.id])?;
+        Ok(SlotMigration { cluster: self, slot, from, to })
     }
 
     /// Promotes a replica by an orderly failover and waits until it is primary.
@@ -221,10 +170,7 @@ impl TestCluster {
     }
 
     fn running(&self) -> impl Iterator<Item = (usize, &Member)> {
-        self.members
-            .iter()
-            .enumerate()
-            .filter(|(_, member)| member.server.pid().is_some())
+        self.members.iter().enumerate().filter(|(_, member)| member.server.pid().is_some())
     }
 
     fn wait(&self, what: &str, ready: impl Fn(&Member) -> Result<bool>) -> Result<()> {
@@ -233,10 +179,7 @@ impl TestCluster {
             while !ready(member)? {
                 if started.elapsed() > LIMIT {
                     let info: String = member.server.command(&["CLUSTER", "INFO"])?;
-                    bail!(
-                        "node {index} waited {LIMIT:?} for {what}:\n{info}\n{}",
-                        member.server.log()
-                    );
+                    bail!("node {index} waited {LIMIT:?} for {what}:\n{info}\n{}", member.server.log());
                 }
                 thread::sleep(Duration::from_millis(20));
             }
@@ -277,10 +220,7 @@ impl SlotMigration<'_> {
 
     /// Moves one named key.
     pub fn move_key(&self, key: &[u8]) -> Result<()> {
-        let (source, target) = (
-            &self.cluster.members[self.from].server,
-            &self.cluster.members[self.to].server,
-        );
+        let (source, target) = (&self.cluster.members[self.from].server, &self.cluster.members[self.to].server);
         let mut connection = source.connection()?;
         redis::cmd("MIGRATE")
             .arg("127.0.0.1")
@@ -307,20 +247,12 @@ impl SlotMigration<'_> {
         let (slot, cluster) = (self.slot.to_string(), self.cluster);
         let (source, target) = (&cluster.members[self.from], &cluster.members[self.to]);
         for member in [target, source] {
-            member
-                .server
-                .command::<String>(&["CLUSTER", "SETSLOT", &slot, "NODE", &target.id])?;
+            member.server.command::<String>(&["CLUSTER", "SETSLOT", &slot, "NODE", &target.id])?;
         }
         cluster.wait("the new owner to be known", |member| {
             let nodes: String = member.server.command(&["CLUSTER", "NODES"])?;
-            let line = nodes
-                .lines()
-                .find(|line| line.starts_with(&target.id))
-                .unwrap_or_default();
-            Ok(line
-                .split_whitespace()
-                .skip(8)
-                .any(|range| covers(range, self.slot)))
+            let line = nodes.lines().find(|line| line.starts_with(&target.id)).unwrap_or_default();
+            Ok(line.split_whitespace().skip(8).any(|range| covers(range, self.slot)))
         })
     }
 }

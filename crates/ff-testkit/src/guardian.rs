@@ -21,14 +21,8 @@ impl Guardian {
             .stderr(Stdio::null())
             .spawn()
             .context("cannot start the shell that guards a server")?;
-        let input = shell
-            .stdin
-            .take()
-            .context("the guarding shell has no standard input")?;
-        Ok(Guardian {
-            shell,
-            _input: input,
-        })
+        let input = shell.stdin.take().context("the guarding shell has no standard input")?;
+        Ok(Guardian { shell, _input: input })
     }
 }
 

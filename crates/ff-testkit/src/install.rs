@@ -19,21 +19,13 @@ pub fn install() -> Result<Vec<ServerBinary>> {
     let mut found = Vec::new();
     for flavour in [Flavour::Valkey, Flavour::Redis] {
         if let Ok(binary) = ServerBinary::find(flavour) {
-            eprintln!(
-                "{flavour}: {} ({})",
-                binary.path.display(),
-                binary.version()?
-            );
+            eprintln!("{flavour}: {} ({})", binary.path.display(), binary.version()?);
             found.push(binary);
             continue;
         }
         match install_one(flavour) {
             Ok(binary) => {
-                eprintln!(
-                    "{flavour}: installed {} ({})",
-                    binary.path.display(),
-                    binary.version()?
-                );
+                eprintln!("{flavour}: installed {} ({})", binary.path.display(), binary.version()?);
                 found.push(binary);
             }
             Err(error) => eprintln!("{flavour}: not installed: {error:#}"),
@@ -70,9 +62,7 @@ fn has_candidate(package: &str) -> Result<bool> {
         .output()
         .context("cannot run apt-cache; on this system install the servers by hand")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text
-        .lines()
-        .any(|line| line.trim().starts_with("Candidate:") && !line.contains("(none)")))
+    Ok(text.lines().any(|line| line.trim().starts_with("Candidate:") && !line.contains("(none)")))
 }
 
 fn codename() -> Result<String> {
@@ -113,10 +103,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
 
 /// The program itself for root, through sudo for anyone else.
 fn as_root(program: &str) -> Command {
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if root {
         return Command::new(program);
     }
@@ -133,8 +120,7 @@ fn write_as_root(path: &str, text: &str) -> Result<()> {
         .spawn()
         .with_context(|| format!("cannot write {path}"))?;
     let mut input = child.stdin.take().context("tee has no standard input")?;
-    std::io::Write::write_all(&mut input, text.as_bytes())
-        .with_context(|| format!("cannot write {path}"))?;
+    std::io::Write::write_all(&mut input, text.as_bytes()).with_context(|| format!("cannot write {path}"))?;
     drop(input);
     let status = child.wait()?;
     if !status.success() {

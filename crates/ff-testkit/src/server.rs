@@ -75,18 +75,8 @@ impl TestServer {
             Some(binary) => binary.clone(),
             None => ServerBinary::valkey()?,
         };
-        let directory = tempfile::Builder::new()
-            .prefix("ff-server-")
-            .tempdir()
-            .context("no directory for a server")?;
-        let mut server = TestServer {
-            binary,
-            options,
-            port: 0,
-            bus_port: 0,
-            directory,
-            running: None,
-        };
+        let directory = tempfile::Builder::new().prefix("ff-server-").tempdir().context("no directory for a server")?;
+        let mut server = TestServer { binary, options, port: 0, bus_port: 0, directory, running: None };
         // Another process may take a port between our look and the server's bind.
         let mut attempt = 0;
         loop {
@@ -221,10 +211,7 @@ impl TestServer {
             .spawn()
             .with_context(|| format!("cannot start {}", self.binary.path.display()))?;
         let guardian = Guardian::of(process.id())?;
-        self.running = Some(Running {
-            guardian: Some(guardian),
-            process,
-        });
+        self.running = Some(Running { guardian: Some(guardian), process });
         let outcome = self.wait_until_it_answers();
         if outcome.is_err() {
             self.running.take();
@@ -237,21 +224,13 @@ impl TestServer {
         loop {
             let running = self.running.as_mut().context("the server is not running")?;
             if let Some(status) = running.process.try_wait()? {
-                bail!(
-                    "{} ended with {status}:\n{}",
-                    self.binary.flavour,
-                    self.log()
-                );
+                bail!("{} ended with {status}:\n{}", self.binary.flavour, self.log());
             }
             let answer = self.command::<String>(&["PING"]);
             match answer {
                 Ok(pong) if pong == "PONG" => return Ok(()),
                 _ if started.elapsed() > START_LIMIT => {
-                    bail!(
-                        "{} did not answer within {START_LIMIT:?}: {answer:?}\n{}",
-                        self.binary.flavour,
-                        self.log()
-                    )
+                    bail!("{} did not answer within {START_LIMIT:?}: {answer:?}\n{}", self.binary.flavour, self.log())
                 }
                 _ => thread::sleep(Duration::from_millis(10)),
             }

@@ -20,7 +20,9 @@ async fn main() -> anyhow::Result<()> {
     let mut running = Vec::new();
     for (name, capabilities) in [("cpu", vec!["cpu"]), ("gpu", vec!["cpu", "gpu"])] {
         let worker = sandbox.worker(name, "mixed", &capabilities).await?;
-        running.push(tokio::spawn(WorkerRuntime::new(worker).data(Name(name)).on("who", who).shutdown_on(stop.clone()).run()));
+        running.push(tokio::spawn(
+            WorkerRuntime::new(worker).data(Name(name)).on("who", who).shutdown_on(stop.clone()).run(),
+        ));
     }
 
     let mut submitted = Vec::new();
@@ -32,7 +34,11 @@ async fn main() -> anyhow::Result<()> {
     }
     for (id, requires) in submitted {
         let ran = sandbox.result(&id).await?.result.unwrap_or_default();
-        ensure!(!requires.contains(&"gpu") || ran == b"gpu", "{id} needs a gpu and ran on {:?}", String::from_utf8(ran));
+        ensure!(
+            !requires.contains(&"gpu") || ran == b"gpu",
+            "{id} needs a gpu and ran on {:?}",
+            String::from_utf8(ran)
+        );
     }
 
     stop.cancel();

@@ -14,7 +14,9 @@ async fn greet(Payload(name): Payload<String>) -> HandlerResult {
 async fn main() -> anyhow::Result<()> {
     let sandbox = Sandbox::start().await?;
     let stop = CancellationToken::new();
-    let runtime = WorkerRuntime::new(sandbox.worker("hello-1", "default", &[]).await?).on("greet", greet).shutdown_on(stop.clone());
+    let runtime = WorkerRuntime::new(sandbox.worker("hello-1", "default", &[]).await?)
+        .on("greet", greet)
+        .shutdown_on(stop.clone());
     let running = tokio::spawn(runtime.run());
 
     let mut new = NewExecution::new("default", "default", "greet");

@@ -22,12 +22,14 @@ async fn main() -> anyhow::Result<()> {
     let sandbox = Sandbox::start().await?;
     let admin = sandbox.engine.admin();
     let stop = CancellationToken::new();
-    let runtime = WorkerRuntime::new(sandbox.worker("retry-1", "flaky", &[]).await?).on("flaky", flaky).shutdown_on(stop.clone());
+    let runtime =
+        WorkerRuntime::new(sandbox.worker("retry-1", "flaky", &[]).await?).on("flaky", flaky).shutdown_on(stop.clone());
     let running = tokio::spawn(runtime.run());
 
     let backoff = Backoff { delay_ms: Some(50), ..Backoff::new(BackoffType::Fixed) };
     let mut new = NewExecution::new("default", "flaky", "flaky");
-    new.fields.retry = Some(Retry { max_attempts: Some(3), backoff: Some(backoff), jitter: None, retry_on: None, never_on: None });
+    new.fields.retry =
+        Some(Retry { max_attempts: Some(3), backoff: Some(backoff), jitter: None, retry_on: None, never_on: None });
     let id = admin.submit(new).await?;
     let result = sandbox.result(&id).await?;
     ensure!(result.result.as_deref() == Some(b"2".as_slice()), "the third attempt succeeds, got {result:?}");
@@ -49,7 +51,11 @@ async fn main() -> anyhow::Result<()> {
     }
     let result = sandbox.result(&id).await?;
     let category = result.failure.map(|failure| failure.category);
-    ensure!(result.outcome == Outcome::Failed && category.as_deref() == Some("poisoned"), "got {:?} {category:?}", result.outcome);
+    ensure!(
+        result.outcome == Outcome::Failed && category.as_deref() == Some("poisoned"),
+        "got {:?} {category:?}",
+        result.outcome
+    );
     println!("retried to success, and poison ended");
     Ok(())
 }

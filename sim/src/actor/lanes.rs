@@ -20,22 +20,12 @@ impl Actor for Lanes {
             let entry = scene.board.lanes[&lane].clone();
             let routes: Vec<Route> = scene.board.routes().collect();
             for route in routes {
-                scene.say(
-                    route,
-                    InstallLane {
-                        entry: entry.clone(),
-                    },
-                );
+                scene.say(route, InstallLane { entry: entry.clone() });
             }
             return scene.rng.between(500, 2_500);
         }
         let mut call = DefineLane::new("ada".to_owned(), lane, NAMESPACE.to_owned());
-        let states = [
-            LaneState::Active,
-            LaneState::Paused,
-            LaneState::Draining,
-            LaneState::Disabled,
-        ];
+        let states = [LaneState::Active, LaneState::Paused, LaneState::Draining, LaneState::Disabled];
         call.state = Some(states[scene.rng.weighted(&[75, 15, 6, 4])]);
         scene.say(Route::Fleet, call);
         scene.rng.between(500, 2_500)
@@ -46,12 +36,7 @@ impl Actor for Lanes {
             scene.board.heard_of(entry);
             let routes: Vec<Route> = scene.board.routes().collect();
             for route in routes {
-                scene.say(
-                    route,
-                    InstallLane {
-                        entry: entry.clone(),
-                    },
-                );
+                scene.say(route, InstallLane { entry: entry.clone() });
             }
         }
     }

@@ -23,11 +23,8 @@ use crate::rng::Rng;
 pub(crate) const NAMESPACE: &str = "default";
 
 /// The lanes of every simulation: name, worth of a point of priority, fairness.
-pub(crate) const LANES: &[(&str, i64, Fairness)] = &[
-    ("strict", 1_000_000_000_000, Fairness::Fifo),
-    ("aging", 500, Fairness::Fifo),
-    ("fair", 1_000, Fairness::Fair),
-];
+pub(crate) const LANES: &[(&str, i64, Fairness)] =
+    &[("strict", 1_000_000_000_000, Fairness::Fifo), ("aging", 500, Fairness::Fifo), ("fair", 1_000, Fairness::Fair)];
 
 /// Every capability any worker has.
 pub(crate) const CAPABILITIES: &[&str] = &["eu", "gpu", "ssd"];
@@ -124,9 +121,7 @@ pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<B
         all.push(Box::new(worker));
     }
     all.push(Box::new(operator::Operator));
-    all.push(Box::new(timers::Timers {
-        lazy: profile.lazy_timers,
-    }));
+    all.push(Box::new(timers::Timers { lazy: profile.lazy_timers }));
     all.push(Box::new(routes::Routes));
     all.push(Box::new(outbox::Outbox::default()));
     all.push(Box::new(lanes::Lanes));

@@ -64,17 +64,8 @@ impl Actor for Operator {
             5 => scene.tell(id, ReplayExecution::new(me(), id)),
             6 => scene.tell(id, DeleteExecution { execution_id: id }),
             7 => {
-                let reason = *scene.rng.pick(&[
-                    AdmissionReason::WaitingForQuota,
-                    AdmissionReason::WaitingForBudget,
-                ]);
-                scene.tell(
-                    id,
-                    UnblockExecution {
-                        execution_id: id,
-                        reason,
-                    },
-                );
+                let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
+                scene.tell(id, UnblockExecution { execution_id: id, reason });
             }
             8 => {
                 let call = GrantReclaim {
@@ -86,29 +77,15 @@ impl Actor for Operator {
                 };
                 scene.tell(id, call);
             }
-            9 => scene.say(
-                Route::Fleet,
-                DrainWorker {
-                    actor: me(),
-                    instance,
-                },
-            ),
-            _ => scene.say(
-                Route::Fleet,
-                MarkWorkerDead {
-                    actor: me(),
-                    instance,
-                },
-            ),
+            9 => scene.say(Route::Fleet, DrainWorker { actor: me(), instance }),
+            _ => scene.say(Route::Fleet, MarkWorkerDead { actor: me(), instance }),
         }
         scene.rng.between(60, 300)
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         if let (Request::GrantReclaim(call), Outcome::Reply(_)) = (request, outcome) {
-            scene
-                .board
-                .saw_grant(call.execution_id, call.grant_id, &call.instance);
+            scene.board.saw_grant(call.execution_id, call.grant_id, &call.instance);
         }
     }
 }

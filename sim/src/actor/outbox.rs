@@ -64,17 +64,8 @@ impl Actor for Outbox {
                 }
                 open.partitions.pop_first();
                 if open.partitions.is_empty() {
-                    let ids = self
-                        .open
-                        .remove(&key)
-                        .map(|open| open.ids)
-                        .unwrap_or_default();
-                    scene.say(
-                        Route::Fleet,
-                        AckOutbox {
-                            ids: ids.into_iter().collect(),
-                        },
-                    );
+                    let ids = self.open.remove(&key).map(|open| open.ids).unwrap_or_default();
+                    scene.say(Route::Fleet, AckOutbox { ids: ids.into_iter().collect() });
                 }
             }
             _ => {}

@@ -14,13 +14,7 @@ impl Actor for Routes {
     }
 
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
-        scene.say(
-            Route::Fleet,
-            ListWorkers {
-                limit: 100,
-                offset: 0,
-            },
-        );
+        scene.say(Route::Fleet, ListWorkers { limit: 100, offset: 0 });
         scene.rng.between(500, 1_500)
     }
 
@@ -36,23 +30,12 @@ impl Actor for Routes {
                 let routes: Vec<Route> = scene.board.routes().collect();
                 for route in routes {
                     let limit = *scene.rng.pick(&[1, 3, 64]);
-                    scene.say(
-                        route,
-                        ReviewRoutes::new(
-                            sets.clone(),
-                            lane.to_owned(),
-                            limit,
-                            NAMESPACE.to_owned(),
-                        ),
-                    );
+                    scene.say(route, ReviewRoutes::new(sets.clone(), lane.to_owned(), limit, NAMESPACE.to_owned()));
                 }
             }
             (
                 Request::ReviewRoutes(call),
-                Outcome::Reply(Reply::ReviewRoutes(ReviewRoutesReply::Reviewed {
-                    next_cursor: Some(cursor),
-                    ..
-                })),
+                Outcome::Reply(Reply::ReviewRoutes(ReviewRoutesReply::Reviewed { next_cursor: Some(cursor), .. })),
             ) => {
                 let routes: Vec<Route> = scene.board.routes().collect();
                 let mut next = call.clone();

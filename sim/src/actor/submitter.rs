@@ -18,10 +18,7 @@ pub(crate) struct Submitter {
 
 impl Submitter {
     pub fn new(number: usize) -> Self {
-        Submitter {
-            number,
-            sent: Vec::new(),
-        }
+        Submitter { number, sent: Vec::new() }
     }
 
     fn fresh(&mut self, scene: &mut Scene<'_>) -> Submission {
@@ -95,18 +92,12 @@ impl Actor for Submitter {
             let id = submission.execution_id;
             scene.tell(id, SubmitExecution { submission });
         }
-        if scene.board.submissions_left > 0 {
-            scene.rng.between(20, 250)
-        } else {
-            scene.rng.between(400, 2_000)
-        }
+        if scene.board.submissions_left > 0 { scene.rng.between(20, 250) } else { scene.rng.between(400, 2_000) }
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         match (request, outcome) {
-            (Request::SubmitExecution(call), Outcome::Refused(error))
-                if error.code() == "lane_unseen" =>
-            {
+            (Request::SubmitExecution(call), Outcome::Refused(error)) if error.code() == "lane_unseen" => {
                 let id = call.submission.execution_id;
                 install(&call.submission.lane, id, scene);
                 scene.tell(id, call.clone());
@@ -116,19 +107,10 @@ impl Actor for Submitter {
                 Outcome::Reply(Reply::SubmitExecutions(SubmitExecutionsReply::Submitted { items })),
             ) => {
                 for (submission, item) in call.submissions.iter().zip(items) {
-                    if item
-                        .refusal
-                        .as_ref()
-                        .is_some_and(|refusal| refusal.code == "lane_unseen")
-                    {
+                    if item.refusal.as_ref().is_some_and(|refusal| refusal.code == "lane_unseen") {
                         let id = submission.execution_id;
                         install(&submission.lane, id, scene);
-                        scene.tell(
-                            id,
-                            SubmitExecution {
-                                submission: submission.clone(),
-                            },
-                        );
+                        scene.tell(id, SubmitExecution { submission: submission.clone() });
                     }
                 }
             }
@@ -158,9 +140,7 @@ fn id_for(key: &Option<String>, rng: &mut Rng) -> ExecutionId {
 }
 
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Covers every submitted field but the id, the key and the trace.
@@ -182,13 +162,8 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     let key = rng.percent(30).then(|| format!("key-{}", rng.below(10)));
     let lane = LANES[rng.weighted(&[5, 3, 2])].0;
     let kind = *rng.pick(&["mail", "render", "train model"]);
-    let mut s = Submission::new(
-        id_for(&key, rng),
-        NAMESPACE.to_owned(),
-        lane.to_owned(),
-        kind.to_owned(),
-        String::new(),
-    );
+    let mut s =
+        Submission::new(id_for(&key, rng), NAMESPACE.to_owned(), lane.to_owned(), kind.to_owned(), String::new());
     if key.is_some() && rng.percent(60) {
         s.idempotency_ttl_ms = Some(rng.between(300, 8_000));
     }
@@ -197,9 +172,7 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     if rng.percent(30) {
         let count = rng.below(3);
         s.tags = Some(
-            (0..count)
-                .map(|n| (format!("tag-{n}"), format!("value-{}", rng.below(3))))
-                .collect::<BTreeMap<_, _>>(),
+            (0..count).map(|n| (format!("tag-{n}"), format!("value-{}", rng.below(3)))).collect::<BTreeMap<_, _>>(),
         );
     }
     if rng.percent(50) {
@@ -233,11 +206,7 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     if rng.percent(40) {
         // Repeated and unsorted on purpose.
         let count = rng.between(1, 3);
-        s.requires = Some(
-            (0..count)
-                .map(|_| (*rng.pick(CAPABILITIES)).to_owned())
-                .collect(),
-        );
+        s.requires = Some((0..count).map(|_| (*rng.pick(CAPABILITIES)).to_owned()).collect());
     }
     if rng.percent(8) {
         s.prefers = Some(vec![(*rng.pick(CAPABILITIES)).to_owned()]);
@@ -250,11 +219,7 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     }
     if rng.percent(15) {
         let count = rng.between(1, 3);
-        s.fallbacks = Some(
-            (0..count)
-                .map(|n| Bytes::from(vec![0xff, n as u8]))
-                .collect(),
-        );
+        s.fallbacks = Some((0..count).map(|n| Bytes::from(vec![0xff, n as u8])).collect());
     }
     if rng.percent(75) {
         s.retention_ms = Some(rng.between(0, 12_000));

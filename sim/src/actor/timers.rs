@@ -29,11 +29,7 @@ impl Actor for Timers {
                 scene.say(route, FireDue { draw, limit });
             }
         }
-        if scene.rng.percent(self.lazy) {
-            scene.rng.between(1_500, 6_000)
-        } else {
-            scene.rng.between(200, 700)
-        }
+        if scene.rng.percent(self.lazy) { scene.rng.between(1_500, 6_000) } else { scene.rng.between(200, 700) }
     }
 
     fn answer(&mut self, _: &Request, _: &Outcome, _: &mut Scene<'_>) {}

@@ -29,16 +29,8 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(number: usize, rng: &mut Rng) -> Self {
-        let capabilities = CAPABILITIES
-            .iter()
-            .filter(|_| rng.percent(45))
-            .map(|&c| c.to_owned())
-            .collect();
-        let mut lanes: Vec<String> = LANES
-            .iter()
-            .filter(|_| rng.percent(70))
-            .map(|l| l.0.to_owned())
-            .collect();
+        let capabilities = CAPABILITIES.iter().filter(|_| rng.percent(45)).map(|&c| c.to_owned()).collect();
+        let mut lanes: Vec<String> = LANES.iter().filter(|_| rng.percent(70)).map(|l| l.0.to_owned()).collect();
         if lanes.is_empty() {
             lanes.push(LANES[0].0.to_owned());
         }
@@ -74,9 +66,7 @@ impl Worker {
 
     fn claim(&self, scene: &mut Scene<'_>) {
         let lane = scene.rng.pick(&self.lanes).clone();
-        let partition = scene
-            .rng
-            .below(usize::from(scene.board.partitions.executions)) as u16;
+        let partition = scene.rng.below(usize::from(scene.board.partitions.executions)) as u16;
         let route = Route::Execution(partition);
         let max = scene.rng.between(1, 3);
         if scene.rng.percent(30) {
@@ -117,10 +107,7 @@ impl Worker {
         match scene.rng.weighted(&[33, 24, 17, 6, 6, 8, 6]) {
             0 => {
                 let mut call = RenewLease::new(id, fence);
-                call.lease_ttl_ms = scene
-                    .rng
-                    .percent(20)
-                    .then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
+                call.lease_ttl_ms = scene.rng.percent(20).then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
                 scene.tell(id, call);
                 false
             }
@@ -150,13 +137,7 @@ impl Worker {
                 true
             }
             4 => {
-                scene.tell(
-                    id,
-                    YieldExecution {
-                        execution_id: id,
-                        fence,
-                    },
-                );
+                scene.tell(id, YieldExecution { execution_id: id, fence });
                 true
             }
             5 => {
@@ -174,11 +155,8 @@ impl Worker {
     /// An old fence, sometimes with a part of the current one.
     fn exhume(&self, scene: &mut Scene<'_>) -> Held {
         let (id, mut fence) = scene.rng.pick(&self.graves).clone();
-        let newer = self
-            .held
-            .iter()
-            .chain(&self.graves)
-            .find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
+        let newer =
+            self.held.iter().chain(&self.graves).find(|(other, f)| *other == id && f.lease_epoch > fence.lease_epoch);
         if let Some((_, newer)) = newer {
             match scene.rng.below(4) {
                 0 => fence.lease_epoch = newer.lease_epoch,
@@ -208,10 +186,7 @@ impl Worker {
         for (id, fence) in std::mem::take(&mut self.held) {
             self.bury((id, fence.clone()));
             let completions = by_route.entry(scene.board.route_of(&id)).or_default();
-            if completions
-                .iter()
-                .all(|completion| completion.execution_id != id)
-            {
+            if completions.iter().all(|completion| completion.execution_id != id) {
                 let mut completion = Completion::new(id, fence);
                 completion.result = submitter::draw_bytes(scene.rng);
                 completions.push(completion);
@@ -224,11 +199,7 @@ impl Worker {
 
     fn work(&mut self, scene: &mut Scene<'_>) {
         if self.held.len() > 1 && scene.rng.percent(15) {
-            return if scene.rng.percent(60) {
-                self.renew_all(scene)
-            } else {
-                self.complete_all(scene)
-            };
+            return if scene.rng.percent(60) { self.renew_all(scene) } else { self.complete_all(scene) };
         }
         let at = scene.rng.below(self.held.len());
         let held = self.held[at].clone();
@@ -239,11 +210,7 @@ impl Worker {
     }
 
     fn took(&mut self, task: &Task) {
-        let fence = Fence {
-            attempt_id: task.attempt_id,
-            lease_id: task.lease_id,
-            lease_epoch: task.lease_epoch,
-        };
+        let fence = Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch };
         self.held.retain(|held| held.0 != task.execution_id);
         self.held.push((task.execution_id, fence));
     }
@@ -268,18 +235,9 @@ impl Worker {
         scene.board.saw_grant(id, grant.grant_id, &self.instance);
         match scene.rng.weighted(&[70, 8, 12, 10]) {
             0 => self.consume(id, grant.grant_id, scene),
-            1 => scene.tell(
-                id,
-                ReleaseGrant {
-                    execution_id: id,
-                    grant_id: grant.grant_id,
-                },
-            ),
+            1 => scene.tell(id, ReleaseGrant { execution_id: id, grant_id: grant.grant_id }),
             2 => {
-                let reason = *scene.rng.pick(&[
-                    AdmissionReason::WaitingForQuota,
-                    AdmissionReason::WaitingForBudget,
-                ]);
+                let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
                 scene.tell(
                     id,
                     BlockExecution {
@@ -340,12 +298,7 @@ impl Actor for Worker {
                 let (id, grant_id, _) = scene.rng.pick(newest).clone();
                 self.consume(id, grant_id, scene);
             }
-            3 => scene.say(
-                Route::Fleet,
-                HeartbeatWorkers {
-                    instances: vec![self.instance.clone()],
-                },
-            ),
+            3 => scene.say(Route::Fleet, HeartbeatWorkers { instances: vec![self.instance.clone()] }),
             4 => {
                 self.registered = false;
                 let mut call = DeregisterWorker::new(self.instance.clone());
@@ -361,15 +314,15 @@ impl Actor for Worker {
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         match (request, outcome) {
             (_, Outcome::Reply(Reply::RegisterWorker(_))) => self.registered = true,
-            (
-                _,
-                Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })),
-            ) if items.iter().any(|item| !item.known) => self.registered = false,
+            (_, Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })))
+                if items.iter().any(|item| !item.known) =>
+            {
+                self.registered = false
+            }
             (
                 _,
                 Outcome::Reply(Reply::ClaimExecutions(
-                    ClaimExecutionsReply::Claimed { tasks, .. }
-                    | ClaimExecutionsReply::Replayed { tasks },
+                    ClaimExecutionsReply::Claimed { tasks, .. } | ClaimExecutionsReply::Replayed { tasks },
                 )),
             ) => {
                 for task in tasks {
@@ -377,8 +330,7 @@ impl Actor for Worker {
                 }
             }
             (_, Outcome::Reply(Reply::ConsumeGrant(reply))) => {
-                let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =
-                    reply;
+                let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) = reply;
                 self.took(task);
             }
             (_, Outcome::Reply(Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }))) => {
@@ -389,9 +341,7 @@ impl Actor for Worker {
             (
                 Request::RenewLease(call),
                 Outcome::Reply(Reply::RenewLease(RenewLeaseReply::Renewed {
-                    cancel_requested,
-                    yield_requested,
-                    ..
+                    cancel_requested, yield_requested, ..
                 })),
             ) => {
                 let (id, fence) = (call.execution_id, call.fence.clone());
@@ -399,13 +349,7 @@ impl Actor for Worker {
                     scene.tell(id, CancelAttempt::new(id, fence));
                     self.drop_held(id);
                 } else if *yield_requested && scene.rng.percent(60) {
-                    scene.tell(
-                        id,
-                        YieldExecution {
-                            execution_id: id,
-                            fence,
-                        },
-                    );
+                    scene.tell(id, YieldExecution { execution_id: id, fence });
                     self.drop_held(id);
                 }
             }

@@ -31,10 +31,7 @@ impl Ears {
     pub fn new(partitions: PartitionConfig) -> Self {
         let names = (0..1_usize << CAPABILITIES.len())
             .map(|bits| {
-                let tokens = CAPABILITIES
-                    .iter()
-                    .enumerate()
-                    .filter(|(at, _)| bits >> at & 1 == 1);
+                let tokens = CAPABILITIES.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
                 let requires: Vec<String> = tokens.map(|(_, token)| (*token).to_owned()).collect();
                 let name = queue_name(&requires);
                 let admitted = format!("admit.{name}");
@@ -42,9 +39,7 @@ impl Ears {
             })
             .collect();
         Ears {
-            sleeps_until: (0..partitions.executions)
-                .map(|partition| (partition, 0))
-                .collect(),
+            sleeps_until: (0..partitions.executions).map(|partition| (partition, 0)).collect(),
             empty: BTreeSet::new(),
             names,
         }
@@ -56,20 +51,12 @@ fn queue_name(requires: &[String]) -> String {
         return "any".to_owned();
     }
     let digest = Sha1::digest(requires.join(","));
-    digest
-        .iter()
-        .take(10)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    digest.iter().take(10).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn queue_of(seen: &Execution) -> String {
     let name = queue_name(&seen.requires);
-    if needs_admission(seen) {
-        format!("admit.{name}")
-    } else {
-        name
-    }
+    if needs_admission(seen) { format!("admit.{name}") } else { name }
 }
 
 impl Checker {
@@ -83,16 +70,9 @@ impl Checker {
 
     pub(super) fn listen(&mut self, step: &Step<'_>) -> Check {
         let (partition, now) = (step.partition(), step.now);
-        if let Outcome::Reply(Reply::FireDue(FireDueReply::Fired { more, next_at, .. })) =
-            step.outcome
-        {
+        if let Outcome::Reply(Reply::FireDue(FireDueReply::Fired { more, next_at, .. })) = step.outcome {
             // A firing before the sleeper woke up was somebody else's.
-            if self
-                .ears
-                .sleeps_until
-                .get(&partition)
-                .is_some_and(|at| *at <= now)
-            {
+            if self.ears.sleeps_until.get(&partition).is_some_and(|at| *at <= now) {
                 self.ears.sleeps_until.remove(&partition);
                 if let Some(at) = if *more { Some(now) } else { *next_at } {
                     self.ears.sleeps_until.insert(partition, at);
@@ -111,9 +91,7 @@ impl Checker {
                 }
                 Wake::Ready { lane, queue, .. } => {
                     let lane = lane.split_once('/').map_or(lane.as_str(), |(_, lane)| lane);
-                    self.ears
-                        .empty
-                        .remove(&(*partition, lane.to_owned(), queue.clone()));
+                    self.ears.empty.remove(&(*partition, lane.to_owned(), queue.clone()));
                 }
                 _ => {}
             }
@@ -128,28 +106,20 @@ impl Checker {
     /// A claim or a round of grants that left nothing in a queue makes dispatchers stay away from it.
     fn note_empty(&mut self, step: &Step<'_>) -> Check {
         let (lane, capabilities, admission, next_score) = match (step.request, step.outcome) {
-            (Request::ClaimExecutions(call), Outcome::Reply(Reply::ClaimExecutions(reply))) => {
-                match reply {
-                    ClaimExecutionsReply::Claimed { next_score, .. } => {
-                        (&call.lane, &call.capabilities, false, *next_score)
-                    }
-                    ClaimExecutionsReply::Paused { .. } => {
-                        (&call.lane, &call.capabilities, false, None)
-                    }
-                    ClaimExecutionsReply::Replayed { .. } => return Ok(()),
+            (Request::ClaimExecutions(call), Outcome::Reply(Reply::ClaimExecutions(reply))) => match reply {
+                ClaimExecutionsReply::Claimed { next_score, .. } => {
+                    (&call.lane, &call.capabilities, false, *next_score)
                 }
-            }
+                ClaimExecutionsReply::Paused { .. } => (&call.lane, &call.capabilities, false, None),
+                ClaimExecutionsReply::Replayed { .. } => return Ok(()),
+            },
             (Request::IssueGrants(call), Outcome::Reply(Reply::IssueGrants(reply))) => {
                 match reply {
                     // A repeated request says nothing about the queues.
-                    IssueGrantsReply::Granted { grants, .. }
-                        if !grants.is_empty() && step.events.is_empty() =>
-                    {
+                    IssueGrantsReply::Granted { grants, .. } if !grants.is_empty() && step.events.is_empty() => {
                         return Ok(());
                     }
-                    IssueGrantsReply::Granted { next_score, .. } => {
-                        (&call.lane, &call.capabilities, true, *next_score)
-                    }
+                    IssueGrantsReply::Granted { next_score, .. } => (&call.lane, &call.capabilities, true, *next_score),
                     IssueGrantsReply::Paused { .. } => (&call.lane, &call.capabilities, true, None),
                 }
             }
@@ -170,11 +140,7 @@ impl Checker {
         for queue in reachable {
             let queue = (partition, lane.clone(), queue);
             if waiting.contains(&queue) && self.lane_starts(partition, lane) {
-                require!(
-                    0,
-                    next_score.is_some(),
-                    "{queue:?} holds work and the claim said that nothing is left"
-                );
+                require!(0, next_score.is_some(), "{queue:?} holds work and the claim said that nothing is left");
             }
             // Told of a next one, even of one that can no longer start, the dispatcher comes back.
             if next_score.is_some() && standing.contains(&queue) {
@@ -188,29 +154,19 @@ impl Checker {
 
     fn lane_starts(&self, partition: u16, lane: &str) -> bool {
         let copy = self.lanes.get(&(partition, lane.to_owned()));
-        copy.is_some_and(|copy| {
-            matches!(
-                copy.definition.state,
-                LaneState::Active | LaneState::Draining
-            )
-        })
+        copy.is_some_and(|copy| matches!(copy.definition.state, LaneState::Active | LaneState::Draining))
     }
 
     /// Queues of a partition with work; given a time, with work that could start then.
     fn waiting(&self, partition: u16, at: Option<i64>) -> BTreeSet<Queue> {
         self.live_in(partition)
-            .filter(|(_, shadow, seen)| {
-                eligible(seen) && at.is_none_or(|now| shadow.may_start(seen, now))
-            })
+            .filter(|(_, shadow, seen)| eligible(seen) && at.is_none_or(|now| shadow.may_start(seen, now)))
             .map(|(_, _, seen)| (partition, seen.lane.clone(), queue_of(seen)))
             .collect()
     }
 
     fn nobody_sleeps_too_long(&self, partition: u16, now: i64) -> Check {
-        let next = self
-            .live_in(partition)
-            .filter_map(|(id, shadow, seen)| Some((shadow.wake_at(seen)?, *id)))
-            .min();
+        let next = self.live_in(partition).filter_map(|(id, shadow, seen)| Some((shadow.wake_at(seen)?, *id))).min();
         let Some((next, id)) = next else {
             return Ok(());
         };
@@ -228,11 +184,7 @@ impl Checker {
             .waiting(partition, Some(now))
             .into_iter()
             .find(|queue| self.ears.empty.contains(queue) && self.lane_starts(partition, &queue.1));
-        require!(
-            0,
-            overlooked.is_none(),
-            "{overlooked:?} holds work and dispatchers believe it to be empty"
-        );
+        require!(0, overlooked.is_none(), "{overlooked:?} holds work and dispatchers believe it to be empty");
         Ok(())
     }
 }

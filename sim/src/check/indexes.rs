@@ -37,37 +37,20 @@ impl Checker {
             };
             for (member, score) in members {
                 let id = String::from_utf8_lossy(member).into_owned();
-                found
-                    .entry(id)
-                    .or_default()
-                    .push((&key[prefix.len()..], *score as i64));
+                found.entry(id).or_default().push((&key[prefix.len()..], *score as i64));
             }
         }
         for (id, _, seen) in self.live_in(partition) {
             let places = found.remove(&id.to_string()).unwrap_or_default();
-            require!(
-                10,
-                places.len() == 1,
-                "{id} ({}) stands in {places:?}",
-                seen.state
-            );
+            require!(10, places.len() == 1, "{id} ({}) stands in {places:?}", seen.state);
             let (place, score) = places[0];
             let (wanted, wanted_score) = place_of(seen);
             let path = format!("{}/{}:", seen.namespace, seen.lane);
             let fits = place.strip_prefix(&path).is_some_and(|rest| match wanted {
                 Place::Exactly(name) => rest == name,
-                Place::Queue => {
-                    rest.starts_with("queue:")
-                        && rest.starts_with("queue:admit.") == needs_admission(seen)
-                }
+                Place::Queue => rest.starts_with("queue:") && rest.starts_with("queue:admit.") == needs_admission(seen),
             });
-            require!(
-                10,
-                fits,
-                "{id} ({} {:?}) stands in {place}",
-                seen.state,
-                seen.blocking_reason
-            );
+            require!(10, fits, "{id} ({} {:?}) stands in {place}", seen.state, seen.blocking_reason);
             if let Some(wanted_score) = wanted_score {
                 require!(
                     10,
@@ -87,12 +70,7 @@ impl Checker {
         for (id, shadow, seen) in self.live_in(partition) {
             let entry = timers.remove(&id.to_string());
             let wanted = shadow.wake_at(seen);
-            require!(
-                11,
-                entry == wanted,
-                "{id} ({}) wakes at {entry:?}, must be {wanted:?}",
-                seen.state
-            );
+            require!(11, entry == wanted, "{id} ({}) wakes at {entry:?}, must be {wanted:?}", seen.state);
         }
         // A key that has run out may have been swept or not.
         let mut ends: Vec<i64> = self
@@ -101,19 +79,11 @@ impl Checker {
             .filter(|key| key.partition == partition && key.until_ms > self.now)
             .map(|key| key.until_ms)
             .collect();
-        let mut found: Vec<i64> = timers
-            .values()
-            .copied()
-            .filter(|at| *at > self.now)
-            .collect();
+        let mut found: Vec<i64> = timers.values().copied().filter(|at| *at > self.now).collect();
         ends.sort_unstable();
         found.sort_unstable();
         let named = timers.keys().all(|member| member.starts_with("idem:"));
-        require!(
-            11,
-            named && ends == found,
-            "timers of nothing: {timers:?}, keys end at {ends:?}"
-        );
+        require!(11, named && ends == found, "timers of nothing: {timers:?}, keys end at {ends:?}");
         Ok(())
     }
 
@@ -124,50 +94,26 @@ impl Checker {
         for (key, value) in range(dump, &prefix) {
             if let DumpValue::Hash(fields) = value {
                 let worker = &key[prefix.len()..];
-                found.extend(
-                    fields
-                        .keys()
-                        .map(|id| (worker.to_owned(), String::from_utf8_lossy(id).into_owned())),
-                );
+                found.extend(fields.keys().map(|id| (worker.to_owned(), String::from_utf8_lossy(id).into_owned())));
             }
         }
         let expected: BTreeSet<(String, String)> = self
             .live_in(partition)
-            .filter_map(|(id, _, seen)| {
-                Some((seen.lease.as_ref()?.worker_instance.clone(), id.to_string()))
-            })
+            .filter_map(|(id, _, seen)| Some((seen.lease.as_ref()?.worker_instance.clone(), id.to_string())))
             .collect();
-        require!(
-            7,
-            found == expected,
-            "leases kept {found:?}, leases held {expected:?}"
-        );
+        require!(7, found == expected, "leases kept {found:?}, leases held {expected:?}");
         Ok(())
     }
 
     /// Records and the list of all of them.
     fn check_records(&self, dump: &Dump, partition: u16) -> Check {
-        let expected: BTreeSet<String> = self
-            .live_in(partition)
-            .map(|(id, ..)| id.to_string())
-            .collect();
+        let expected: BTreeSet<String> = self.live_in(partition).map(|(id, ..)| id.to_string()).collect();
         let prefix = format!("ff:exec:{}:", tag(partition));
-        let stored: BTreeSet<String> = range(dump, &prefix)
-            .map(|(key, _)| key[prefix.len()..prefix.len() + 36].to_owned())
-            .collect();
-        require!(
-            8,
-            stored == expected,
-            "stored {stored:?}, expected {expected:?}"
-        );
-        let listed: BTreeSet<String> = members(dump, &format!("ff:idx:{}:all", tag(partition)))
-            .into_keys()
-            .collect();
-        require!(
-            10,
-            listed == expected,
-            "listed {listed:?}, expected {expected:?}"
-        );
+        let stored: BTreeSet<String> =
+            range(dump, &prefix).map(|(key, _)| key[prefix.len()..prefix.len() + 36].to_owned()).collect();
+        require!(8, stored == expected, "stored {stored:?}, expected {expected:?}");
+        let listed: BTreeSet<String> = members(dump, &format!("ff:idx:{}:all", tag(partition))).into_keys().collect();
+        require!(10, listed == expected, "listed {listed:?}, expected {expected:?}");
         Ok(())
     }
 
@@ -178,18 +124,14 @@ impl Checker {
                 || key.starts_with("ff:lane:")
                 || key.starts_with("ff:events:")
                 || (key.starts_with("ff:idx:") && key.ends_with(":lanes"))
-                || (key.starts_with("ff:outbox:")
-                    && matches!(value, DumpValue::Stream(entries) if entries.is_empty()));
+                || (key.starts_with("ff:outbox:") && matches!(value, DumpValue::Stream(entries) if entries.is_empty()));
             require!(37, known, "{key} is left behind: {value:?}");
         }
         Ok(())
     }
 
     /// Everything that must have ended by now and has not.
-    pub fn unfinished(
-        &self,
-        except: impl Fn(&Execution) -> bool,
-    ) -> Option<(ExecutionId, &Execution)> {
+    pub fn unfinished(&self, except: impl Fn(&Execution) -> bool) -> Option<(ExecutionId, &Execution)> {
         self.live()
             .find(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal && !except(seen))
             .map(|(id, _, seen)| (*id, seen))
@@ -197,12 +139,8 @@ impl Checker {
 
     /// The earliest time at which anything of these partitions wakes.
     pub fn next_wake(&self) -> Option<i64> {
-        let unfinished = self
-            .live()
-            .filter(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal);
-        unfinished
-            .filter_map(|(_, shadow, seen)| shadow.wake_at(seen))
-            .min()
+        let unfinished = self.live().filter(|(_, _, seen)| seen.phase != LifecyclePhase::Terminal);
+        unfinished.filter_map(|(_, shadow, seen)| shadow.wake_at(seen)).min()
     }
 }
 
@@ -228,9 +166,7 @@ fn place_of(seen: &Execution) -> (Place, Option<i64>) {
             };
             (Place::Exactly(name), None)
         }
-        (LifecyclePhase::Runnable, None) if seen.delay_until.is_some() => {
-            (Place::Exactly("delayed"), Some(created))
-        }
+        (LifecyclePhase::Runnable, None) if seen.delay_until.is_some() => (Place::Exactly("delayed"), Some(created)),
         (LifecyclePhase::Runnable, None) if seen.granted_until.is_some() => {
             (Place::Queue, Some(GRANTED_FROM + created))
         }
@@ -239,14 +175,11 @@ fn place_of(seen: &Execution) -> (Place, Option<i64>) {
 }
 
 fn tag(partition: u16) -> String {
-    Route::Execution(partition)
-        .tag()
-        .expect("partitions have tags")
+    Route::Execution(partition).tag().expect("partitions have tags")
 }
 
 fn range<'a>(dump: &'a Dump, prefix: &'a str) -> impl Iterator<Item = (&'a String, &'a DumpValue)> {
-    dump.range(prefix.to_owned()..)
-        .take_while(move |(key, _)| key.starts_with(prefix))
+    dump.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix))
 }
 
 fn members(dump: &Dump, key: &str) -> BTreeMap<String, i64> {

@@ -11,69 +11,36 @@ use crate::request::Request;
 const DAY_MS: i64 = 86_400_000;
 
 impl Checker {
-    pub(super) fn judge(
-        &mut self,
-        step: &Step<'_>,
-        id: ExecutionId,
-        event: &Event,
-        after: Option<Execution>,
-    ) -> Check {
+    pub(super) fn judge(&mut self, step: &Step<'_>, id: ExecutionId, event: &Event, after: Option<Execution>) -> Check {
         if event.r#type == "execution.submitted" {
             return self.submitted(step, id, after);
         }
         let Some(mut shadow) = self.executions.remove(&id) else {
-            return Err(Violation::new(
-                8,
-                format!("{} for {id}, which nobody submitted", event.r#type),
-            ));
+            return Err(Violation::new(8, format!("{} for {id}, which nobody submitted", event.r#type)));
         };
-        let verdict = Judgement {
-            step,
-            id,
-            event,
-            checker: self,
-        }
-        .pass(&mut shadow, after.as_ref());
+        let verdict = Judgement { step, id, event, checker: self }.pass(&mut shadow, after.as_ref());
         shadow.seen = after;
         self.executions.insert(id, shadow);
         verdict
     }
 
     fn submitted(&mut self, step: &Step<'_>, id: ExecutionId, after: Option<Execution>) -> Check {
-        require!(
-            12,
-            self.seen(&id).is_none(),
-            "{id} was submitted although it exists"
-        );
+        require!(12, self.seen(&id).is_none(), "{id} was submitted although it exists");
         let Some(after) = after else {
-            return Err(Violation::new(
-                8,
-                format!("{id} was accepted and is not there"),
-            ));
+            return Err(Violation::new(8, format!("{id} was accepted and is not there")));
         };
         let s = match step.request {
             Request::SubmitExecution(call) => &call.submission,
-            Request::SubmitExecutions(call) => call
-                .submissions
-                .iter()
-                .find(|s| s.execution_id == id)
-                .expect("the answer was checked"),
+            Request::SubmitExecutions(call) => {
+                call.submissions.iter().find(|s| s.execution_id == id).expect("the answer was checked")
+            }
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} submitted {id}", other.name()),
-                ));
+                return Err(Violation::new(41, format!("{} submitted {id}", other.name())));
             }
         };
         let now = step.now;
         let input = s.input.as_ref().map_or(&[][..], |input| &input[..]);
-        require!(
-            13,
-            after.input[..] == *input,
-            "{id}: {} bytes submitted, {} stored",
-            input.len(),
-            after.input.len()
-        );
+        require!(13, after.input[..] == *input, "{id}: {} bytes submitted, {} stored", input.len(), after.input.len());
         let mut requires = s.requires.clone().unwrap_or_default();
         requires.sort();
         requires.dedup();
@@ -85,42 +52,17 @@ impl Checker {
             ("priority", after.priority == s.priority.unwrap_or(0)),
             ("tags", after.tags == s.tags.clone().unwrap_or_default()),
             ("requires", after.requires == requires),
-            (
-                "deadline_at",
-                after.deadline_at == deadlines.into_iter().flatten().min(),
-            ),
-            (
-                "start_by",
-                after.start_by == s.start_within_ms.map(|ms| now + ms),
-            ),
-            (
-                "attempts",
-                after.attempts.is_empty() && after.lease.is_none(),
-            ),
-            (
-                "max_reclaims",
-                after.max_reclaims == s.max_reclaims.unwrap_or(5),
-            ),
-            (
-                "max_replays",
-                after.max_replays == s.max_replays.unwrap_or(10),
-            ),
-            (
-                "retention_ms",
-                after.retention_ms == s.retention_ms.unwrap_or(7 * DAY_MS),
-            ),
-            (
-                "attempt_timeout_ms",
-                after.attempt_timeout_ms == s.attempt_timeout_ms,
-            ),
-            (
-                "fallbacks",
-                after.fallbacks == s.fallbacks.clone().unwrap_or_default(),
-            ),
+            ("deadline_at", after.deadline_at == deadlines.into_iter().flatten().min()),
+            ("start_by", after.start_by == s.start_within_ms.map(|ms| now + ms)),
+            ("attempts", after.attempts.is_empty() && after.lease.is_none()),
+            ("max_reclaims", after.max_reclaims == s.max_reclaims.unwrap_or(5)),
+            ("max_replays", after.max_replays == s.max_replays.unwrap_or(10)),
+            ("retention_ms", after.retention_ms == s.retention_ms.unwrap_or(7 * DAY_MS)),
+            ("attempt_timeout_ms", after.attempt_timeout_ms == s.attempt_timeout_ms),
+            ("fallbacks", after.fallbacks == s.fallbacks.clone().unwrap_or_default()),
             (
                 "max_attempts",
-                after.retry.max_attempts
-                    == Some(s.retry.as_ref().and_then(|r| r.max_attempts).unwrap_or(3)),
+                after.retry.max_attempts == Some(s.retry.as_ref().and_then(|r| r.max_attempts).unwrap_or(3)),
             ),
         ];
         for (name, holds) in facts {
@@ -140,10 +82,7 @@ impl Checker {
                 },
             );
         }
-        if s.prefers
-            .as_ref()
-            .is_some_and(|prefers| !prefers.is_empty())
-        {
+        if s.prefers.as_ref().is_some_and(|prefers| !prefers.is_empty()) {
             self.preferring.insert((step.partition(), s.lane.clone()));
         }
         self.executions.insert(id, Shadow::new(s.clone(), after));
@@ -155,10 +94,7 @@ impl Checker {
         let Some(lane) = self.lanes.get(&(step.partition(), after.lane.clone())) else {
             return Err(Violation::new(
                 10,
-                format!(
-                    "{id} is in lane {}, which its partition does not know",
-                    after.lane
-                ),
+                format!("{id} is in lane {}, which its partition does not know", after.lane),
             ));
         };
         let definition = &lane.definition;
@@ -175,28 +111,12 @@ impl Checker {
 
 /// Waits to run: until a time, for a capable worker, or not at all.
 fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> Check {
-    require!(
-        9,
-        after.phase == LifecyclePhase::Runnable,
-        "{id} is {} instead of runnable",
-        after.phase
-    );
-    require!(
-        1,
-        after.lease.is_none() && after.granted_until.is_none(),
-        "{id} waits and yet has a lease or a grant"
-    );
+    require!(9, after.phase == LifecyclePhase::Runnable, "{id} is {} instead of runnable", after.phase);
+    require!(1, after.lease.is_none() && after.granted_until.is_none(), "{id} waits and yet has a lease or a grant");
     let delay = delay.filter(|at| *at > now);
-    require!(
-        10,
-        after.delay_until == delay,
-        "{id} is delayed until {:?}, must be {delay:?}",
-        after.delay_until
-    );
+    require!(10, after.delay_until == delay, "{id} is delayed until {:?}, must be {delay:?}", after.delay_until);
     if let Some(reason) = after.blocking_reason {
-        let route = reason == BlockingReason::WaitingForCapableWorker
-            && !after.requires.is_empty()
-            && delay.is_none();
+        let route = reason == BlockingReason::WaitingForCapableWorker && !after.requires.is_empty() && delay.is_none();
         require!(10, route, "{id} is blocked by {reason} without a cause");
     }
     Ok(())
@@ -213,10 +133,7 @@ impl Judgement<'_> {
     fn pass(&self, shadow: &mut Shadow, after: Option<&Execution>) -> Check {
         let (id, now, kind) = (self.id, self.step.now, self.event.r#type.as_str());
         let Some(before) = shadow.seen.clone() else {
-            return Err(Violation::new(
-                9,
-                format!("{kind} for {id}, which was retired"),
-            ));
+            return Err(Violation::new(9, format!("{kind} for {id}, which was retired")));
         };
         if kind == "execution.retired" {
             return self.retired(&before, after);
@@ -224,18 +141,10 @@ impl Judgement<'_> {
         let Some(after) = after else {
             return Err(Violation::new(8, format!("{kind} left nothing of {id}")));
         };
-        require!(
-            38,
-            after.updated_at == now,
-            "{kind} of {id} did not touch its record"
-        );
+        require!(38, after.updated_at == now, "{kind} of {id} did not touch its record");
         self.frozen(&before, after)?;
         if before.phase == LifecyclePhase::Terminal {
-            require!(
-                9,
-                kind == "execution.replayed",
-                "{kind} after {id} had ended"
-            );
+            require!(9, kind == "execution.replayed", "{kind} after {id} had ended");
         }
         match kind {
             "execution.started" => self.started(shadow, &before, after),
@@ -262,10 +171,7 @@ impl Judgement<'_> {
             "execution.blocked" => self.blocked(shadow, &before, after),
             "execution.ready" => self.ready(shadow, &before, after),
             "execution.granted" => self.granted(shadow, &before, after),
-            other => Err(Violation::new(
-                41,
-                format!("{other} is no event of an execution"),
-            )),
+            other => Err(Violation::new(41, format!("{other} is no event of an execution"))),
         }
     }
 
@@ -299,9 +205,12 @@ impl Judgement<'_> {
     fn by_holder(&self, shadow: &Shadow, before: &Execution) -> Check {
         let id = self.id;
         let lease = shadow.lease.as_ref();
-        let current = self.step.request.fences().iter().any(|(named, fence)| {
-            *named == id && lease.is_some_and(|lease| lease.fence == **fence)
-        });
+        let current = self
+            .step
+            .request
+            .fences()
+            .iter()
+            .any(|(named, fence)| *named == id && lease.is_some_and(|lease| lease.fence == **fence));
         let name = self.step.request.name();
         require!(
             3,
@@ -334,11 +243,7 @@ impl Judgement<'_> {
             lease.ended = Some(end);
         }
         shadow.cancel_by = None;
-        require!(
-            7,
-            after.lease.is_none(),
-            "{id} ended its attempt and keeps the lease"
-        );
+        require!(7, after.lease.is_none(), "{id} ended its attempt and keeps the lease");
         require!(
             4,
             after.attempts_spilled + after.attempts.len() as i64 == shadow.attempts,
@@ -353,11 +258,7 @@ impl Judgement<'_> {
                 && last.index == shadow.attempts - 1
                 && last.lease_epoch == shadow.epoch
         });
-        require!(
-            4,
-            filed,
-            "the attempt of {id} ended as {last:?}, expected one of {states:?}"
-        );
+        require!(4, filed, "the attempt of {id} ended as {last:?}, expected one of {states:?}");
         Ok(())
     }
 
@@ -393,11 +294,7 @@ impl Judgement<'_> {
         if before.phase == LifecyclePhase::Active {
             self.lease_over(shadow, before, after, end, states)
         } else {
-            require!(
-                4,
-                before.attempts == after.attempts,
-                "{id} ended without running and its attempts changed"
-            );
+            require!(4, before.attempts == after.attempts, "{id} ended without running and its attempts changed");
             Ok(())
         }
     }
@@ -406,13 +303,7 @@ impl Judgement<'_> {
         let (id, now) = (self.id, self.step.now);
         let (instance, capabilities, ttl_ms, request_id, ids) = match self.step.request {
             Request::ClaimExecutions(c) => {
-                require!(
-                    1,
-                    eligible(before),
-                    "{id} was claimed while {} {:?}",
-                    before.state,
-                    before.blocking_reason
-                );
+                require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
                 let at = self
@@ -421,44 +312,22 @@ impl Judgement<'_> {
                     .iter()
                     .position(|event| std::ptr::eq(event, self.event))
                     .expect("it is one of them");
-                (
-                    &c.instance,
-                    &c.capabilities,
-                    c.lease_ttl_ms,
-                    c.request_id,
-                    c.ids[at].clone(),
-                )
+                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, c.ids[at].clone())
             }
             Request::ConsumeGrant(c) => {
-                let open = shadow
-                    .grant
-                    .as_ref()
-                    .is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()))
+                let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()))
                     && before.granted_until.is_some_and(|until| now < until);
                 require!(
                     1,
                     open && before.phase == LifecyclePhase::Runnable,
                     "{id} was started by a grant that is not open"
                 );
-                let ids = LeaseIds {
-                    attempt_id: c.attempt_id,
-                    lease_id: c.lease_id,
-                };
-                (
-                    &c.instance,
-                    &c.capabilities,
-                    c.lease_ttl_ms,
-                    c.request_id,
-                    ids,
-                )
+                let ids = LeaseIds { attempt_id: c.attempt_id, lease_id: c.lease_id };
+                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, ids)
             }
             other => return Err(Violation::new(41, format!("{} started {id}", other.name()))),
         };
-        require!(
-            15,
-            shadow.may_start(before, now),
-            "{id} started past its deadline or its time to start"
-        );
+        require!(15, shadow.may_start(before, now), "{id} started past its deadline or its time to start");
         require!(
             16,
             covered(&before.requires, capabilities),
@@ -468,18 +337,10 @@ impl Judgement<'_> {
         let Some(lease) = &after.lease else {
             return Err(Violation::new(1, format!("{id} started without a lease")));
         };
-        require!(
-            2,
-            lease.lease_epoch > shadow.epoch,
-            "{id} got epoch {} after {}",
-            lease.lease_epoch,
-            shadow.epoch
-        );
+        require!(2, lease.lease_epoch > shadow.epoch, "{id} got epoch {} after {}", lease.lease_epoch, shadow.epoch);
         require!(
             1,
-            lease.lease_id == ids.lease_id
-                && lease.worker_instance == *instance
-                && lease.expires_at == now + ttl_ms,
+            lease.lease_id == ids.lease_id && lease.worker_instance == *instance && lease.expires_at == now + ttl_ms,
             "{id} has the lease {lease:?}, asked for by {instance} for {ttl_ms} ms"
         );
         let kind = shadow.next.unwrap_or(AttemptType::Initial);
@@ -492,13 +353,7 @@ impl Judgement<'_> {
                 && attempt.ended_at.is_none()
                 && attempt.lease_epoch == lease.lease_epoch
         });
-        require!(
-            4,
-            fits,
-            "{id} must start {kind} attempt {}, started {:?}",
-            shadow.attempts,
-            after.attempts.last()
-        );
+        require!(4, fits, "{id} must start {kind} attempt {}, started {:?}", shadow.attempts, after.attempts.last());
         require!(
             4,
             after.attempts_spilled + after.attempts.len() as i64 == shadow.attempts + 1,
@@ -518,25 +373,15 @@ impl Judgement<'_> {
             !lease.cancel_requested && !lease.yield_requested,
             "{id} started with the requests of an earlier lease"
         );
-        let fence = Fence {
-            attempt_id: ids.attempt_id,
-            lease_id: ids.lease_id,
-            lease_epoch: lease.lease_epoch,
-        };
+        let fence = Fence { attempt_id: ids.attempt_id, lease_id: ids.lease_id, lease_epoch: lease.lease_epoch };
         shadow.epoch = lease.lease_epoch;
         shadow.attempts += 1;
         shadow.next = None;
         shadow.started = true;
         shadow.grant = None;
         shadow.cancel_by = None;
-        shadow.lease = Some(LastLease {
-            fence,
-            request_id,
-            instance: instance.clone(),
-            ttl_ms,
-            renewals: 0,
-            ended: None,
-        });
+        shadow.lease =
+            Some(LastLease { fence, request_id, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
         Ok(())
     }
 
@@ -545,65 +390,33 @@ impl Judgement<'_> {
         let result = match self.step.request {
             Request::CompleteExecution(call) => &call.result,
             Request::CompleteExecutions(call) => {
-                let item = call
-                    .completions
-                    .iter()
-                    .find(|item| item.execution_id == self.id);
+                let item = call.completions.iter().find(|item| item.execution_id == self.id);
                 &item.expect("its fence was found").result
             }
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} completed {}", other.name(), self.id),
-                ));
+                return Err(Violation::new(41, format!("{} completed {}", other.name(), self.id)));
             }
         };
-        require!(
-            13,
-            after.result == *result,
-            "the result of {} is not what its worker said",
-            self.id
-        );
-        self.over(
-            shadow,
-            before,
-            after,
-            Outcome::Success,
-            End::Complete,
-            &[AttemptState::Succeeded],
-        )
+        require!(13, after.result == *result, "the result of {} is not what its worker said", self.id);
+        self.over(shadow, before, after, Outcome::Success, End::Complete, &[AttemptState::Succeeded])
     }
 
     fn failed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        let category = after
-            .failure
-            .as_ref()
-            .map_or("", |failure| failure.category.as_str());
-        let until = before
-            .lease
-            .as_ref()
-            .map_or(i64::MAX, |lease| lease.expires_at);
+        let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
+        let until = before.lease.as_ref().map_or(i64::MAX, |lease| lease.expires_at);
         match self.step.request {
             Request::FailExecution(call) => {
                 self.by_holder(shadow, before)?;
                 shadow.failures += 1;
-                let again = call.retryable != Some(false)
-                    && shadow.may_retry(before, shadow.failures, &call.category);
+                let again = call.retryable != Some(false) && shadow.may_retry(before, shadow.failures, &call.category);
                 require!(
                     14,
                     !again,
                     "{id} failed for good after {} failures, its policy allows another attempt",
                     shadow.failures
                 );
-                self.over(
-                    shadow,
-                    before,
-                    after,
-                    Outcome::Failed,
-                    End::Fail,
-                    &[AttemptState::Failed],
-                )
+                self.over(shadow, before, after, Outcome::Failed, End::Fail, &[AttemptState::Failed])
             }
             Request::FireDue(_) if category == "timeout" => {
                 self.timed_out(before)?;
@@ -615,22 +428,10 @@ impl Judgement<'_> {
                     "{id} timed out for good after {} failures, its policy allows another attempt",
                     shadow.failures
                 );
-                self.over(
-                    shadow,
-                    before,
-                    after,
-                    Outcome::Failed,
-                    End::Other,
-                    &[AttemptState::TimedOut],
-                )
+                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::TimedOut])
             }
             Request::FireDue(_) | Request::RevokeLease(_) | Request::DrainLeases(_) => {
-                require!(
-                    14,
-                    category == "poisoned",
-                    "{id} failed as {category} in {}",
-                    self.step.request.name()
-                );
+                require!(14, category == "poisoned", "{id} failed as {category} in {}", self.step.request.name());
                 let lost = shadow.lost_in_a_row(before);
                 require!(
                     14,
@@ -639,23 +440,12 @@ impl Judgement<'_> {
                     before.max_reclaims
                 );
                 let end = if matches!(self.step.request, Request::FireDue(_)) {
-                    require!(
-                        15,
-                        until <= now,
-                        "the lease of {id} expired at {now}, it was good until {until}"
-                    );
+                    require!(15, until <= now, "the lease of {id} expired at {now}, it was good until {until}");
                     End::Expired
                 } else {
                     End::Revoked
                 };
-                self.over(
-                    shadow,
-                    before,
-                    after,
-                    Outcome::Failed,
-                    end,
-                    &[AttemptState::Interrupted],
-                )
+                self.over(shadow, before, after, Outcome::Failed, end, &[AttemptState::Interrupted])
             }
             other => Err(Violation::new(41, format!("{} failed {id}", other.name()))),
         }
@@ -663,13 +453,7 @@ impl Judgement<'_> {
 
     fn timed_out(&self, before: &Execution) -> Check {
         let at = before.attempt_deadline_at.unwrap_or(i64::MAX);
-        require!(
-            15,
-            at <= self.step.now,
-            "{} timed out at {}, its time was {at}",
-            self.id,
-            self.step.now
-        );
+        require!(15, at <= self.step.now, "{} timed out at {}, its time was {at}", self.id, self.step.now);
         Ok(())
     }
 
@@ -678,17 +462,8 @@ impl Judgement<'_> {
         let (category, given, end, state) = match self.step.request {
             Request::FailExecution(call) => {
                 self.by_holder(shadow, before)?;
-                require!(
-                    14,
-                    call.retryable != Some(false),
-                    "{id} is tried again although its worker forbade it"
-                );
-                (
-                    call.category.as_str(),
-                    call.retry_after_ms,
-                    true,
-                    AttemptState::Failed,
-                )
+                require!(14, call.retryable != Some(false), "{id} is tried again although its worker forbade it");
+                (call.category.as_str(), call.retry_after_ms, true, AttemptState::Failed)
             }
             Request::FireDue(_) => {
                 self.timed_out(before)?;
@@ -717,43 +492,23 @@ impl Judgement<'_> {
         shadow.next = Some(AttemptType::Retry);
         let end = if end { End::Retry(at) } else { End::Other };
         self.lease_over(shadow, before, after, end, &[state])?;
-        require!(
-            14,
-            after.reclaim_count == 0,
-            "{id} was retried and keeps {} reclaims",
-            after.reclaim_count
-        );
+        require!(14, after.reclaim_count == 0, "{id} was retried and keeps {} reclaims", after.reclaim_count);
         settled(id, after, now, Some(at))
     }
 
     fn reclaimed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(
-            9,
-            before.phase == LifecyclePhase::Active,
-            "{id} was reclaimed while {}",
-            before.phase
-        );
-        let until = before
-            .lease
-            .as_ref()
-            .map_or(i64::MAX, |lease| lease.expires_at);
+        require!(9, before.phase == LifecyclePhase::Active, "{id} was reclaimed while {}", before.phase);
+        let until = before.lease.as_ref().map_or(i64::MAX, |lease| lease.expires_at);
         let end = match self.step.request {
             Request::FireDue(_) => {
-                require!(
-                    15,
-                    until <= now,
-                    "the lease of {id} expired at {now}, it was good until {until}"
-                );
+                require!(15, until <= now, "the lease of {id} expired at {now}, it was good until {until}");
                 End::Expired
             }
             Request::RevokeLease(call) if call.grace != Some(true) => End::Revoked,
             Request::DrainLeases(call) if call.revoke => End::Revoked,
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} reclaimed {id}", other.name()),
-                ));
+                return Err(Violation::new(41, format!("{} reclaimed {id}", other.name())));
             }
         };
         let lost = shadow.lost_in_a_row(before);
@@ -763,13 +518,7 @@ impl Judgement<'_> {
             "{id} is offered again after {lost} lost leases, {} are allowed",
             before.max_reclaims
         );
-        require!(
-            14,
-            after.reclaim_count == lost + 1,
-            "{id} counts {} reclaims, not {}",
-            after.reclaim_count,
-            lost + 1
-        );
+        require!(14, after.reclaim_count == lost + 1, "{id} counts {} reclaims, not {}", after.reclaim_count, lost + 1);
         shadow.next = Some(AttemptType::Reclaim);
         self.lease_over(shadow, before, after, end, &[AttemptState::Interrupted])?;
         settled(id, after, now, None)
@@ -780,18 +529,12 @@ impl Judgement<'_> {
         let now = self.step.now;
         let (end, delay) = match self.step.request {
             Request::DelayExecution(call) => {
-                let at = call
-                    .delay_until
-                    .or(call.delay_ms.map(|ms| now + ms))
-                    .expect("the worker says one of them");
+                let at = call.delay_until.or(call.delay_ms.map(|ms| now + ms)).expect("the worker says one of them");
                 (End::Delay(at), Some(at))
             }
             Request::YieldExecution(_) => (End::Yield, None),
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} gave {} back", other.name(), self.id),
-                ));
+                return Err(Violation::new(41, format!("{} gave {} back", other.name(), self.id)));
             }
         };
         shadow.next = Some(AttemptType::Reclaim);
@@ -817,90 +560,41 @@ impl Judgement<'_> {
             }
             Request::FireDue(_) => {
                 let by = shadow.cancel_by.unwrap_or(i64::MAX);
-                require!(
-                    15,
-                    by <= now,
-                    "the grace of {id} was over at {now}, it was given until {by}"
-                );
+                require!(15, by <= now, "the grace of {id} was over at {now}, it was given until {by}");
                 End::Other
             }
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} cancelled {id}", other.name()),
-                ));
+                return Err(Violation::new(41, format!("{} cancelled {id}", other.name())));
             }
         };
-        self.over(
-            shadow,
-            before,
-            after,
-            Outcome::Cancelled,
-            end,
-            &[AttemptState::Cancelled],
-        )
+        self.over(shadow, before, after, Outcome::Cancelled, end, &[AttemptState::Cancelled])
     }
 
     fn expired(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        require!(
-            41,
-            matches!(self.step.request, Request::FireDue(_)),
-            "{} expired {id}",
-            self.step.request.name()
-        );
+        require!(41, matches!(self.step.request, Request::FireDue(_)), "{} expired {id}", self.step.request.name());
         let late = before.deadline_at.is_some_and(|at| at <= now)
             || (before.phase == LifecyclePhase::Runnable
                 && !shadow.started
                 && before.start_by.is_some_and(|at| at <= now));
-        require!(
-            15,
-            late,
-            "{id} expired at {now}: deadline {:?}, start by {:?}",
-            before.deadline_at,
-            before.start_by
-        );
-        self.over(
-            shadow,
-            before,
-            after,
-            Outcome::Expired,
-            End::Other,
-            &[AttemptState::Interrupted],
-        )
+        require!(15, late, "{id} expired at {now}: deadline {:?}, start by {:?}", before.deadline_at, before.start_by);
+        self.over(shadow, before, after, Outcome::Expired, End::Other, &[AttemptState::Interrupted])
     }
 
     fn retired(&self, before: &Execution, after: Option<&Execution>) -> Check {
         let (id, now) = (self.id, self.step.now);
         require!(37, after.is_none(), "{id} was retired and is still there");
-        require!(
-            9,
-            before.phase == LifecyclePhase::Terminal,
-            "{id} was retired while {}",
-            before.phase
-        );
+        require!(9, before.phase == LifecyclePhase::Terminal, "{id} was retired while {}", before.phase);
         let at = before.retire_at.unwrap_or(i64::MAX);
         let asked = matches!(self.step.request, Request::DeleteExecution(_));
-        require!(
-            15,
-            asked || at <= now,
-            "{id} was retired at {now}, its retention ends at {at}"
-        );
+        require!(15, asked || at <= now, "{id} was retired at {now}, its retention ends at {at}");
         Ok(())
     }
 
-    fn cancel_requested(
-        &self,
-        shadow: &mut Shadow,
-        before: &Execution,
-        after: &Execution,
-    ) -> Check {
+    fn cancel_requested(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         let Request::CancelExecution(call) = self.step.request else {
-            return Err(Violation::new(
-                41,
-                format!("{} asked to cancel {id}", self.step.request.name()),
-            ));
+            return Err(Violation::new(41, format!("{} asked to cancel {id}", self.step.request.name())));
         };
         let by = self.step.now + call.grace_ms.unwrap_or(0);
         shadow.cancel_by = Some(shadow.cancel_by.map_or(by, |earlier| earlier.min(by)));
@@ -912,12 +606,7 @@ impl Judgement<'_> {
     }
 
     /// The lease goes on with one more request on it.
-    fn still_runs(
-        &self,
-        before: &Execution,
-        after: &Execution,
-        mark: impl FnOnce(&mut Lease),
-    ) -> Check {
+    fn still_runs(&self, before: &Execution, after: &Execution, mark: impl FnOnce(&mut Lease)) -> Check {
         let mut expected = before.lease.clone();
         if let Some(lease) = &mut expected {
             mark(lease);
@@ -934,23 +623,12 @@ impl Judgement<'_> {
 
     fn held(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
-        require!(
-            9,
-            before.phase == LifecyclePhase::Runnable,
-            "{id} was held while {}",
-            before.phase
-        );
+        require!(9, before.phase == LifecyclePhase::Runnable, "{id} was held while {}", before.phase);
         let held = after.phase == LifecyclePhase::Runnable
             && after.blocking_reason == Some(BlockingReason::HeldByOperator)
             && after.granted_until.is_none()
             && after.delay_until == before.delay_until;
-        require!(
-            10,
-            held,
-            "{id} was held and is {} {:?}",
-            after.state,
-            after.blocking_reason
-        );
+        require!(10, held, "{id} was held and is {} {:?}", after.state, after.blocking_reason);
         shadow.grant = None;
         Ok(())
     }
@@ -958,53 +636,28 @@ impl Judgement<'_> {
     fn changed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
         let Request::ChangeExecution(call) = self.step.request else {
-            return Err(Violation::new(
-                41,
-                format!("{} changed {id}", self.step.request.name()),
-            ));
+            return Err(Violation::new(41, format!("{} changed {id}", self.step.request.name())));
         };
         let moves = call.priority.is_some() || call.lane.is_some();
         let facts = [
-            (
-                "lane",
-                after.lane == *call.lane.as_ref().unwrap_or(&before.lane),
-            ),
-            (
-                "priority",
-                after.priority == call.priority.unwrap_or(before.priority),
-            ),
-            (
-                "tags",
-                after.tags == *call.tags.as_ref().unwrap_or(&before.tags),
-            ),
-            (
-                "deadline_at",
-                after.deadline_at == call.deadline_at.or(before.deadline_at),
-            ),
+            ("lane", after.lane == *call.lane.as_ref().unwrap_or(&before.lane)),
+            ("priority", after.priority == call.priority.unwrap_or(before.priority)),
+            ("tags", after.tags == *call.tags.as_ref().unwrap_or(&before.tags)),
+            ("deadline_at", after.deadline_at == call.deadline_at.or(before.deadline_at)),
             ("phase", after.phase == before.phase),
             ("attempts", after.attempts == before.attempts),
             ("lease", after.lease == before.lease),
         ];
         for (name, holds) in facts {
-            require!(
-                10,
-                holds,
-                "{id} was changed and its {name} is not what was asked for"
-            );
+            require!(10, holds, "{id} was changed and its {name} is not what was asked for");
         }
         if moves {
             self.checker.check_score(self.step, id, after)?;
         } else {
-            require!(
-                10,
-                after.score == before.score,
-                "{id} lost its place without being moved"
-            );
+            require!(10, after.score == before.score, "{id} lost its place without being moved");
         }
         let delay = call.delay_until.or(before.delay_until);
-        let stays = before
-            .blocking_reason
-            .is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
+        let stays = before.blocking_reason.is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
         if (moves || call.delay_until.is_some()) && !stays {
             shadow.grant = None;
             settled(id, after, now, delay)
@@ -1027,16 +680,10 @@ impl Judgement<'_> {
             "{} replayed {id}",
             self.step.request.name()
         );
-        require!(
-            9,
-            before.phase == LifecyclePhase::Terminal,
-            "{id} was replayed while {}",
-            before.phase
-        );
+        require!(9, before.phase == LifecyclePhase::Terminal, "{id} was replayed while {}", before.phase);
         require!(
             14,
-            after.replay_count == before.replay_count + 1
-                && after.replay_count <= after.max_replays,
+            after.replay_count == before.replay_count + 1 && after.replay_count <= after.max_replays,
             "{id} has {} replays",
             after.replay_count
         );
@@ -1063,22 +710,9 @@ impl Judgement<'_> {
         let id = self.id;
         let reason = match self.step.request {
             Request::ReviewRoutes(call) => {
-                require!(
-                    10,
-                    eligible(before),
-                    "{id} was blocked by route while {}",
-                    before.state
-                );
-                let somebody = call
-                    .capability_sets
-                    .iter()
-                    .any(|set| covered(&before.requires, set));
-                require!(
-                    10,
-                    !somebody,
-                    "{id} was blocked although somebody covers {:?}",
-                    before.requires
-                );
+                require!(10, eligible(before), "{id} was blocked by route while {}", before.state);
+                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
+                require!(10, !somebody, "{id} was blocked although somebody covers {:?}", before.requires);
                 BlockingReason::WaitingForCapableWorker
             }
             Request::BlockExecution(call) => match call.reason {
@@ -1099,13 +733,7 @@ impl Judgement<'_> {
         let fits = after.phase == LifecyclePhase::Runnable
             && after.blocking_reason == Some(reason)
             && after.granted_until.is_none();
-        require!(
-            10,
-            fits,
-            "{id} must wait for {reason}, is {} {:?}",
-            after.state,
-            after.blocking_reason
-        );
+        require!(10, fits, "{id} must wait for {reason}, is {} {:?}", after.state, after.blocking_reason);
         shadow.grant = None;
         Ok(())
     }
@@ -1115,25 +743,13 @@ impl Judgement<'_> {
         match self.step.request {
             Request::FireDue(_) => self.was_due(before)?,
             Request::ReviewRoutes(call) => {
-                let waited =
-                    before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
-                let somebody = call
-                    .capability_sets
-                    .iter()
-                    .any(|set| covered(&before.requires, set));
-                require!(
-                    10,
-                    waited && somebody,
-                    "{id} became ready although nobody covers {:?}",
-                    before.requires
-                );
+                let waited = before.blocking_reason == Some(BlockingReason::WaitingForCapableWorker);
+                let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
+                require!(10, waited && somebody, "{id} became ready although nobody covers {:?}", before.requires);
             }
             Request::ReleaseGrant(_) | Request::UnblockExecution(_) => {}
             other => {
-                return Err(Violation::new(
-                    41,
-                    format!("{} made {id} ready", other.name()),
-                ));
+                return Err(Violation::new(41, format!("{} made {id} ready", other.name())));
             }
         }
         shadow.grant = None;
@@ -1143,10 +759,7 @@ impl Judgement<'_> {
     /// A delay or a grant has run out.
     fn was_due(&self, before: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
-        let due = [before.delay_until, before.granted_until]
-            .into_iter()
-            .flatten()
-            .any(|at| at <= now);
+        let due = [before.delay_until, before.granted_until].into_iter().flatten().any(|at| at <= now);
         require!(
             15,
             due && before.blocking_reason.is_none(),
@@ -1171,36 +784,16 @@ impl Judgement<'_> {
             Request::GrantReclaim(call) => (call.grant_id, &call.instance, call.ttl_ms),
             other => return Err(Violation::new(41, format!("{} granted {id}", other.name()))),
         };
-        require!(
-            1,
-            eligible(before),
-            "{id} was granted while {} {:?}",
-            before.state,
-            before.blocking_reason
-        );
-        require!(
-            15,
-            shadow.may_start(before, now),
-            "{id} was granted past its deadline"
-        );
-        require!(
-            15,
-            after.granted_until == Some(now + ttl_ms),
-            "{id} is granted until {:?}",
-            after.granted_until
-        );
+        require!(1, eligible(before), "{id} was granted while {} {:?}", before.state, before.blocking_reason);
+        require!(15, shadow.may_start(before, now), "{id} was granted past its deadline");
+        require!(15, after.granted_until == Some(now + ttl_ms), "{id} is granted until {:?}", after.granted_until);
         shadow.grant = Some((grant_id, instance.clone()));
         Ok(())
     }
 
     fn time_of(&self, name: &str) -> Result<i64, Violation> {
         let text = self.event.data.get(name).map_or("", String::as_str);
-        text.parse().map_err(|_| {
-            Violation::new(
-                14,
-                format!("{name} of {} is {text:?}, not an integer", self.id),
-            )
-        })
+        text.parse().map_err(|_| Violation::new(14, format!("{name} of {} is {text:?}, not an integer", self.id)))
     }
 }
 
@@ -1210,21 +803,11 @@ fn bounds(retry: &Retry, failures: i64) -> (i64, i64) {
         Some(backoff) if backoff.r#type == BackoffType::Fixed => backoff.delay_ms.unwrap_or(1_000),
         backoff => {
             let of = |value: Option<i64>, default| value.unwrap_or(default);
-            let (initial, factor, max) = backoff.as_ref().map_or((1_000, 2, 60_000), |b| {
-                (
-                    of(b.initial_ms, 1_000),
-                    of(b.factor, 2),
-                    of(b.max_ms, 60_000),
-                )
-            });
-            (1..failures)
-                .fold(initial, |delay, _| delay.saturating_mul(factor).min(max))
-                .min(max)
+            let (initial, factor, max) = backoff
+                .as_ref()
+                .map_or((1_000, 2, 60_000), |b| (of(b.initial_ms, 1_000), of(b.factor, 2), of(b.max_ms, 60_000)));
+            (1..failures).fold(initial, |delay, _| delay.saturating_mul(factor).min(max)).min(max)
         }
     };
-    if retry.jitter == Some(Jitter::None) {
-        (longest, longest)
-    } else {
-        (0, longest)
-    }
+    if retry.jitter == Some(Jitter::None) { (longest, longest) } else { (0, longest) }
 }

@@ -36,10 +36,7 @@ pub struct Violation {
 
 impl Violation {
     pub(crate) fn new(invariant: u32, detail: impl Into<String>) -> Self {
-        Violation {
-            invariant,
-            detail: detail.into(),
-        }
+        Violation { invariant, detail: detail.into() }
     }
 }
 
@@ -125,14 +122,11 @@ impl Checker {
 
     /// Executions that exist.
     pub fn live(&self) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
-        self.executions
-            .iter()
-            .filter_map(|(id, shadow)| Some((id, shadow, shadow.seen.as_ref()?)))
+        self.executions.iter().filter_map(|(id, shadow)| Some((id, shadow, shadow.seen.as_ref()?)))
     }
 
     fn live_in(&self, partition: u16) -> impl Iterator<Item = (&ExecutionId, &Shadow, &Execution)> {
-        self.live()
-            .filter(move |(id, ..)| self.partitions.of_execution(id) == partition)
+        self.live().filter(move |(id, ..)| self.partitions.of_execution(id) == partition)
     }
 
     fn seen(&self, id: &ExecutionId) -> Option<&Execution> {
@@ -168,18 +162,11 @@ impl Checker {
         self.check_answer(step)?;
         self.check_order(step)?;
 
-        let mut touched: BTreeMap<ExecutionId, Option<&Event>> = step
-            .request
-            .targets()
-            .into_iter()
-            .map(|id| (id, None))
-            .collect();
+        let mut touched: BTreeMap<ExecutionId, Option<&Event>> =
+            step.request.targets().into_iter().map(|id| (id, None)).collect();
         for event in step.events {
             let Some(id) = event.execution_id else {
-                return Err(Violation::new(
-                    41,
-                    format!("{} names no execution", event.r#type),
-                ));
+                return Err(Violation::new(41, format!("{} names no execution", event.r#type)));
             };
             let twice = touched.insert(id, Some(event)).flatten();
             require!(
@@ -218,9 +205,7 @@ impl Checker {
 
     /// True when a clock that is behind by this much leaves no doubt about which keys are still known.
     pub fn may_go_back(&self, back_ms: i64) -> bool {
-        self.keys
-            .values()
-            .all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
+        self.keys.values().all(|key| key.until_ms > self.now || key.until_ms <= self.now - back_ms)
     }
 
     fn note_lane(&mut self, step: &Step<'_>) {
@@ -229,11 +214,7 @@ impl Checker {
         }
         if let Request::InstallLane(call) = step.request {
             let key = (step.partition(), call.entry.lane.clone());
-            if self
-                .lanes
-                .get(&key)
-                .is_none_or(|known| known.version < call.entry.version)
-            {
+            if self.lanes.get(&key).is_none_or(|known| known.version < call.entry.version) {
                 self.lanes.insert(key, call.entry.clone());
             }
         }
@@ -241,115 +222,65 @@ impl Checker {
 
     /// When a round of timers says that nothing more is due, nothing is.
     fn check_fired(&mut self, step: &Step<'_>) -> Check {
-        let Outcome::Reply(Reply::FireDue(FireDueReply::Fired {
-            count,
-            more,
-            next_at,
-            stuck,
-            ..
-        })) = step.outcome
+        let Outcome::Reply(Reply::FireDue(FireDueReply::Fired { count, more, next_at, stuck, .. })) = step.outcome
         else {
             return Ok(());
         };
         let partition = step.partition();
         require!(38, *stuck == 0, "{stuck} timers raised");
-        require!(
-            41,
-            step.events.len() as i64 <= *count,
-            "{} events out of {count} timers",
-            step.events.len()
-        );
+        require!(41, step.events.len() as i64 <= *count, "{} events out of {count} timers", step.events.len());
         if !more {
-            self.keys
-                .retain(|_, key| key.partition != partition || key.until_ms > step.now);
+            self.keys.retain(|_, key| key.partition != partition || key.until_ms > step.now);
             for (id, shadow, seen) in self.live_in(partition) {
                 if let Some(at) = shadow.wake_at(seen) {
-                    require!(
-                        6,
-                        at > step.now,
-                        "{id} was due at {at}, the timers ran at {} and left it",
-                        step.now
-                    );
+                    require!(6, at > step.now, "{id} was due at {at}, the timers ran at {} and left it", step.now);
                 }
             }
-            let wakes = self
-                .live_in(partition)
-                .filter_map(|(_, shadow, seen)| shadow.wake_at(seen));
-            let ends = self
-                .keys
-                .values()
-                .filter(|key| key.partition == partition)
-                .map(|key| key.until_ms);
+            let wakes = self.live_in(partition).filter_map(|(_, shadow, seen)| shadow.wake_at(seen));
+            let ends = self.keys.values().filter(|key| key.partition == partition).map(|key| key.until_ms);
             let expected = wakes.chain(ends).min();
-            require!(
-                11,
-                *next_at == expected,
-                "the next timer is said to be {next_at:?}, it is {expected:?}"
-            );
+            require!(11, *next_at == expected, "the next timer is said to be {next_at:?}, it is {expected:?}");
         }
         Ok(())
     }
 
     /// Calls about workers and lane definitions.
     fn observe_fleet(&mut self, step: &Step<'_>) -> Check {
-        let found: Vec<&str> = step
-            .events
-            .iter()
-            .map(|event| event.r#type.as_str())
-            .collect();
+        let found: Vec<&str> = step.events.iter().map(|event| event.r#type.as_str()).collect();
         let ttl = 30_000;
         let expected: Vec<&str> = match (step.request, step.outcome) {
-            (Request::RegisterWorker(call), outcome)
-                if outcome.committed() && !found.is_empty() =>
-            {
+            (Request::RegisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
                 self.workers.insert(call.instance.clone(), step.now + ttl);
                 vec!["worker.registered"]
             }
             (Request::HeartbeatWorkers(call), outcome) => {
                 for (at, instance) in call.instances.iter().enumerate() {
-                    let alive = self
-                        .workers
-                        .get(instance)
-                        .is_some_and(|until| step.now < *until);
+                    let alive = self.workers.get(instance).is_some_and(|until| step.now < *until);
                     if outcome.committed() && alive {
                         self.workers.insert(instance.clone(), step.now + ttl);
                     }
-                    if let Outcome::Reply(Reply::HeartbeatWorkers(
-                        HeartbeatWorkersReply::Beaten { items },
-                    )) = outcome
-                    {
-                        require!(
-                            15,
-                            items[at].known == alive,
-                            "{instance}: known {}, alive {alive}",
-                            items[at].known
-                        );
+                    if let Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })) = outcome {
+                        require!(15, items[at].known == alive, "{instance}: known {}, alive {alive}", items[at].known);
                     }
                 }
                 vec![]
             }
-            (Request::DeregisterWorker(call), outcome)
-                if outcome.committed() && !found.is_empty() =>
-            {
+            (Request::DeregisterWorker(call), outcome) if outcome.committed() && !found.is_empty() => {
                 self.workers.remove(&call.instance);
                 vec!["worker.left"]
             }
-            (
-                Request::DrainWorker(_),
-                Outcome::Reply(Reply::DrainWorker(DrainWorkerReply::Draining)),
-            ) => vec!["worker.draining"],
+            (Request::DrainWorker(_), Outcome::Reply(Reply::DrainWorker(DrainWorkerReply::Draining))) => {
+                vec!["worker.draining"]
+            }
             (Request::MarkWorkerDead(call), outcome)
-                if matches!(outcome, Outcome::Reply(_))
-                    || (outcome.committed() && !found.is_empty()) =>
+                if matches!(outcome, Outcome::Reply(_)) || (outcome.committed() && !found.is_empty()) =>
             {
                 self.workers.remove(&call.instance);
                 vec!["worker.marked_dead"]
             }
             (
                 Request::DefineLane(_),
-                Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined {
-                    changed: true, ..
-                })),
+                Outcome::Reply(Reply::DefineLane(DefineLaneReply::Defined { changed: true, .. })),
             ) => {
                 vec!["lane.changed"]
             }
@@ -359,8 +290,7 @@ impl Checker {
                     let until = self.workers.remove(&instance);
                     require!(
                         15,
-                        event.r#type == "worker.expired"
-                            && until.is_some_and(|until| until <= step.now),
+                        event.r#type == "worker.expired" && until.is_some_and(|until| until <= step.now),
                         "{} of {instance} at {}, registered until {until:?}",
                         event.r#type,
                         step.now
@@ -371,12 +301,7 @@ impl Checker {
             (_, Outcome::Failed(_)) => return Ok(()),
             _ => vec![],
         };
-        require!(
-            41,
-            found == expected,
-            "{} emitted {found:?}, expected {expected:?}",
-            step.request.name()
-        );
+        require!(41, found == expected, "{} emitted {found:?}, expected {expected:?}", step.request.name());
         Ok(())
     }
 
@@ -385,11 +310,7 @@ impl Checker {
         if let Some(finding) = store.fsck()?.first() {
             return Err(Violation::new(
                 u32::try_from(finding.invariant).unwrap_or(0),
-                format!(
-                    "fsck: {} in {}",
-                    finding.problem,
-                    finding.key.escape_ascii()
-                ),
+                format!("fsck: {} in {}", finding.problem, finding.key.escape_ascii()),
             ));
         }
         self.check_indexes(&store.dump()?)

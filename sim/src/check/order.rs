@@ -22,12 +22,7 @@ impl Checker {
             return Ok(());
         }
         let copy = self.lanes.get(&(step.partition(), lane.clone()));
-        let starts = copy.is_some_and(|copy| {
-            matches!(
-                copy.definition.state,
-                LaneState::Active | LaneState::Draining
-            )
-        });
+        let starts = copy.is_some_and(|copy| matches!(copy.definition.state, LaneState::Active | LaneState::Draining));
         require!(
             9,
             starts || step.events.is_empty(),
@@ -39,17 +34,8 @@ impl Checker {
             return Ok(());
         }
 
-        let taken: Vec<ExecutionId> = step
-            .events
-            .iter()
-            .filter_map(|event| event.execution_id)
-            .collect();
-        require!(
-            1,
-            taken.len() as i64 <= max,
-            "{} taken, {max} asked for",
-            taken.len()
-        );
+        let taken: Vec<ExecutionId> = step.events.iter().filter_map(|event| event.execution_id).collect();
+        require!(1, taken.len() as i64 <= max, "{} taken, {max} asked for", taken.len());
         let candidates: Vec<(&ExecutionId, &Shadow, &Execution)> = self
             .live_in(step.partition())
             .filter(|(_, _, seen)| {
@@ -59,34 +45,22 @@ impl Checker {
                     && (admission || !needs_admission(seen))
             })
             .collect();
-        let dead = candidates
-            .iter()
-            .filter(|(_, shadow, seen)| !shadow.may_start(seen, step.now))
-            .count();
+        let dead = candidates.iter().filter(|(_, shadow, seen)| !shadow.may_start(seen, step.now)).count();
         let left: Vec<_> = candidates
             .iter()
             .filter(|(id, shadow, seen)| !taken.contains(id) && shadow.may_start(seen, step.now))
             .collect();
         if (taken.len() as i64) < max && dead == 0 {
-            require!(
-                16,
-                left.is_empty(),
-                "{} taken of {max} asked for, {} more could start",
-                taken.len(),
-                left.len()
-            );
+            require!(16, left.is_empty(), "{} taken of {max} asked for, {} more could start", taken.len(), left.len());
         }
-        let prefers =
-            !capabilities.is_empty() && self.preferring.contains(&(step.partition(), lane.clone()));
+        let prefers = !capabilities.is_empty() && self.preferring.contains(&(step.partition(), lane.clone()));
         for id in &taken {
-            let Some((_, _, chosen)) = candidates.iter().find(|(candidate, ..)| *candidate == id)
-            else {
+            let Some((_, _, chosen)) = candidates.iter().find(|(candidate, ..)| *candidate == id) else {
                 // The judge says what is wrong with it.
                 continue;
             };
             for (other, _, waiting) in &left {
-                let passed_over = waiting.score < chosen.score
-                    && !(prefers && waiting.priority == chosen.priority);
+                let passed_over = waiting.score < chosen.score && !(prefers && waiting.priority == chosen.priority);
                 require!(
                     16,
                     !passed_over,
@@ -109,44 +83,29 @@ impl Checker {
                     .live_in(step.partition())
                     .filter_map(|(id, shadow, seen)| {
                         let lease = shadow.lease.as_ref()?;
-                        let alive = lease.ended.is_none()
-                            && seen.lease.as_ref().is_some_and(|l| step.now < l.expires_at);
-                        (alive
-                            && lease.request_id == call.request_id
-                            && lease.instance == call.instance)
+                        let alive =
+                            lease.ended.is_none() && seen.lease.as_ref().is_some_and(|l| step.now < l.expires_at);
+                        (alive && lease.request_id == call.request_id && lease.instance == call.instance)
                             .then_some((id, &lease.fence))
                     })
                     .collect();
                 if let ClaimExecutionsReply::Replayed { tasks } = reply {
-                    let told: Vec<(&ExecutionId, Fence)> = tasks
-                        .iter()
-                        .map(|task| (&task.execution_id, fence_of(task)))
-                        .collect();
+                    let told: Vec<(&ExecutionId, Fence)> =
+                        tasks.iter().map(|task| (&task.execution_id, fence_of(task))).collect();
                     let same = told.len() == mine.len()
-                        && mine
-                            .iter()
-                            .all(|(id, fence)| told.iter().any(|(i, f)| i == id && f == *fence));
+                        && mine.iter().all(|(id, fence)| told.iter().any(|(i, f)| i == id && f == *fence));
                     require!(
                         3,
                         same && !mine.is_empty(),
                         "a repeated claim answered {told:?}, its leases are {mine:?}"
                     );
-                    require!(
-                        41,
-                        step.events.is_empty(),
-                        "a repeated claim emitted events"
-                    );
+                    require!(41, step.events.is_empty(), "a repeated claim emitted events");
                     return Ok(true);
                 }
-                require!(
-                    1,
-                    mine.is_empty(),
-                    "a repeated claim took more although {mine:?} are its own"
-                );
+                require!(1, mine.is_empty(), "a repeated claim took more although {mine:?} are its own");
                 if let ClaimExecutionsReply::Claimed { tasks, .. } = reply {
                     let told: Vec<_> = tasks.iter().map(|task| Some(task.execution_id)).collect();
-                    let emitted: Vec<_> =
-                        step.events.iter().map(|event| event.execution_id).collect();
+                    let emitted: Vec<_> = step.events.iter().map(|event| event.execution_id).collect();
                     require!(41, told == emitted, "claimed {told:?}, started {emitted:?}");
                     for task in tasks {
                         self.check_task(task)?;
@@ -154,10 +113,7 @@ impl Checker {
                 }
                 Ok(false)
             }
-            (
-                Request::IssueGrants(call),
-                Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }),
-            ) => {
+            (Request::IssueGrants(call), Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. })) => {
                 let again = !grants.is_empty() && step.events.is_empty();
                 for grant in grants {
                     require!(
@@ -199,12 +155,7 @@ impl Checker {
         };
         let s = &shadow.submission;
         let input = s.input.as_ref().map_or(&[][..], |input| &input[..]);
-        require!(
-            13,
-            task.input[..] == *input,
-            "{}: the worker got other bytes than were submitted",
-            task.execution_id
-        );
+        require!(13, task.input[..] == *input, "{}: the worker got other bytes than were submitted", task.execution_id);
         let seen = shadow.seen.as_ref();
         require!(
             13,
@@ -214,30 +165,19 @@ impl Checker {
             "{}: the worker was told other facts than are stored",
             task.execution_id
         );
-        let tier = task
-            .fallback_index
-            .and_then(|index| s.fallbacks.as_ref()?.get(usize::try_from(index).ok()?));
-        require!(
-            14,
-            tier == task.fallback.as_ref(),
-            "{}: the worker got another fallback tier",
-            task.execution_id
-        );
+        let tier = task.fallback_index.and_then(|index| s.fallbacks.as_ref()?.get(usize::try_from(index).ok()?));
+        require!(14, tier == task.fallback.as_ref(), "{}: the worker got another fallback tier", task.execution_id);
         Ok(())
     }
 
     fn check_drained(&self, step: &Step<'_>, call: &DrainLeases) -> Check {
-        let Outcome::Reply(Reply::DrainLeases(DrainLeasesReply::Drained { changed, more })) =
-            step.outcome
-        else {
+        let Outcome::Reply(Reply::DrainLeases(DrainLeasesReply::Drained { changed, more })) = step.outcome else {
             return Ok(());
         };
         let open = self
             .live_in(step.partition())
             .filter_map(|(_, _, seen)| seen.lease.as_ref())
-            .filter(|lease| {
-                lease.worker_instance == call.instance && (call.revoke || !lease.yield_requested)
-            })
+            .filter(|lease| lease.worker_instance == call.instance && (call.revoke || !lease.yield_requested))
             .count() as i64;
         require!(
             7,
@@ -246,20 +186,11 @@ impl Checker {
             call.limit,
             step.events.len()
         );
-        require!(
-            7,
-            *more || open <= call.limit,
-            "{open} leases, {} drained, and no more to do",
-            call.limit
-        );
+        require!(7, *more || open <= call.limit, "{open} leases, {} drained, and no more to do", call.limit);
         Ok(())
     }
 }
 
 pub(super) fn fence_of(task: &Task) -> Fence {
-    Fence {
-        attempt_id: task.attempt_id,
-        lease_id: task.lease_id,
-        lease_epoch: task.lease_epoch,
-    }
+    Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch }
 }

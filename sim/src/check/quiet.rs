@@ -9,22 +9,14 @@ use crate::request::Request;
 
 impl Checker {
     /// The call named this execution and emitted nothing for it.
-    pub(super) fn stay_quiet(
-        &mut self,
-        step: &Step<'_>,
-        id: ExecutionId,
-        after: Option<Execution>,
-    ) -> Check {
+    pub(super) fn stay_quiet(&mut self, step: &Step<'_>, id: ExecutionId, after: Option<Execution>) -> Check {
         let mut expected = self.seen(&id).cloned();
         let mut renewed = None;
         if let Some(expected) = &mut expected
             && step.outcome.committed()
         {
-            let current = step
-                .request
-                .fences()
-                .iter()
-                .any(|(named, fence)| *named == id && self.is_current(id, fence, step.now));
+            let current =
+                step.request.fences().iter().any(|(named, fence)| *named == id && self.is_current(id, fence, step.now));
             match step.request {
                 Request::RenewLease(call) if current => renewed = Some(call.lease_ttl_ms),
                 Request::RenewLeases(call) if current => {
@@ -35,28 +27,18 @@ impl Checker {
                         .map(|renewal| renewal.lease_ttl_ms);
                 }
                 Request::UpdateProgress(call) if current => {
-                    expected.progress = Some(Progress {
-                        pct: call.pct,
-                        message: call.message.clone(),
-                    });
+                    expected.progress = Some(Progress { pct: call.pct, message: call.message.clone() });
                     expected.updated_at = step.now;
                 }
-                Request::AwaitResult(_)
-                    if after
-                        .as_ref()
-                        .is_some_and(|after| after.updated_at == step.now) =>
-                {
+                Request::AwaitResult(_) if after.as_ref().is_some_and(|after| after.updated_at == step.now) => {
                     expected.updated_at = step.now;
                 }
                 _ => {}
             }
         }
         if let (Some(ttl_ms), Some(expected)) = (renewed, &mut expected) {
-            let lease = self
-                .executions
-                .get_mut(&id)
-                .and_then(|shadow| shadow.lease.as_mut())
-                .expect("its fence is current");
+            let lease =
+                self.executions.get_mut(&id).and_then(|shadow| shadow.lease.as_mut()).expect("its fence is current");
             lease.ttl_ms = ttl_ms.unwrap_or(lease.ttl_ms);
             lease.renewals += 1;
             expected.updated_at = step.now;

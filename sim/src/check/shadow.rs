@@ -100,25 +100,18 @@ impl Shadow {
 
     /// True when nothing forbids a start now.
     pub fn may_start(&self, seen: &Execution, now: i64) -> bool {
-        seen.deadline_at.is_none_or(|at| now < at)
-            && (self.started || seen.start_by.is_none_or(|at| now < at))
+        seen.deadline_at.is_none_or(|at| now < at) && (self.started || seen.start_by.is_none_or(|at| now < at))
     }
 
     /// Leases lost in a row before this one.
     pub fn lost_in_a_row(&self, seen: &Execution) -> i64 {
-        if self.lease.as_ref().is_some_and(|lease| lease.renewals >= 3) {
-            0
-        } else {
-            seen.reclaim_count
-        }
+        if self.lease.as_ref().is_some_and(|lease| lease.renewals >= 3) { 0 } else { seen.reclaim_count }
     }
 
     /// Whether the policy allows another attempt after this many failures.
     pub fn may_retry(&self, seen: &Execution, failures: i64, category: &str) -> bool {
         let retry = &seen.retry;
-        let holds = |list: &Option<Vec<String>>| {
-            list.as_ref().map(|list| list.iter().any(|c| c == category))
-        };
+        let holds = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().any(|c| c == category));
         failures < retry.max_attempts.unwrap_or(3)
             && holds(&retry.never_on) != Some(true)
             && holds(&retry.retry_on) != Some(false)

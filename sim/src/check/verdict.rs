@@ -35,11 +35,8 @@ impl Checker {
     pub(super) fn check_answer(&self, step: &Step<'_>) -> Check {
         let verdicts = self.verdicts(step);
         self.check_variant(step, &verdicts)?;
-        let emitted: Vec<(Option<ExecutionId>, &str)> = step
-            .events
-            .iter()
-            .map(|event| (event.execution_id, event.r#type.as_str()))
-            .collect();
+        let emitted: Vec<(Option<ExecutionId>, &str)> =
+            step.events.iter().map(|event| (event.execution_id, event.r#type.as_str())).collect();
         let name = step.request.name();
         let mut many = false;
         let mut expected = BTreeSet::new();
@@ -82,9 +79,7 @@ impl Checker {
                 }
                 Ok(())
             }
-            Outcome::Reply(Reply::CompleteExecutions(CompleteExecutionsReply::Completed {
-                items,
-            })) => {
+            Outcome::Reply(Reply::CompleteExecutions(CompleteExecutionsReply::Completed { items })) => {
                 for ((id, verdict), item) in verdicts.iter().zip(items) {
                     let answer = match (&item.refusal, item.replayed) {
                         (Some(refusal), _) => refusal.code.as_str(),
@@ -97,10 +92,7 @@ impl Checker {
             }
             Outcome::Reply(Reply::RenewLeases(RenewLeasesReply::Renewed { items })) => {
                 for ((id, verdict), item) in verdicts.iter().zip(items) {
-                    let answer = item
-                        .refusal
-                        .as_ref()
-                        .map_or("Renewed", |refusal| refusal.code.as_str());
+                    let answer = item.refusal.as_ref().map_or("Renewed", |refusal| refusal.code.as_str());
                     agree(step, *id, verdict, answer)?;
                 }
                 Ok(())
@@ -120,30 +112,18 @@ impl Checker {
 
     fn verdicts(&self, step: &Step<'_>) -> Vec<(Option<ExecutionId>, Verdict)> {
         match step.request {
-            Request::SubmitExecutions(call) => call
-                .submissions
-                .iter()
-                .map(|s| (Some(s.execution_id), self.submit(step, s)))
-                .collect(),
+            Request::SubmitExecutions(call) => {
+                call.submissions.iter().map(|s| (Some(s.execution_id), self.submit(step, s))).collect()
+            }
             Request::CompleteExecutions(call) => call
                 .completions
                 .iter()
-                .map(|c| {
-                    (
-                        Some(c.execution_id),
-                        self.complete(step, c.execution_id, &c.fence),
-                    )
-                })
+                .map(|c| (Some(c.execution_id), self.complete(step, c.execution_id, &c.fence)))
                 .collect(),
             Request::RenewLeases(call) => call
                 .renewals
                 .iter()
-                .map(|r| {
-                    (
-                        Some(r.execution_id),
-                        self.renew(step, r.execution_id, &r.fence),
-                    )
-                })
+                .map(|r| (Some(r.execution_id), self.renew(step, r.execution_id, &r.fence)))
                 .collect(),
             other => vec![(other.targets().first().copied(), self.verdict(step))],
         }
@@ -155,51 +135,41 @@ impl Checker {
             Request::SubmitExecution(call) => self.submit(step, &call.submission),
             Request::CompleteExecution(call) => self.complete(step, call.execution_id, &call.fence),
             Request::RenewLease(call) => self.renew(step, call.execution_id, &call.fence),
-            Request::UpdateProgress(call) => {
-                match self.standing(call.execution_id, &call.fence, now) {
-                    Standing::Current => Quiet("Noted"),
-                    other => refused(other),
-                }
-            }
-            Request::FailExecution(call) => {
-                match self.standing(call.execution_id, &call.fence, now) {
-                    Standing::Current => {
-                        let shadow = &self.executions[&call.execution_id];
-                        let seen = shadow.seen.as_ref().expect("its lease lives");
-                        let again = call.retryable != Some(false)
-                            && shadow.may_retry(seen, shadow.failures + 1, &call.category);
-                        if again {
-                            Emit("RetryScheduled", &["execution.retried"])
-                        } else {
-                            Emit("Failed", &["execution.failed"])
-                        }
+            Request::UpdateProgress(call) => match self.standing(call.execution_id, &call.fence, now) {
+                Standing::Current => Quiet("Noted"),
+                other => refused(other),
+            },
+            Request::FailExecution(call) => match self.standing(call.execution_id, &call.fence, now) {
+                Standing::Current => {
+                    let shadow = &self.executions[&call.execution_id];
+                    let seen = shadow.seen.as_ref().expect("its lease lives");
+                    let again =
+                        call.retryable != Some(false) && shadow.may_retry(seen, shadow.failures + 1, &call.category);
+                    if again {
+                        Emit("RetryScheduled", &["execution.retried"])
+                    } else {
+                        Emit("Failed", &["execution.failed"])
                     }
-                    Standing::Ended(End::Fail) => Quiet("Failed"),
-                    Standing::Ended(End::Retry(_)) => Quiet("RetryScheduled"),
-                    other => refused(other),
                 }
-            }
-            Request::DelayExecution(call) => {
-                match self.standing(call.execution_id, &call.fence, now) {
-                    Standing::Current => Emit("Delayed", &["execution.delayed"]),
-                    Standing::Ended(End::Delay(_)) => Quiet("Delayed"),
-                    other => refused(other),
-                }
-            }
-            Request::YieldExecution(call) => {
-                match self.standing(call.execution_id, &call.fence, now) {
-                    Standing::Current => Emit("Yielded", &["execution.yielded"]),
-                    Standing::Ended(End::Yield) => Quiet("Replayed"),
-                    other => refused(other),
-                }
-            }
-            Request::CancelAttempt(call) => {
-                match self.standing(call.execution_id, &call.fence, now) {
-                    Standing::Current => Emit("Cancelled", &["execution.cancelled"]),
-                    Standing::Ended(End::Cancel) => Quiet("Replayed"),
-                    other => refused(other),
-                }
-            }
+                Standing::Ended(End::Fail) => Quiet("Failed"),
+                Standing::Ended(End::Retry(_)) => Quiet("RetryScheduled"),
+                other => refused(other),
+            },
+            Request::DelayExecution(call) => match self.standing(call.execution_id, &call.fence, now) {
+                Standing::Current => Emit("Delayed", &["execution.delayed"]),
+                Standing::Ended(End::Delay(_)) => Quiet("Delayed"),
+                other => refused(other),
+            },
+            Request::YieldExecution(call) => match self.standing(call.execution_id, &call.fence, now) {
+                Standing::Current => Emit("Yielded", &["execution.yielded"]),
+                Standing::Ended(End::Yield) => Quiet("Replayed"),
+                other => refused(other),
+            },
+            Request::CancelAttempt(call) => match self.standing(call.execution_id, &call.fence, now) {
+                Standing::Current => Emit("Cancelled", &["execution.cancelled"]),
+                Standing::Ended(End::Cancel) => Quiet("Replayed"),
+                other => refused(other),
+            },
             Request::ClaimExecutions(_)
             | Request::IssueGrants(_)
             | Request::DrainLeases(_)
@@ -214,11 +184,7 @@ impl Checker {
                 }
             }
             other => match other.targets().first() {
-                Some(id) => match self
-                    .executions
-                    .get(id)
-                    .and_then(|shadow| Some((shadow, shadow.seen.as_ref()?)))
-                {
+                Some(id) => match self.executions.get(id).and_then(|shadow| Some((shadow, shadow.seen.as_ref()?))) {
                     Some((shadow, seen)) => self.verdict_on(step, shadow, seen),
                     None => Refuse("execution_not_found"),
                 },
@@ -257,17 +223,13 @@ impl Checker {
                 _ => Refuse("execution_not_runnable"),
             },
             Request::ReleaseExecution(_) => match (seen.phase, seen.blocking_reason) {
-                (Runnable, Some(BlockingReason::HeldByOperator)) => {
-                    Emit("Released", &["execution.released"])
-                }
+                (Runnable, Some(BlockingReason::HeldByOperator)) => Emit("Released", &["execution.released"]),
                 (Runnable, _) => Quiet("Already"),
                 _ => Refuse("execution_not_runnable"),
             },
             Request::ChangeExecution(call) => self.change(step, seen, call),
             Request::ReplayExecution(_) => match seen.phase {
-                Terminal if seen.replay_count < seen.max_replays => {
-                    Emit("Replayed", &["execution.replayed"])
-                }
+                Terminal if seen.replay_count < seen.max_replays => Emit("Replayed", &["execution.replayed"]),
                 Terminal => Refuse("max_replays"),
                 _ => Refuse("execution_not_terminal"),
             },
@@ -275,35 +237,21 @@ impl Checker {
                 Terminal => Emit("Deleted", &["execution.retired"]),
                 _ => Refuse("execution_not_terminal"),
             },
-            Request::AwaitResult(_) => Quiet(if seen.phase == Terminal {
-                "Ended"
-            } else {
-                "Waiting"
-            }),
+            Request::AwaitResult(_) => Quiet(if seen.phase == Terminal { "Ended" } else { "Waiting" }),
             Request::RevokeLease(call) => match seen.phase {
-                Active if call.grace == Some(true) => {
-                    Emit("Requested", &["execution.yield_requested"])
-                }
+                Active if call.grace == Some(true) => Emit("Requested", &["execution.yield_requested"]),
                 Active => Emit("Revoked", &["execution.reclaimed", "execution.failed"]),
                 _ => Refuse("execution_not_active"),
             },
             Request::ConsumeGrant(call) => {
                 let again = shadow.lease.as_ref().is_some_and(|lease| {
-                    lease.ended.is_none()
-                        && lease.request_id == call.request_id
-                        && lease.instance == call.instance
+                    lease.ended.is_none() && lease.request_id == call.request_id && lease.instance == call.instance
                 });
-                let alive = seen
-                    .lease
-                    .as_ref()
-                    .is_some_and(|lease| now < lease.expires_at);
+                let alive = seen.lease.as_ref().is_some_and(|lease| now < lease.expires_at);
                 if again && alive {
                     Quiet("Replayed")
                 } else if !open(call.grant_id)
-                    || shadow
-                        .grant
-                        .as_ref()
-                        .is_none_or(|(_, worker)| *worker != call.instance)
+                    || shadow.grant.as_ref().is_none_or(|(_, worker)| *worker != call.instance)
                     || !shadow.may_start(seen, now)
                 {
                     Refuse("grant_not_found")
@@ -313,25 +261,16 @@ impl Checker {
                     Emit("Claimed", &["execution.started"])
                 }
             }
-            Request::ReleaseGrant(call) if open(call.grant_id) => {
-                Emit("Released", &["execution.ready"])
-            }
+            Request::ReleaseGrant(call) if open(call.grant_id) => Emit("Released", &["execution.ready"]),
             Request::ReleaseGrant(_) => Refuse("grant_not_found"),
             Request::BlockExecution(call) if waits_for(call.reason) => Quiet("Already"),
-            Request::BlockExecution(call) if open(call.grant_id) => {
-                Emit("Blocked", &["execution.blocked"])
-            }
+            Request::BlockExecution(call) if open(call.grant_id) => Emit("Blocked", &["execution.blocked"]),
             Request::BlockExecution(_) => Refuse("grant_not_found"),
-            Request::UnblockExecution(call) if waits_for(call.reason) => {
-                Emit("Unblocked", &["execution.ready"])
-            }
+            Request::UnblockExecution(call) if waits_for(call.reason) => Emit("Unblocked", &["execution.ready"]),
             Request::UnblockExecution(_) => Quiet("Already"),
             Request::GrantReclaim(call) if open(call.grant_id) => Quiet("Granted"),
             Request::GrantReclaim(_) => {
-                if eligible(seen)
-                    && shadow.next == Some(AttemptType::Reclaim)
-                    && shadow.may_start(seen, now)
-                {
+                if eligible(seen) && shadow.next == Some(AttemptType::Reclaim) && shadow.may_start(seen, now) {
                     Emit("Granted", &["execution.granted"])
                 } else {
                     Refuse("execution_not_runnable")
@@ -343,15 +282,9 @@ impl Checker {
 
     fn submit(&self, step: &Step<'_>, s: &Submission) -> Verdict {
         let same = |digest: &str| {
-            if digest == s.body_digest {
-                Quiet("Duplicate")
-            } else {
-                Refuse("idempotency_conflict")
-            }
+            if digest == s.body_digest { Quiet("Duplicate") } else { Refuse("idempotency_conflict") }
         };
-        let known = self
-            .seen(&s.execution_id)
-            .map(|_| &self.executions[&s.execution_id]);
+        let known = self.seen(&s.execution_id).map(|_| &self.executions[&s.execution_id]);
         if let Some(name) = &s.idempotency_key {
             if let Some(key) = self.keys.get(&format!("{}/{name}", s.namespace))
                 && step.now < key.until_ms
@@ -363,12 +296,7 @@ impl Checker {
         }
         match self.lanes.get(&(step.partition(), s.lane.clone())) {
             None => Refuse("lane_unseen"),
-            Some(lane)
-                if matches!(
-                    lane.definition.state,
-                    LaneState::Draining | LaneState::Disabled
-                ) =>
-            {
+            Some(lane) if matches!(lane.definition.state, LaneState::Draining | LaneState::Disabled) => {
                 Refuse("lane_disabled")
             }
             Some(_) if known.is_some() => Refuse("idempotency_conflict"),
@@ -405,10 +333,7 @@ impl Checker {
                 None => return Refuse("lane_unseen"),
                 Some(lane)
                     if *target != seen.lane
-                        && matches!(
-                            lane.definition.state,
-                            LaneState::Draining | LaneState::Disabled
-                        ) =>
+                        && matches!(lane.definition.state, LaneState::Draining | LaneState::Disabled) =>
                 {
                     return Refuse("lane_disabled");
                 }
@@ -419,23 +344,14 @@ impl Checker {
     }
 
     fn standing(&self, id: ExecutionId, fence: &Fence, now: i64) -> Standing<'_> {
-        let Some((shadow, seen)) = self
-            .executions
-            .get(&id)
-            .and_then(|shadow| Some((shadow, shadow.seen.as_ref()?)))
+        let Some((shadow, seen)) = self.executions.get(&id).and_then(|shadow| Some((shadow, shadow.seen.as_ref()?)))
         else {
             return Standing::Refused("execution_not_found");
         };
         match &shadow.lease {
             Some(lease) if lease.fence == *fence => match &lease.ended {
                 Some(end) => Standing::Ended(end),
-                None if seen
-                    .lease
-                    .as_ref()
-                    .is_some_and(|lease| now < lease.expires_at) =>
-                {
-                    Standing::Current
-                }
+                None if seen.lease.as_ref().is_some_and(|lease| now < lease.expires_at) => Standing::Current,
                 None => Standing::Refused("lease_expired"),
             },
             _ => Standing::Refused("stale_lease"),
@@ -451,63 +367,35 @@ impl Checker {
     fn check_reply(&self, step: &Step<'_>, reply: &Reply) -> Check {
         let ended = |request: &Request| {
             let id = request.targets()[0];
-            self.executions[&id]
-                .lease
-                .as_ref()
-                .and_then(|lease| lease.ended.clone())
+            self.executions[&id].lease.as_ref().and_then(|lease| lease.ended.clone())
         };
         match reply {
             Reply::SubmitExecution(SubmitExecutionReply::Duplicate { execution_id, .. }) => {
-                let Request::SubmitExecution(call) = step.request else {
-                    unreachable!("replies fit their requests")
-                };
+                let Request::SubmitExecution(call) = step.request else { unreachable!("replies fit their requests") };
                 let first = match &call.submission.idempotency_key {
-                    Some(key) => {
-                        self.keys[&format!("{}/{key}", call.submission.namespace)].execution_id
-                    }
+                    Some(key) => self.keys[&format!("{}/{key}", call.submission.namespace)].execution_id,
                     None => call.submission.execution_id,
                 };
-                require!(
-                    12,
-                    *execution_id == first,
-                    "the key names {execution_id}, it was {first}"
-                );
+                require!(12, *execution_id == first, "the key names {execution_id}, it was {first}");
             }
-            Reply::FailExecution(FailExecutionReply::RetryScheduled {
-                delay_until,
-                replayed: true,
-            }) => {
+            Reply::FailExecution(FailExecutionReply::RetryScheduled { delay_until, replayed: true }) => {
                 require!(
                     3,
                     ended(step.request) == Some(End::Retry(*delay_until)),
                     "a replayed retry changed to {delay_until}"
                 );
             }
-            Reply::DelayExecution(DelayExecutionReply::Delayed {
-                delay_until,
-                replayed: true,
-            }) => {
+            Reply::DelayExecution(DelayExecutionReply::Delayed { delay_until, replayed: true }) => {
                 require!(
                     3,
                     ended(step.request) == Some(End::Delay(*delay_until)),
                     "a replayed delay changed to {delay_until}"
                 );
             }
-            Reply::AwaitResult(AwaitResultReply::Ended {
-                outcome, result, ..
-            }) => {
+            Reply::AwaitResult(AwaitResultReply::Ended { outcome, result, .. }) => {
                 let seen = self.seen(&step.request.targets()[0]).expect("it has ended");
-                require!(
-                    8,
-                    seen.outcome == Some(*outcome),
-                    "waited for {outcome}, ended with {:?}",
-                    seen.outcome
-                );
-                require!(
-                    13,
-                    seen.result == *result,
-                    "the result that was waited for differs"
-                );
+                require!(8, seen.outcome == Some(*outcome), "waited for {outcome}, ended with {:?}", seen.outcome);
+                require!(13, seen.result == *result, "the result that was waited for differs");
             }
             _ => {}
         }
@@ -542,11 +430,5 @@ fn agree(step: &Step<'_>, id: Option<ExecutionId>, verdict: &Verdict, answer: &s
     if expected == answer {
         return Ok(());
     }
-    Err(Violation::new(
-        number,
-        format!(
-            "{} of {id:?} must answer {expected}, answered {answer}",
-            step.request.name()
-        ),
-    ))
+    Err(Violation::new(number, format!("{} of {id:?} must answer {expected}, answered {answer}", step.request.name())))
 }

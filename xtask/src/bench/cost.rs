@@ -4,8 +4,7 @@ use anyhow::Result;
 use ff_engine::fence_of;
 use ff_script::Route;
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, RenewLease, Submission,
-    SubmitExecution,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, RenewLease, Submission, SubmitExecution,
 };
 use uuid::Uuid;
 
@@ -25,10 +24,7 @@ pub struct Cost {
 
 impl Cost {
     pub fn typical(&self) -> u32 {
-        self.calls
-            .get(self.calls.len() / 2)
-            .copied()
-            .unwrap_or_default()
+        self.calls.get(self.calls.len() / 2).copied().unwrap_or_default()
     }
 
     pub fn most(&self) -> u32 {
@@ -43,17 +39,11 @@ impl Cost {
 /// Counts on one partition with work waiting, as a busy lane has it.
 pub async fn count(store: &Store) -> Result<Vec<Cost>> {
     let client = store.client();
-    let (mut submits, mut claims, mut renews, mut completes) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut submits, mut claims, mut renews, mut completes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS + 5 {
         let fields = new_execution(0).fields;
-        let submission = Submission {
-            body_digest: "0".repeat(32),
-            ..fields
-        };
-        let submit = client
-            .call_counted(Route::Execution(0), &SubmitExecution { submission })
-            .await?;
+        let submission = Submission { body_digest: "0".repeat(32), ..fields };
+        let submit = client.call_counted(Route::Execution(0), &SubmitExecution { submission }).await?;
         // The first rounds submit only, so that something always waits.
         if round < 5 {
             continue;
@@ -77,22 +67,11 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         let ClaimExecutionsReply::Claimed { tasks, .. } = &claim.reply else {
             anyhow::bail!("a claim was answered {:?}", claim.reply);
         };
-        let task = tasks
-            .first()
-            .ok_or_else(|| anyhow::anyhow!("nothing was claimed"))?;
+        let task = tasks.first().ok_or_else(|| anyhow::anyhow!("nothing was claimed"))?;
         let (execution_id, fence) = (task.execution_id, fence_of(task));
-        let renew = RenewLease {
-            execution_id,
-            fence: fence.clone(),
-            lease_ttl_ms: None,
-        };
+        let renew = RenewLease { execution_id, fence: fence.clone(), lease_ttl_ms: None };
         let renew = client.call_counted(Route::Execution(0), &renew).await?;
-        let complete = CompleteExecution {
-            execution_id,
-            fence,
-            result: None,
-            result_encoding: None,
-        };
+        let complete = CompleteExecution { execution_id, fence, result: None, result_encoding: None };
         let complete = client.call_counted(Route::Execution(0), &complete).await?;
         submits.push(submit.calls);
         claims.push(claim.calls);
@@ -101,11 +80,7 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
     }
     let cost = |function, budget, mut calls: Vec<u32>| {
         calls.sort_unstable();
-        Cost {
-            function,
-            budget,
-            calls,
-        }
+        Cost { function, budget, calls }
     };
     Ok(vec![
         cost("submit", 8, submits),

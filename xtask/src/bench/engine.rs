@@ -45,15 +45,11 @@ const QUICK: Scale = Scale {
 
 /// Measures, prints and writes.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let folder = root.join("target/bench");
     let report = runtime.block_on(async {
-        tokio::time::timeout(LIMIT, measure(&folder, options))
-            .await
-            .context("the bench did not end in time")?
+        tokio::time::timeout(LIMIT, measure(&folder, options)).await.context("the bench did not end in time")?
     })?;
     println!("{}", report.markdown());
     report.write(&folder)?;
@@ -63,25 +59,16 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
 async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     let began = Instant::now();
     let scale = if options.quick { QUICK } else { FULL };
-    let mut settings = vec![
-        Setting::EMBEDDED_FSYNC,
-        Setting::EMBEDDED_RELAXED,
-        Setting::VALKEY_EVERYSEC,
-        Setting::VALKEY_ALWAYS,
-    ];
+    let mut settings =
+        vec![Setting::EMBEDDED_FSYNC, Setting::EMBEDDED_RELAXED, Setting::VALKEY_EVERYSEC, Setting::VALKEY_ALWAYS];
     if options.no_aof {
         settings.push(Setting::VALKEY_NO_AOF);
     }
     if let Some(part) = &options.store {
         settings.retain(|setting| setting.name().contains(part.as_str()));
     }
-    anyhow::ensure!(
-        !settings.is_empty(),
-        "no store is named like {:?}",
-        options.store.as_deref().unwrap_or_default()
-    );
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
+    anyhow::ensure!(!settings.is_empty(), "no store is named like {:?}", options.store.as_deref().unwrap_or_default());
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut report = Report::new(Machine::look(folder), options.quick);
     for round in 1..=scale.rounds {
         for &setting in &settings {
@@ -94,27 +81,20 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
             let store = Store::open(setting, folder).await?;
             phases::show_lane(&store).await?;
             if round == 1 {
-                report
-                    .costs
-                    .push((setting.name(), cost::count(&store).await?));
+                report.costs.push((setting.name(), cost::count(&store).await?));
             }
             for in_flight in IN_FLIGHT {
                 one_at_a_time(&store, in_flight, &scale, &mut report).await?;
             }
             for in_flight in IN_FLIGHT_BATCHES {
-                for (phase, timed) in
-                    phases::in_batches(&store, in_flight, scale.in_batches).await?
-                {
+                for (phase, timed) in phases::in_batches(&store, in_flight, scale.in_batches).await? {
                     note(&mut report, setting, phase, in_flight, &timed);
                 }
             }
             store.close().await;
         }
     }
-    if settings
-        .iter()
-        .any(|setting| matches!(setting, Setting::Embedded(_)))
-    {
+    if settings.iter().any(|setting| matches!(setting, Setting::Embedded(_))) {
         eprintln!("bytes of {} kept executions", scale.retained);
         report.retained = Some(retained::measure(scale.retained, folder).await?);
     }
@@ -123,54 +103,31 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
         .into_iter()
         .filter(|setting| settings.contains(setting))
         .collect();
-    let measured = futures::future::try_join_all(
-        idle_settings
-            .iter()
-            .map(|setting| idle::measure(*setting, folder)),
-    )
-    .await?;
+    let measured =
+        futures::future::try_join_all(idle_settings.iter().map(|setting| idle::measure(*setting, folder))).await?;
     for (setting, per_second) in idle_settings.iter().zip(measured) {
-        report.idle.push(Idle {
-            store: setting.name(),
-            per_second,
-        });
+        report.idle.push(Idle { store: setting.name(), per_second });
     }
     report.took = began.elapsed();
     Ok(report)
 }
 
-async fn one_at_a_time(
-    store: &Store,
-    in_flight: usize,
-    scale: &Scale,
-    report: &mut Report,
-) -> Result<()> {
+async fn one_at_a_time(store: &Store, in_flight: usize, scale: &Scale, report: &mut Report) -> Result<()> {
     let cycles_per_second = phases::warm_up(store, in_flight, scale.warm_up).await?;
     // A cycle is three calls; a phase makes one call per execution.
-    let fitting = |per_second: f64| {
-        ((per_second * scale.phase.as_secs_f64()) as usize).clamp(in_flight, 50_000)
-    };
+    let fitting = |per_second: f64| ((per_second * scale.phase.as_secs_f64()) as usize).clamp(in_flight, 50_000);
     let round_up = |count: usize| count.div_ceil(in_flight) * in_flight;
-    for (phase, timed) in
-        phases::one_by_one(store, in_flight, round_up(fitting(cycles_per_second * 3.0))).await?
-    {
+    for (phase, timed) in phases::one_by_one(store, in_flight, round_up(fitting(cycles_per_second * 3.0))).await? {
         note(report, store.setting, phase, in_flight, &timed);
     }
 
     let me = std::process::id();
     let server = store.server_pid();
     let cpu = || -> Result<(f64, f64)> {
-        Ok((
-            machine::cpu_seconds(me)?,
-            server
-                .map(machine::cpu_seconds)
-                .transpose()?
-                .unwrap_or_default(),
-        ))
+        Ok((machine::cpu_seconds(me)?, server.map(machine::cpu_seconds).transpose()?.unwrap_or_default()))
     };
     let (cpu_before, commands_before) = (cpu()?, store.host.store_commands().await?);
-    let timed =
-        phases::cycles(store, in_flight, round_up(fitting(cycles_per_second * 2.0))).await?;
+    let timed = phases::cycles(store, in_flight, round_up(fitting(cycles_per_second * 2.0))).await?;
     let (cpu_after, commands_after) = (cpu()?, store.host.store_commands().await?);
     note(report, store.setting, Phase::Cycle, in_flight, &timed);
     let count = timed.count as f64;
@@ -188,9 +145,7 @@ async fn one_at_a_time(
 fn note(report: &mut Report, setting: Setting, phase: Phase, in_flight: usize, timed: &Timed) {
     let figure = report.figure(setting.name(), phase, in_flight);
     let microseconds = |share| timed.quantile(share).as_secs_f64() * 1e6;
-    figure
-        .per_second
-        .add(timed.per_second() * phase.items() as f64);
+    figure.per_second.add(timed.per_second() * phase.items() as f64);
     figure.p50_us.add(microseconds(0.50));
     figure.p99_us.add(microseconds(0.99));
 }

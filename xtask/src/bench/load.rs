@@ -32,11 +32,7 @@ impl Timed {
 }
 
 /// Does the work on every item, `in_flight` at a time, each slot one after the other.
-pub async fn drive<T, R, F, Fut>(
-    in_flight: usize,
-    items: Vec<T>,
-    work: F,
-) -> Result<(Timed, Vec<R>)>
+pub async fn drive<T, R, F, Fut>(in_flight: usize, items: Vec<T>, work: F) -> Result<(Timed, Vec<R>)>
 where
     T: Send + 'static,
     R: Send + 'static,
@@ -44,9 +40,7 @@ where
     Fut: Future<Output = Result<R>> + Send,
 {
     let count = items.len();
-    let mut shares: Vec<Vec<T>> = (0..in_flight)
-        .map(|_| Vec::with_capacity(count / in_flight + 1))
-        .collect();
+    let mut shares: Vec<Vec<T>> = (0..in_flight).map(|_| Vec::with_capacity(count / in_flight + 1)).collect();
     for (index, item) in items.into_iter().enumerate() {
         shares[index % in_flight].push(item);
     }
@@ -58,10 +52,7 @@ where
         .map(|(slot, share)| {
             let (work, start) = (Arc::clone(&work), Arc::clone(&start));
             tokio::spawn(async move {
-                let (mut times, mut results) = (
-                    Vec::with_capacity(share.len()),
-                    Vec::with_capacity(share.len()),
-                );
+                let (mut times, mut results) = (Vec::with_capacity(share.len()), Vec::with_capacity(share.len()));
                 start.wait().await;
                 for item in share {
                     let began = Instant::now();

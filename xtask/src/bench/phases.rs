@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecutions, CompleteExecutionsReply, Completion,
-    LeaseIds, Submission, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply, Task,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecutions, CompleteExecutionsReply, Completion, LeaseIds,
+    Submission, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply, Task,
 };
 use ff_script::{Client, Route};
 use uuid::Uuid;
@@ -67,17 +67,13 @@ impl Phase {
 
 /// An execution of the partition with this number.
 pub fn new_execution(partition: u16) -> NewExecution {
-    let mut new =
-        NewExecution::new(NAMESPACE, LANE, KIND).with_id(ExecutionId::mint_with_seed(partition));
+    let mut new = NewExecution::new(NAMESPACE, LANE, KIND).with_id(ExecutionId::mint_with_seed(partition));
     new.fields.input = Some(vec![b'x'; INPUT_BYTES].into());
     new
 }
 
 fn submission(partition: u16) -> Submission {
-    Submission {
-        body_digest: "0".repeat(32),
-        ..new_execution(partition).fields
-    }
+    Submission { body_digest: "0".repeat(32), ..new_execution(partition).fields }
 }
 
 pub fn claimant(instance: String) -> Claimant {
@@ -99,24 +95,15 @@ async fn submit_one(operations: &Operations, new: NewExecution) -> Result<Execut
 }
 
 async fn claim_one(operations: &Operations, partition: u16, who: &Claimant) -> Result<Task> {
-    let claimed = operations
-        .claim(Route::Execution(partition), who, 1, Uuid::new_v4())
-        .await?;
-    claimed
-        .tasks
-        .into_iter()
-        .next()
-        .ok_or_else(|| anyhow::anyhow!("partition {partition} had nothing to claim"))
+    let claimed = operations.claim(Route::Execution(partition), who, 1, Uuid::new_v4()).await?;
+    claimed.tasks.into_iter().next().ok_or_else(|| anyhow::anyhow!("partition {partition} had nothing to claim"))
 }
 
 /// Makes every partition know the lane.
 pub async fn show_lane(store: &Store) -> Result<()> {
     let operations = store.operations.clone();
     let items = (0..store.partitions()).collect();
-    drive(16, items, move |slot, partition| {
-        cycle(operations.clone(), partition, format!("first-{slot}"))
-    })
-    .await?;
+    drive(16, items, move |slot, partition| cycle(operations.clone(), partition, format!("first-{slot}"))).await?;
     Ok(())
 }
 
@@ -124,9 +111,7 @@ async fn cycle(operations: Operations, partition: u16, instance: String) -> Resu
     submit_one(&operations, new_execution(partition)).await?;
     // Another slot's submission may come first, as ours may come first for another: there is one for everybody.
     let task = claim_one(&operations, partition, &claimant(instance)).await?;
-    operations
-        .complete(task.execution_id, fence_of(&task), None)
-        .await?;
+    operations.complete(task.execution_id, fence_of(&task), None).await?;
     Ok(())
 }
 
@@ -134,39 +119,29 @@ async fn cycle(operations: Operations, partition: u16, instance: String) -> Resu
 pub async fn warm_up(store: &Store, in_flight: usize, time: Duration) -> Result<f64> {
     let (operations, partitions) = (store.operations.clone(), usize::from(store.partitions()));
     let until = Instant::now() + time;
-    let (timed, done) = drive(
-        in_flight,
-        (0..in_flight).collect(),
-        move |slot, first: usize| {
-            let operations = operations.clone();
-            async move {
-                let mut count = 0;
-                while Instant::now() < until {
-                    let partition = (first + count * in_flight) % partitions;
-                    cycle(operations.clone(), partition as u16, format!("warm-{slot}")).await?;
-                    count += 1;
-                }
-                Ok(count)
+    let (timed, done) = drive(in_flight, (0..in_flight).collect(), move |slot, first: usize| {
+        let operations = operations.clone();
+        async move {
+            let mut count = 0;
+            while Instant::now() < until {
+                let partition = (first + count * in_flight) % partitions;
+                cycle(operations.clone(), partition as u16, format!("warm-{slot}")).await?;
+                count += 1;
             }
-        },
-    )
+            Ok(count)
+        }
+    })
     .await?;
     Ok(done.iter().sum::<usize>() as f64 / timed.wall.as_secs_f64())
 }
 
 /// `count` executions through submit, claim, renew and complete, one call each, all of one kind before the next.
-pub async fn one_by_one(
-    store: &Store,
-    in_flight: usize,
-    count: usize,
-) -> Result<Vec<(Phase, Timed)>> {
+pub async fn one_by_one(store: &Store, in_flight: usize, count: usize) -> Result<Vec<(Phase, Timed)>> {
     let partitions = usize::from(store.partitions());
     let partition_of = move |index: usize| (index % partitions) as u16;
 
     let operations = store.operations.clone();
-    let items = (0..count)
-        .map(|index| new_execution(partition_of(index)))
-        .collect();
+    let items = (0..count).map(|index| new_execution(partition_of(index))).collect();
     let (submit, _) = drive(in_flight, items, move |_, new| {
         let operations = operations.clone();
         async move { submit_one(&operations, new).await }
@@ -175,14 +150,7 @@ pub async fn one_by_one(
 
     let operations = store.operations.clone();
     let round = partitions * LEASES_PER_INSTANCE;
-    let items = (0..count)
-        .map(|index| {
-            (
-                partition_of(index),
-                claimant(format!("w-{}", index / round)),
-            )
-        })
-        .collect();
+    let items = (0..count).map(|index| (partition_of(index), claimant(format!("w-{}", index / round)))).collect();
     let (claim, tasks) = drive(in_flight, items, move |_, (partition, who)| {
         let operations = operations.clone();
         async move { claim_one(&operations, partition, &who).await }
@@ -202,40 +170,24 @@ pub async fn one_by_one(
     let operations = store.operations.clone();
     let (complete, _) = drive(in_flight, tasks, move |_, task: Task| {
         let operations = operations.clone();
-        async move {
-            Ok(operations
-                .complete(task.execution_id, fence_of(&task), None)
-                .await?)
-        }
+        async move { Ok(operations.complete(task.execution_id, fence_of(&task), None).await?) }
     })
     .await?;
-    Ok(vec![
-        (Phase::Submit, submit),
-        (Phase::Claim, claim),
-        (Phase::Renew, renew),
-        (Phase::Complete, complete),
-    ])
+    Ok(vec![(Phase::Submit, submit), (Phase::Claim, claim), (Phase::Renew, renew), (Phase::Complete, complete)])
 }
 
 /// `count` times submit, claim and complete, each slot one call after the other.
 pub async fn cycles(store: &Store, in_flight: usize, count: usize) -> Result<Timed> {
     let (operations, partitions) = (store.operations.clone(), usize::from(store.partitions()));
-    let items = (0..count)
-        .map(|index| (index % partitions) as u16)
-        .collect();
-    let (timed, _) = drive(in_flight, items, move |slot, partition| {
-        cycle(operations.clone(), partition, format!("cycle-{slot}"))
-    })
-    .await?;
+    let items = (0..count).map(|index| (index % partitions) as u16).collect();
+    let (timed, _) =
+        drive(in_flight, items, move |slot, partition| cycle(operations.clone(), partition, format!("cycle-{slot}")))
+            .await?;
     Ok(timed)
 }
 
 /// About `count` executions through the batch forms.
-pub async fn in_batches(
-    store: &Store,
-    in_flight: usize,
-    count: usize,
-) -> Result<Vec<(Phase, Timed)>> {
+pub async fn in_batches(store: &Store, in_flight: usize, count: usize) -> Result<Vec<(Phase, Timed)>> {
     // A batch lies in one partition, and what was submitted is claimed and completed to the last.
     let batches = count.div_ceil(SUBMIT_BATCH).max(in_flight);
     let partitions = usize::from(store.partitions());
@@ -244,12 +196,7 @@ pub async fn in_batches(
     let client = store.client().clone();
     let items = (0..batches)
         .map(|batch| {
-            (
-                partition_of(batch),
-                (0..SUBMIT_BATCH)
-                    .map(|_| submission(partition_of(batch)))
-                    .collect::<Vec<_>>(),
-            )
+            (partition_of(batch), (0..SUBMIT_BATCH).map(|_| submission(partition_of(batch))).collect::<Vec<_>>())
         })
         .collect();
     let (submit, _) = drive(in_flight, items, move |_, (partition, submissions)| {
@@ -260,9 +207,7 @@ pub async fn in_batches(
 
     let client = store.client().clone();
     let claims = batches * SUBMIT_BATCH / CLAIM_BATCH;
-    let items = (0..claims)
-        .map(|claim| (partition_of(claim % batches), format!("many-{claim}")))
-        .collect();
+    let items = (0..claims).map(|claim| (partition_of(claim % batches), format!("many-{claim}"))).collect();
     let (claim, tasks) = drive(in_flight, items, move |_, (partition, instance)| {
         let client = client.clone();
         async move { claim_batch(&client, partition, instance).await }
@@ -271,25 +216,16 @@ pub async fn in_batches(
 
     let mut by_partition: Vec<Vec<Task>> = (0..partitions).map(|_| Vec::new()).collect();
     for task in tasks.into_iter().flatten() {
-        by_partition[usize::from(store.client().partitions().of_execution(&task.execution_id))]
-            .push(task);
+        by_partition[usize::from(store.client().partitions().of_execution(&task.execution_id))].push(task);
     }
     let client = store.client().clone();
-    let items = by_partition
-        .iter()
-        .flat_map(|tasks| tasks.chunks(COMPLETE_BATCH))
-        .map(<[Task]>::to_vec)
-        .collect();
+    let items = by_partition.iter().flat_map(|tasks| tasks.chunks(COMPLETE_BATCH)).map(<[Task]>::to_vec).collect();
     let (complete, _) = drive(in_flight, items, move |_, tasks: Vec<Task>| {
         let client = client.clone();
         async move { complete_batch(&client, tasks).await }
     })
     .await?;
-    Ok(vec![
-        (Phase::SubmitMany, submit),
-        (Phase::ClaimMany, claim),
-        (Phase::CompleteMany, complete),
-    ])
+    Ok(vec![(Phase::SubmitMany, submit), (Phase::ClaimMany, claim), (Phase::CompleteMany, complete)])
 }
 
 /// `count` executions, submitted and completed in batches; for stores that are to hold something.
@@ -299,16 +235,9 @@ pub async fn fill(store: &Store, count: usize) -> Result<usize> {
 }
 
 async fn submit_batch(client: &Client, partition: u16, submissions: Vec<Submission>) -> Result<()> {
-    let SubmitExecutionsReply::Submitted { items } = client
-        .call(
-            Route::Execution(partition),
-            &SubmitExecutions { submissions },
-        )
-        .await?;
-    ensure!(
-        items.iter().all(|item| item.refusal.is_none()),
-        "a submission of a batch was refused: {items:?}"
-    );
+    let SubmitExecutionsReply::Submitted { items } =
+        client.call(Route::Execution(partition), &SubmitExecutions { submissions }).await?;
+    ensure!(items.iter().all(|item| item.refusal.is_none()), "a submission of a batch was refused: {items:?}");
     Ok(())
 }
 
@@ -316,12 +245,7 @@ async fn claim_batch(client: &Client, partition: u16, instance: String) -> Resul
     let who = claimant(instance);
     let call = ClaimExecutions {
         capabilities: who.capabilities,
-        ids: (0..CLAIM_BATCH)
-            .map(|_| LeaseIds {
-                attempt_id: AttemptId::mint(),
-                lease_id: LeaseId::mint(),
-            })
-            .collect(),
+        ids: (0..CLAIM_BATCH).map(|_| LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }).collect(),
         instance: who.instance,
         lane: who.lane,
         lease_ttl_ms: who.lease_ttl_ms,
@@ -341,16 +265,8 @@ async fn complete_batch(client: &Client, tasks: Vec<Task>) -> Result<()> {
         return Ok(());
     };
     let route = client.route_of(&first.execution_id);
-    let completions = tasks
-        .iter()
-        .map(|task| Completion::new(task.execution_id, fence_of(task)))
-        .collect();
-    let CompleteExecutionsReply::Completed { items } = client
-        .call(route, &CompleteExecutions { completions })
-        .await?;
-    ensure!(
-        items.iter().all(|item| item.refusal.is_none()),
-        "a completion of a batch was refused: {items:?}"
-    );
+    let completions = tasks.iter().map(|task| Completion::new(task.execution_id, fence_of(task))).collect();
+    let CompleteExecutionsReply::Completed { items } = client.call(route, &CompleteExecutions { completions }).await?;
+    ensure!(items.iter().all(|item| item.refusal.is_none()), "a completion of a batch was refused: {items:?}");
     Ok(())
 }

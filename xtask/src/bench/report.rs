@@ -75,20 +75,10 @@ impl Report {
 
     /// The line of this figure, empty at first.
     pub fn figure(&mut self, store: &'static str, phase: Phase, in_flight: usize) -> &mut Figure {
-        let found = self
-            .figures
-            .iter()
-            .position(|f| (f.store, f.phase, f.in_flight) == (store, phase, in_flight));
+        let found = self.figures.iter().position(|f| (f.store, f.phase, f.in_flight) == (store, phase, in_flight));
         let index = found.unwrap_or_else(|| {
             let (per_second, p50_us, p99_us) = Default::default();
-            self.figures.push(Figure {
-                store,
-                phase,
-                in_flight,
-                per_second,
-                p50_us,
-                p99_us,
-            });
+            self.figures.push(Figure { store, phase, in_flight, per_second, p50_us, p99_us });
             self.figures.len() - 1
         });
         &mut self.figures[index]
@@ -107,18 +97,8 @@ impl Report {
     /// The page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
-        let Machine {
-            cpu,
-            cores,
-            kernel,
-            file_system,
-            server,
-        } = &self.machine;
-        let rounds = if self.quick {
-            "one short run"
-        } else {
-            "median of three runs"
-        };
+        let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
+        let rounds = if self.quick { "one short run" } else { "median of three runs" };
         let _ = writeln!(
             page,
             "{cores} cores ({cpu}), Linux {kernel}, {file_system}, {server}; {rounds}, warm-up excluded, {INPUT_BYTES}-byte input; \
@@ -136,10 +116,7 @@ impl Report {
 
     /// The one table to look at first.
     fn write_cycles(&self, page: &mut String) {
-        let _ = writeln!(
-            page,
-            "### Submit, claim, complete: one cycle, three calls\n"
-        );
+        let _ = writeln!(page, "### Submit, claim, complete: one cycle, three calls\n");
         let mut table = Table::new(&[
             "store",
             "in flight",
@@ -152,11 +129,7 @@ impl Report {
             "store commands per cycle",
             "memory MiB",
         ]);
-        for figure in self
-            .figures
-            .iter()
-            .filter(|figure| figure.phase == Phase::Cycle)
-        {
+        for figure in self.figures.iter().filter(|figure| figure.phase == Phase::Cycle) {
             let costs: Vec<&Cycle> = self
                 .cycles
                 .iter()
@@ -185,20 +158,9 @@ impl Report {
 
     fn write_store(&self, page: &mut String, store: &str) {
         let _ = writeln!(page, "### {store}\n");
-        let mut table = Table::new(&[
-            "",
-            "in flight",
-            "per second",
-            "spread",
-            "µs each",
-            "p50 ms of a call",
-            "p99 ms of a call",
-        ]);
-        for figure in self
-            .figures
-            .iter()
-            .filter(|figure| figure.store == store && figure.phase != Phase::Cycle)
-        {
+        let mut table =
+            Table::new(&["", "in flight", "per second", "spread", "µs each", "p50 ms of a call", "p99 ms of a call"]);
+        for figure in self.figures.iter().filter(|figure| figure.store == store && figure.phase != Phase::Cycle) {
             table.row(vec![
                 figure.phase.name().to_owned(),
                 figure.in_flight.to_string(),
@@ -259,13 +221,7 @@ impl Report {
 
     /// Every figure of every run.
     fn json(&self) -> Value {
-        let Machine {
-            cpu,
-            cores,
-            kernel,
-            file_system,
-            server,
-        } = &self.machine;
+        let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
         json!({
             "machine": { "cpu": cpu, "cores": cores, "kernel": kernel, "file_system": file_system, "server": server },
             "quick": self.quick,
@@ -360,26 +316,15 @@ impl Table {
 
     fn write(&self, page: &mut String) {
         let width = |column: usize| {
-            self.0
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
+            self.0.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.0[0].len()).map(width).collect();
         for (index, row) in self.0.iter().enumerate() {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let gap = " ".repeat(width - cell.chars().count());
                 // Names to the left, figures to the right.
-                let figure = column > 0
-                    && index > 0
-                    && cell.starts_with(|first: char| first.is_ascii_digit());
-                let _ = if figure {
-                    write!(page, "| {gap}{cell} ")
-                } else {
-                    write!(page, "| {cell}{gap} ")
-                };
+                let figure = column > 0 && index > 0 && cell.starts_with(|first: char| first.is_ascii_digit());
+                let _ = if figure { write!(page, "| {gap}{cell} ") } else { write!(page, "| {cell}{gap} ") };
             }
             page.push_str("|\n");
             if index == 0 {
@@ -399,12 +344,7 @@ mod tests {
 
     #[test]
     fn thousands_stand_apart() {
-        for (value, text) in [
-            (0.0, "0"),
-            (999.4, "999"),
-            (1_000.0, "1_000"),
-            (1_234_567.0, "1_234_567"),
-        ] {
+        for (value, text) in [(0.0, "0"), (999.4, "999"), (1_000.0, "1_000"), (1_234_567.0, "1_234_567")] {
             assert_eq!(grouped(value), text);
         }
     }

@@ -38,32 +38,22 @@ pub async fn measure(count: usize, folder: &Path) -> Result<Retained> {
     let (host, directory) = store.embedded().context("the store is embedded")?;
     host.flush().await?;
     let bytes = blocks(directory)?;
-    let copy = tempfile::Builder::new()
-        .prefix("copy-")
-        .tempdir_in(folder)?;
+    let copy = tempfile::Builder::new().prefix("copy-").tempdir_in(folder)?;
     host.backup(copy.path()).await?;
     let bytes_compacted = blocks(copy.path())?;
     store.close().await;
     let began = std::time::Instant::now();
-    let options =
-        ff_backend_embedded::Options::new(copy.path(), ff_script::Library::shipped().text);
+    let options = ff_backend_embedded::Options::new(copy.path(), ff_script::Library::shipped().text);
     let again = ff_backend_embedded::Embedded::open(options)?;
     let reopen_ms = began.elapsed().as_secs_f64() * 1_000.0;
     again.close().await;
-    Ok(Retained {
-        executions,
-        bytes,
-        bytes_compacted,
-        reopen_ms,
-    })
+    Ok(Retained { executions, bytes, bytes_compacted, reopen_ms })
 }
 
 /// What the files of a directory take on disk; sparse parts take nothing.
 fn blocks(directory: &Path) -> Result<u64> {
     let mut sum = 0;
-    for entry in std::fs::read_dir(directory)
-        .with_context(|| format!("cannot read {}", directory.display()))?
-    {
+    for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
         let metadata = entry?.metadata()?;
         if metadata.is_file() {
             sum += metadata.blocks() * 512;

@@ -37,11 +37,9 @@ mod tests {
 
     #[test]
     fn the_median_stands_in_the_middle_and_the_spread_around_it() {
-        for (runs, median, spread) in [
-            (vec![3.0, 1.0, 2.0], 2.0, 1.0),
-            (vec![4.0, 2.0], 3.0, 2.0 / 3.0),
-            (vec![5.0], 5.0, 0.0),
-        ] {
+        for (runs, median, spread) in
+            [(vec![3.0, 1.0, 2.0], 2.0, 1.0), (vec![4.0, 2.0], 3.0, 2.0 / 3.0), (vec![5.0], 5.0, 0.0)]
+        {
             let sample = Sample(runs);
             assert_eq!((sample.median(), sample.spread()), (median, spread));
         }

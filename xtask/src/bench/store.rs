@@ -22,8 +22,7 @@ pub enum Setting {
 
 impl Setting {
     pub const EMBEDDED_FSYNC: Setting = Setting::Embedded(ff_backend_embedded::Durability::Fsync);
-    pub const EMBEDDED_RELAXED: Setting =
-        Setting::Embedded(ff_backend_embedded::Durability::Relaxed);
+    pub const EMBEDDED_RELAXED: Setting = Setting::Embedded(ff_backend_embedded::Durability::Relaxed);
     pub const VALKEY_EVERYSEC: Setting = Setting::Valkey(Aof::EverySecond);
     pub const VALKEY_ALWAYS: Setting = Setting::Valkey(Aof::Always);
     pub const VALKEY_NO_AOF: Setting = Setting::Valkey(Aof::None);
@@ -65,8 +64,7 @@ impl Store {
         let library = Library::shipped();
         let (host, embedded, server): (Arc<dyn Host>, _, _) = match setting {
             Setting::Embedded(durability) => {
-                std::fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot create {}", folder.display()))?;
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
                 let directory = tempfile::Builder::new()
                     .prefix("store-")
                     .tempdir_in(folder)
@@ -77,19 +75,12 @@ impl Store {
                 (host.clone(), Some((host, directory)), None)
             }
             Setting::Valkey(aof) => {
-                let server = TestServer::start(ff_testkit::Options {
-                    aof,
-                    ..Default::default()
-                })?;
+                let server = TestServer::start(ff_testkit::Options { aof, ..Default::default() })?;
                 let mut options = ff_backend_valkey::Options::new(server.url(), library);
                 if aof == Aof::None {
                     options.durability = Some(ff_backend_valkey::Durability::None);
                 }
-                (
-                    Arc::new(ValkeyHost::connect(options).await?),
-                    None,
-                    Some(server),
-                )
+                (Arc::new(ValkeyHost::connect(options).await?), None, Some(server))
             }
         };
         let partitions = setting.partitions();
@@ -105,13 +96,7 @@ impl Store {
                 }),
             )
             .await?;
-        Ok(Store {
-            setting,
-            host,
-            operations: Operations::new(client),
-            embedded,
-            server,
-        })
+        Ok(Store { setting, host, operations: Operations::new(client), embedded, server })
     }
 
     pub fn client(&self) -> &Client {
@@ -125,9 +110,7 @@ impl Store {
 
     /// The embedded host and its directory, when it is one.
     pub fn embedded(&self) -> Option<(&Arc<Embedded>, &Path)> {
-        self.embedded
-            .as_ref()
-            .map(|(host, directory)| (host, directory.path()))
+        self.embedded.as_ref().map(|(host, directory)| (host, directory.path()))
     }
 
     /// The server's process, when it has one of its own.

@@ -24,28 +24,17 @@ pub struct Bundle {
 pub fn write(source: &Source, library: &Library, number: u32) -> Bundle {
     let bare = text(source, library, number, "");
     let hash = hex::encode(Sha256::digest(&bare));
-    Bundle {
-        text: text(source, library, number, &hash),
-        hash,
-    }
+    Bundle { text: text(source, library, number, &hash), hash }
 }
 
 fn text(source: &Source, library: &Library, number: u32, hash: &str) -> String {
     let mut out = String::from("#!lua name=flowfabric\n");
     out.push_str("-- Written by `cargo xtask codegen` from lua/; do not edit.\n");
-    writeln!(
-        out,
-        "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}"
-    )
-    .expect("memory");
+    writeln!(out, "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}").expect("memory");
     out.push_str("local source = {} -- module name -> function that returns the module\n");
     for module in &source.modules {
-        write!(
-            out,
-            "\nsource[\"{}\"] = function(require, LIBRARY)\n{}\nend\n",
-            module.name, module.text
-        )
-        .expect("memory");
+        write!(out, "\nsource[\"{}\"] = function(require, LIBRARY)\n{}\nend\n", module.name, module.text)
+            .expect("memory");
     }
     out.push_str(
         r#"
@@ -65,16 +54,8 @@ local function invoke(name, keys, args) return require("lib.define").invoke(name
     );
     for function in &library.functions {
         let name = &function.name;
-        let flags: Vec<String> = function
-            .flags
-            .iter()
-            .map(|flag| format!("\"{flag}\""))
-            .collect();
-        let flags = if flags.is_empty() {
-            String::new()
-        } else {
-            format!(", flags = {{ {} }}", flags.join(", "))
-        };
+        let flags: Vec<String> = function.flags.iter().map(|flag| format!("\"{flag}\"")).collect();
+        let flags = if flags.is_empty() { String::new() } else { format!(", flags = {{ {} }}", flags.join(", ")) };
         writeln!(
             out,
             "redis.register_function{{ function_name = \"{name}\", callback = function(k, a) return invoke(\"{name}\", k, a) end{flags} }}"
@@ -90,11 +71,8 @@ pub fn try_load(text: &str, library: &Library) -> Result<()> {
     let registered = lua.create_table().plain()?;
     let seen = registered.clone();
     let redis = lua.create_table().plain()?;
-    let register = lua
-        .create_function(move |_, entry: Table| {
-            seen.set(entry.get::<String>("function_name")?, true)
-        })
-        .plain()?;
+    let register =
+        lua.create_function(move |_, entry: Table| seen.set(entry.get::<String>("function_name")?, true)).plain()?;
     redis.set("register_function", register).plain()?;
     let environment = lua.create_table().plain()?;
     environment.set("redis", redis).plain()?;
@@ -107,11 +85,7 @@ pub fn try_load(text: &str, library: &Library) -> Result<()> {
         .context("the bundle does not load")?;
     let names: BTreeMap<String, bool> = registered.pairs().collect::<mlua::Result<_>>().plain()?;
     for function in &library.functions {
-        ensure!(
-            names.contains_key(&function.name),
-            "the bundle does not register {}",
-            function.name
-        );
+        ensure!(names.contains_key(&function.name), "the bundle does not register {}", function.name);
     }
     Ok(())
 }

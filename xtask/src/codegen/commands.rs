@@ -26,21 +26,10 @@ const READS: [&str; 16] = [
 ];
 
 /// Commands that write or announce.
-const WRITES: [&str; 10] = [
-    "HSET", "HDEL", "SET", "DEL", "ZADD", "ZREM", "XADD", "XDEL", "XTRIM", "SPUBLISH",
-];
+const WRITES: [&str; 10] = ["HSET", "HDEL", "SET", "DEL", "ZADD", "ZREM", "XADD", "XDEL", "XTRIM", "SPUBLISH"];
 
 /// Upper-case words of `lib/tx.lua` that are options or error codes, not commands.
-const WORDS: [&str; 8] = [
-    "BYSCORE",
-    "REV",
-    "LIMIT",
-    "WITHSCORES",
-    "COUNT",
-    "MAXLEN",
-    "MINID",
-    "TRYAGAIN",
-];
+const WORDS: [&str; 8] = ["BYSCORE", "REV", "LIMIT", "WITHSCORES", "COUNT", "MAXLEN", "MINID", "TRYAGAIN"];
 const ERROR_WORDS: [&str; 2] = ["CLUSTERDOWN", "MOVED"];
 
 /// The module that turns plans into commands; every command word is in it or beside `redis.call`.
@@ -48,21 +37,12 @@ const TX: &str = "lib.tx";
 
 /// The commands of the library, by name, for the Valkey ACL and the hosts' tests.
 pub fn used(source: &Source) -> BTreeSet<&str> {
-    source
-        .modules
-        .iter()
-        .flat_map(|module| words(module))
-        .map(|(_, word)| word)
-        .filter(|word| is_known(word))
-        .collect()
+    source.modules.iter().flat_map(|module| words(module)).map(|(_, word)| word).filter(|word| is_known(word)).collect()
 }
 
 /// Words that stand where a command stands and are none of the allowed ones, with their line.
 pub fn unknown(module: &Module) -> Vec<(usize, &str)> {
-    words(module)
-        .into_iter()
-        .filter(|(_, word)| !is_known(word))
-        .collect()
+    words(module).into_iter().filter(|(_, word)| !is_known(word)).collect()
 }
 
 fn is_known(word: &str) -> bool {
@@ -83,8 +63,7 @@ fn words(module: &Module) -> Vec<(usize, &str)> {
             && at >= 4
             && list[at - 4].kind == Kind::Name("redis");
         let is_word = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase());
-        let planned =
-            module.name == TX && is_word && !WORDS.contains(&word) && !ERROR_WORDS.contains(&word);
+        let planned = module.name == TX && is_word && !WORDS.contains(&word) && !ERROR_WORDS.contains(&word);
         if called || planned {
             found.push((token.line, word));
         }

@@ -54,38 +54,14 @@ pub struct NamedType {
 /// What a named type is made of.
 pub enum Shape {
     Bool,
-    Int {
-        min: Option<i64>,
-        max: Option<i64>,
-        rust: Option<String>,
-    },
-    Text {
-        min: Option<i64>,
-        max: Option<i64>,
-        pattern: Option<String>,
-        rust: Option<String>,
-    },
-    Bytes {
-        max: Option<i64>,
-    },
-    Uuid {
-        rust: Option<String>,
-    },
-    Enum {
-        values: Vec<String>,
-    },
-    List {
-        of: TypeExpr,
-        max: Option<i64>,
-    },
-    Map {
-        key: TypeExpr,
-        value: TypeExpr,
-        max: Option<i64>,
-    },
-    Struct {
-        fields: Vec<Field>,
-    },
+    Int { min: Option<i64>, max: Option<i64>, rust: Option<String> },
+    Text { min: Option<i64>, max: Option<i64>, pattern: Option<String>, rust: Option<String> },
+    Bytes { max: Option<i64> },
+    Uuid { rust: Option<String> },
+    Enum { values: Vec<String> },
+    List { of: TypeExpr, max: Option<i64> },
+    Map { key: TypeExpr, value: TypeExpr, max: Option<i64> },
+    Struct { fields: Vec<Field> },
 }
 
 /// An error code.
@@ -103,47 +79,24 @@ impl Library {
 }
 
 /// The classes of errors; `ff_core::error::Class` has the same.
-const CLASSES: [&str; 6] = [
-    "Retryable",
-    "Conflict",
-    "Terminal",
-    "Invalid",
-    "NotFound",
-    "Corrupt",
-];
+const CLASSES: [&str; 6] = ["Retryable", "Conflict", "Terminal", "Invalid", "NotFound", "Corrupt"];
 
 /// Runs every module without a store and collects what they declare.
 pub fn load(source: &Source) -> Result<Library> {
     let lua = Lua::new();
     let require = prepare(&lua, source)?;
     let module = |name: &str| -> Result<Table> {
-        require
-            .call(name)
-            .plain()
-            .with_context(|| format!("cannot load module {name}"))
+        require.call(name).plain().with_context(|| format!("cannot load module {name}"))
     };
     let types = read_types(&module("lib.types")?)?;
     let errors = read_errors(&module("lib.errors")?)?;
     let define = module("lib.define")?;
     for entry in &source.modules {
-        require
-            .call::<Value>(entry.name.as_str())
-            .plain()
-            .with_context(|| format!("cannot load {}", entry.path()))?;
+        require.call::<Value>(entry.name.as_str()).plain().with_context(|| format!("cannot load {}", entry.path()))?;
     }
-    let contracts: Vec<Table> = define
-        .get::<Function>("contracts")
-        .and_then(|list| list.call(()))
-        .plain()?;
-    let functions = contracts
-        .iter()
-        .map(read_function)
-        .collect::<Result<Vec<_>>>()?;
-    let library = Library {
-        functions,
-        types,
-        errors,
-    };
+    let contracts: Vec<Table> = define.get::<Function>("contracts").and_then(|list| list.call(())).plain()?;
+    let functions = contracts.iter().map(read_function).collect::<Result<Vec<_>>>()?;
+    let library = Library { functions, types, errors };
     check(&library)?;
     Ok(library)
 }
@@ -161,12 +114,8 @@ fn prepare(lua: &Lua, source: &Source) -> Result<Function> {
             .with_context(|| format!("{} is not Lua 5.1", module.path()))?;
         sources.set(module.name.as_str(), function).plain()?;
     }
-    lua.globals()
-        .set("redis", lua.create_table().plain()?)
-        .plain()?;
-    lua.globals()
-        .set("cmsgpack", lua.create_table().plain()?)
-        .plain()?;
+    lua.globals().set("redis", lua.create_table().plain()?).plain()?;
+    lua.globals().set("cmsgpack", lua.create_table().plain()?).plain()?;
     lua.load(
         r#"
             local source = ...
@@ -193,11 +142,7 @@ fn read_types(table: &Table) -> Result<Vec<NamedType>> {
     for (group, entry) in groups(table)? {
         let name: String = entry.get("name").plain().context("a type lacks its name")?;
         let shape = read_shape(&group, &entry).with_context(|| format!("type {name}"))?;
-        types.push(NamedType {
-            name,
-            doc: entry.get("doc").plain()?,
-            shape,
-        });
+        types.push(NamedType { name, doc: entry.get("doc").plain()?, shape });
     }
     Ok(types)
 }
@@ -205,11 +150,7 @@ fn read_types(table: &Table) -> Result<Vec<NamedType>> {
 fn groups(table: &Table) -> Result<Vec<(String, Table)>> {
     let mut all = Vec::new();
     for group in ["scalar", "list", "map", "struct"] {
-        for entry in table
-            .get::<Vec<Table>>(group)
-            .plain()
-            .with_context(|| format!("lib.types lacks {group}"))?
-        {
+        for entry in table.get::<Vec<Table>>(group).plain().with_context(|| format!("lib.types lacks {group}"))? {
             all.push((group.to_owned(), entry));
         }
     }
@@ -218,38 +159,21 @@ fn groups(table: &Table) -> Result<Vec<(String, Table)>> {
 
 fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
     let bound = |name: &str| -> Result<Option<i64>> { entry.get(name).plain() };
-    let ty =
-        |name: &str| -> Result<TypeExpr> { TypeExpr::parse(&entry.get::<String>(name).plain()?) };
+    let ty = |name: &str| -> Result<TypeExpr> { TypeExpr::parse(&entry.get::<String>(name).plain()?) };
     Ok(match group {
-        "list" => Shape::List {
-            of: ty("of")?,
-            max: bound("max")?,
-        },
-        "map" => Shape::Map {
-            key: ty("key")?,
-            value: ty("value")?,
-            max: bound("max")?,
-        },
+        "list" => Shape::List { of: ty("of")?, max: bound("max")? },
+        "map" => Shape::Map { key: ty("key")?, value: ty("value")?, max: bound("max")? },
         "struct" => {
             let mut fields = Vec::new();
             for pair in entry.get::<Vec<Vec<String>>>("fields").plain()? {
-                let [name, ty] = pair.as_slice() else {
-                    bail!("a field is {{ name, type }}, got {pair:?}")
-                };
-                fields.push(Field {
-                    name: name.clone(),
-                    ty: TypeExpr::parse(ty)?,
-                });
+                let [name, ty] = pair.as_slice() else { bail!("a field is {{ name, type }}, got {pair:?}") };
+                fields.push(Field { name: name.clone(), ty: TypeExpr::parse(ty)? });
             }
             Shape::Struct { fields }
         }
         _ => match entry.get::<String>("base").plain()?.as_str() {
             "bool" => Shape::Bool,
-            "int" => Shape::Int {
-                min: bound("min")?,
-                max: bound("max")?,
-                rust: entry.get("rust").plain()?,
-            },
+            "int" => Shape::Int { min: bound("min")?, max: bound("max")?, rust: entry.get("rust").plain()? },
             "text" => Shape::Text {
                 min: bound("min")?,
                 max: bound("max")?,
@@ -257,12 +181,8 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
                 rust: entry.get("rust").plain()?,
             },
             "bytes" => Shape::Bytes { max: bound("max")? },
-            "uuid" => Shape::Uuid {
-                rust: entry.get("rust").plain()?,
-            },
-            "enum" => Shape::Enum {
-                values: entry.get("values").plain()?,
-            },
+            "uuid" => Shape::Uuid { rust: entry.get("rust").plain()? },
+            "enum" => Shape::Enum { values: entry.get("values").plain()? },
             other => bail!("unknown base {other:?}"),
         },
     })
@@ -272,19 +192,10 @@ fn read_errors(table: &Table) -> Result<Vec<ErrorDeclaration>> {
     let mut errors = Vec::new();
     for entry in table.sequence_values::<Table>() {
         let entry = entry.plain()?;
-        let code: String = entry
-            .get("code")
-            .plain()
-            .context("an error lacks its code")?;
+        let code: String = entry.get("code").plain().context("an error lacks its code")?;
         let declaration = ErrorDeclaration {
-            class: entry
-                .get("class")
-                .plain()
-                .with_context(|| format!("error {code} lacks its class"))?,
-            doc: entry
-                .get("doc")
-                .plain()
-                .with_context(|| format!("error {code} lacks its doc"))?,
+            class: entry.get("class").plain().with_context(|| format!("error {code} lacks its class"))?,
+            doc: entry.get("doc").plain().with_context(|| format!("error {code} lacks its doc"))?,
             code,
         };
         ensure!(
@@ -299,34 +210,21 @@ fn read_errors(table: &Table) -> Result<Vec<ErrorDeclaration>> {
 }
 
 fn read_function(table: &Table) -> Result<FunctionContract> {
-    let name: String = table
-        .get("name")
-        .plain()
-        .context("a function lacks its name")?;
+    let name: String = table.get("name").plain().context("a function lacks its name")?;
     let read = || -> Result<FunctionContract> {
         let mut reply = Vec::new();
-        for (variant, fields) in table
-            .get::<BTreeMap<String, BTreeMap<String, String>>>("reply")
-            .plain()
-            .context("reply")?
+        for (variant, fields) in
+            table.get::<BTreeMap<String, BTreeMap<String, String>>>("reply").plain().context("reply")?
         {
             reply.push((variant, read_fields(fields)?));
         }
         Ok(FunctionContract {
             name: name.clone(),
             doc: table.get("doc").plain().context("doc")?,
-            flags: table
-                .get::<Option<Vec<String>>>("flags")
-                .plain()
-                .context("flags")?
-                .unwrap_or_default(),
+            flags: table.get::<Option<Vec<String>>>("flags").plain().context("flags")?.unwrap_or_default(),
             args: read_fields(table.get("args").plain().context("args")?)?,
             reply,
-            errs: table
-                .get::<Option<Vec<String>>>("errs")
-                .plain()
-                .context("errs")?
-                .unwrap_or_default(),
+            errs: table.get::<Option<Vec<String>>>("errs").plain().context("errs")?.unwrap_or_default(),
         })
     };
     read().with_context(|| format!("contract of {name}"))
@@ -335,41 +233,20 @@ fn read_function(table: &Table) -> Result<FunctionContract> {
 fn read_fields(fields: BTreeMap<String, String>) -> Result<Vec<Field>> {
     fields
         .into_iter()
-        .map(|(name, ty)| {
-            Ok(Field {
-                ty: TypeExpr::parse(&ty).with_context(|| format!("field {name}"))?,
-                name,
-            })
-        })
+        .map(|(name, ty)| Ok(Field { ty: TypeExpr::parse(&ty).with_context(|| format!("field {name}"))?, name }))
         .collect()
 }
 
 /// Every name means something, and means one thing.
 fn check(library: &Library) -> Result<()> {
     let mut seen = BTreeSet::new();
-    for name in library
-        .types
-        .iter()
-        .map(|ty| &ty.name)
-        .chain(library.functions.iter().map(|f| &f.name))
-    {
+    for name in library.types.iter().map(|ty| &ty.name).chain(library.functions.iter().map(|f| &f.name)) {
         ensure!(seen.insert(name), "{name} is declared twice");
     }
-    let codes: BTreeSet<&str> = library
-        .errors
-        .iter()
-        .map(|error| error.code.as_str())
-        .collect();
-    ensure!(
-        codes.len() == library.errors.len(),
-        "an error code is declared twice"
-    );
+    let codes: BTreeSet<&str> = library.errors.iter().map(|error| error.code.as_str()).collect();
+    ensure!(codes.len() == library.errors.len(), "an error code is declared twice");
     let known = |place: &str, ty: &TypeExpr| -> Result<()> {
-        match ty
-            .names()
-            .into_iter()
-            .find(|name| library.named(name).is_none())
-        {
+        match ty.names().into_iter().find(|name| library.named(name).is_none()) {
             Some(name) => bail!("{place} has the unknown type {name}"),
             None => Ok(()),
         }
@@ -390,43 +267,18 @@ fn check(library: &Library) -> Result<()> {
         }
     }
     for function in &library.functions {
-        ensure!(
-            function.name.starts_with("ff_"),
-            "{} must start with ff_",
-            function.name
-        );
-        ensure!(
-            !function.reply.is_empty(),
-            "{} lacks a reply",
-            function.name
-        );
-        for field in function
-            .args
-            .iter()
-            .chain(function.reply.iter().flat_map(|(_, fields)| fields))
-        {
+        ensure!(function.name.starts_with("ff_"), "{} must start with ff_", function.name);
+        ensure!(!function.reply.is_empty(), "{} lacks a reply", function.name);
+        for field in function.args.iter().chain(function.reply.iter().flat_map(|(_, fields)| fields)) {
             known(&format!("{}.{}", function.name, field.name), &field.ty)?;
-            ensure!(
-                !field.name.starts_with('_'),
-                "{}: {} is an envelope field",
-                function.name,
-                field.name
-            );
+            ensure!(!field.name.starts_with('_'), "{}: {} is an envelope field", function.name, field.name);
         }
         for (variant, fields) in &function.reply {
             let clash = fields.iter().any(|field| field.name == "is");
-            ensure!(
-                !clash,
-                "{}: reply {variant} has a field named is",
-                function.name
-            );
+            ensure!(!clash, "{}: reply {variant} has a field named is", function.name);
         }
         for code in &function.errs {
-            ensure!(
-                codes.contains(code.as_str()),
-                "{} has the unknown error {code}",
-                function.name
-            );
+            ensure!(codes.contains(code.as_str()), "{} has the unknown error {code}", function.name);
         }
     }
     Ok(())
@@ -452,17 +304,11 @@ mod tests {
     const ERRORS: &str = r#"return { { code = "gone", class = "NotFound", doc = "It is gone." } }"#;
 
     fn library(function: &str) -> Result<Library> {
-        let module = |name: &str, text: &str| Module {
-            name: name.to_owned(),
-            text: text.to_owned(),
-        };
+        let module = |name: &str, text: &str| Module { name: name.to_owned(), text: text.to_owned() };
         let function = format!("local define = require \"lib.define\"\ndefine.fn {{ {function} }}");
         load(&Source {
             modules: vec![
-                module(
-                    "manifest",
-                    r#"return { "lib.define", "lib.types", "lib.errors", "a.b" }"#,
-                ),
+                module("manifest", r#"return { "lib.define", "lib.types", "lib.errors", "a.b" }"#),
                 module("lib.define", DEFINE),
                 module("lib.types", TYPES),
                 module("lib.errors", ERRORS),
@@ -478,21 +324,11 @@ mod tests {
                reply = { done = { words = "[word]" }, none = {} }, errs = { "gone" }"#,
         )
         .unwrap();
-        let [function] = library.functions.as_slice() else {
-            panic!("one function")
-        };
+        let [function] = library.functions.as_slice() else { panic!("one function") };
         assert!(function.read_only());
-        let args: Vec<String> = function
-            .args
-            .iter()
-            .map(|field| format!("{}: {}", field.name, field.ty))
-            .collect();
+        let args: Vec<String> = function.args.iter().map(|field| format!("{}: {}", field.name, field.ty)).collect();
         assert_eq!(args, ["id: uuid?", "pair: pair"]);
-        let variants: Vec<&str> = function
-            .reply
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let variants: Vec<&str> = function.reply.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(variants, ["done", "none"]);
     }
 
@@ -507,14 +343,8 @@ mod tests {
                 r#"name = "ff_x", doc = "x", args = {}, reply = { done = {} }, errs = { "lost" }"#,
                 "ff_x has the unknown error lost",
             ),
-            (
-                r#"name = "ff_x", doc = "x", args = {}, reply = {}"#,
-                "ff_x lacks a reply",
-            ),
-            (
-                r#"name = "x", doc = "x", args = {}, reply = { done = {} }"#,
-                "x must start with ff_",
-            ),
+            (r#"name = "ff_x", doc = "x", args = {}, reply = {}"#, "ff_x lacks a reply"),
+            (r#"name = "x", doc = "x", args = {}, reply = { done = {} }"#, "x must start with ff_"),
             (
                 r#"name = "ff_x", doc = "x", args = { _now = "uuid" }, reply = { done = {} }"#,
                 "ff_x: _now is an envelope field",
@@ -523,10 +353,7 @@ mod tests {
                 r#"name = "ff_x", doc = "x", args = {}, reply = { done = { is = "uuid" } }"#,
                 "ff_x: reply done has a field named is",
             ),
-            (
-                r#"name = "ff_x", doc = "x", args = { a = "[word" }, reply = { done = {} }"#,
-                "contract of ff_x",
-            ),
+            (r#"name = "ff_x", doc = "x", args = { a = "[word" }, reply = { done = {} }"#, "contract of ff_x"),
         ] {
             let error = library(function).err().expect(function);
             assert_eq!(error.to_string(), complaint);

@@ -51,10 +51,7 @@ fn of_module(module: &Module) -> Vec<String> {
         found.push((line, format!("command {word} is not one both hosts have")));
     }
     found.sort();
-    found
-        .into_iter()
-        .map(|(line, problem)| format!("{}:{line}: {problem}", module.path()))
-        .collect()
+    found.into_iter().map(|(line, problem)| format!("{}:{line}: {problem}", module.path())).collect()
 }
 
 fn problem(list: &[Token<'_>], at: usize) -> Option<String> {
@@ -80,16 +77,14 @@ fn problem(list: &[Token<'_>], at: usize) -> Option<String> {
                 .then(|| format!("{name}.{field} is not for the library"))
         }
         Kind::Text(text) => {
-            let formats =
-                before(1) == Some(Kind::Mark('(')) && before(2) == Some(Kind::Name("format"));
+            let formats = before(1) == Some(Kind::Mark('(')) && before(2) == Some(Kind::Name("format"));
             if formats {
                 ["%q", "%a"]
                     .iter()
                     .find(|form| text.contains(*form))
                     .map(|form| format!("format {form} differs between hosts"))
             } else {
-                text.contains("%g")
-                    .then(|| "pattern %g is unknown to Lua 5.1".to_owned())
+                text.contains("%g").then(|| "pattern %g is unknown to Lua 5.1".to_owned())
             }
         }
         Kind::Mark(_) => None,
@@ -101,48 +96,23 @@ mod tests {
     use super::*;
 
     fn complaints_about(text: &str) -> Vec<String> {
-        of_module(&Module {
-            name: "a.b".to_owned(),
-            text: text.to_owned(),
-        })
+        of_module(&Module { name: "a.b".to_owned(), text: text.to_owned() })
     }
 
     #[test]
     fn banned_uses_are_found_with_their_line() {
         for (text, complaint) in [
-            (
-                "error({ err = 1 })",
-                "error with a table: return a refusal instead",
-            ),
-            (
-                "error{ err = 1 }",
-                "error with a table: return a refusal instead",
-            ),
+            ("error({ err = 1 })", "error with a table: return a refusal instead"),
+            ("error{ err = 1 }", "error with a table: return a refusal instead"),
             ("local x = cjson.encode(y)", "cjson is not for the library"),
             ("local t = os.time()", "os is not for the library"),
-            (
-                "local n = math.random(3)",
-                "math.random is not for the library",
-            ),
+            ("local n = math.random(3)", "math.random is not for the library"),
             ("redis.setresp(3)", "redis.setresp is not for the library"),
-            (
-                "string.format(\"%q\", s)",
-                "format %q differs between hosts",
-            ),
-            (
-                "string.find(s, \"^%g+$\")",
-                "pattern %g is unknown to Lua 5.1",
-            ),
-            (
-                "redis.call(\"KEYS\", \"*\")",
-                "command KEYS is not one both hosts have",
-            ),
+            ("string.format(\"%q\", s)", "format %q differs between hosts"),
+            ("string.find(s, \"^%g+$\")", "pattern %g is unknown to Lua 5.1"),
+            ("redis.call(\"KEYS\", \"*\")", "command KEYS is not one both hosts have"),
         ] {
-            assert_eq!(
-                complaints_about(&format!("\n{text}")),
-                [format!("lua/a/b.lua:2: {complaint}")],
-                "{text}"
-            );
+            assert_eq!(complaints_about(&format!("\n{text}")), [format!("lua/a/b.lua:2: {complaint}")], "{text}");
         }
     }
 
@@ -157,11 +127,7 @@ mod tests {
             "string.format(\"%.17g\", n)",
             "redis.call(\"TIME\")",
         ] {
-            assert!(
-                complaints_about(text).is_empty(),
-                "{text}: {:?}",
-                complaints_about(text)
-            );
+            assert!(complaints_about(text).is_empty(), "{text}: {:?}", complaints_about(text));
         }
     }
 }

@@ -52,28 +52,19 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
             bail!("stale, run `cargo xtask codegen`: {}", stale.join(", "));
         }
     } else {
-        for output in generated
-            .outputs
-            .iter()
-            .filter(|output| stale.contains(&output.path))
-        {
+        for output in generated.outputs.iter().filter(|output| stale.contains(&output.path)) {
             let path = root.join(output.path);
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)
-                    .with_context(|| format!("cannot create {}", folder.display()))?;
+                fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
             }
-            fs::write(&path, &output.text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            fs::write(&path, &output.text).with_context(|| format!("cannot write {}", path.display()))?;
             println!("wrote {}", output.path);
         }
     }
     if generated.complaints.is_empty() {
         Ok(())
     } else {
-        bail!(
-            "the library uses what it must not:\n  {}",
-            generated.complaints.join("\n  ")
-        )
+        bail!("the library uses what it must not:\n  {}", generated.complaints.join("\n  "))
     }
 }
 
@@ -88,40 +79,20 @@ fn generate(root: &Path) -> Result<Generated> {
     let bundle = bundle::write(&source, &library, number);
     bundle::try_load(&bundle.text, &library)?;
     let outputs = vec![
-        Output {
-            path: "lua/VERSION",
-            text: format!("{number} {}\n", bundle.hash),
-        },
-        Output {
-            path: "crates/ff-script/src/library.lua",
-            text: bundle.text,
-        },
-        Output {
-            path: "crates/ff-script/src/generated.rs",
-            text: rust::write(&library, &commands::used(&source))?,
-        },
-        Output {
-            path: "crates/ff-core/src/error_code.rs",
-            text: error_codes::write(&library),
-        },
-        Output {
-            path: "docs/reference/functions.md",
-            text: reference::write(&library),
-        },
+        Output { path: "lua/VERSION", text: format!("{number} {}\n", bundle.hash) },
+        Output { path: "crates/ff-script/src/library.lua", text: bundle.text },
+        Output { path: "crates/ff-script/src/generated.rs", text: rust::write(&library, &commands::used(&source))? },
+        Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
+        Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];
-    Ok(Generated {
-        outputs,
-        complaints,
-    })
+    Ok(Generated { outputs, complaints })
 }
 
 /// The files that are not what they should be.
 fn stale(root: &Path, outputs: &[Output]) -> Vec<&'static str> {
     outputs
         .iter()
-        .filter(|output| {
-            fs::read_to_string(root.join(output.path)).ok().as_deref() != Some(&output.text)
-        })
+        .filter(|output| fs::read_to_string(root.join(output.path)).ok().as_deref() != Some(&output.text))
         .map(|output| output.path)
         .collect()
 }
@@ -135,11 +106,7 @@ mod tests {
         let root = crate::root();
         let generated = generate(&root).unwrap();
         let stale = stale(&root, &generated.outputs);
-        assert!(
-            stale.is_empty(),
-            "stale, run `cargo xtask codegen`: {}",
-            stale.join(", ")
-        );
+        assert!(stale.is_empty(), "stale, run `cargo xtask codegen`: {}", stale.join(", "));
     }
 
     #[test]

@@ -16,13 +16,7 @@ pub fn write(library: &Library) -> String {
          | function | |\n| --- | --- |\n",
     );
     for function in &library.functions {
-        writeln!(
-            out,
-            "| [`{0}`](#{0}) | {1} |",
-            function.name,
-            cell(&function.doc)
-        )
-        .expect("memory");
+        writeln!(out, "| [`{0}`](#{0}) | {1} |", function.name, cell(&function.doc)).expect("memory");
     }
     for function in &library.functions {
         writeln!(out, "\n## {}\n\n{}\n", function.name, function.doc).expect("memory");
@@ -39,15 +33,8 @@ pub fn write(library: &Library) -> String {
         }
         out.push_str("\nAnswers:\n");
         for (variant, fields) in &function.reply {
-            let fields: Vec<String> = fields
-                .iter()
-                .map(|field| format!("`{}: {}`", field.name, field.ty))
-                .collect();
-            let fields = if fields.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", fields.join(", "))
-            };
+            let fields: Vec<String> = fields.iter().map(|field| format!("`{}: {}`", field.name, field.ty)).collect();
+            let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
             writeln!(out, "- `{variant}`{fields}").expect("memory");
         }
         if !function.errs.is_empty() {
@@ -56,11 +43,7 @@ pub fn write(library: &Library) -> String {
     }
 
     out.push_str("\n# Types\n\n| type | |\n| --- | --- |\n");
-    for ty in library
-        .types
-        .iter()
-        .filter(|ty| !matches!(ty.shape, Shape::Struct { .. }))
-    {
+    for ty in library.types.iter().filter(|ty| !matches!(ty.shape, Shape::Struct { .. })) {
         writeln!(out, "| `{}` | {} |", ty.name, cell(&described(ty))).expect("memory");
     }
     for ty in &library.types {
@@ -79,14 +62,7 @@ pub fn write(library: &Library) -> String {
 
     out.push_str("\n# Error codes\n\n| code | class | |\n| --- | --- | --- |\n");
     for error in &library.errors {
-        writeln!(
-            out,
-            "| `{}` | {} | {} |",
-            error.code,
-            error.class,
-            cell(&error.doc)
-        )
-        .expect("memory");
+        writeln!(out, "| `{}` | {} | {} |", error.code, error.class, cell(&error.doc)).expect("memory");
     }
     out
 }
@@ -96,14 +72,7 @@ fn row(out: &mut String, library: &Library, field: &Field) {
         [name] => library.named(name).map(described).unwrap_or_default(),
         _ => String::new(),
     };
-    writeln!(
-        out,
-        "| `{}` | `{}` | {} |",
-        field.name,
-        field.ty,
-        cell(&about)
-    )
-    .expect("memory");
+    writeln!(out, "| `{}` | `{}` | {} |", field.name, field.ty, cell(&about)).expect("memory");
 }
 
 fn described(ty: &NamedType) -> String {
@@ -117,39 +86,22 @@ fn described(ty: &NamedType) -> String {
 
 /// What a type allows, in words.
 pub fn bounds(ty: &NamedType) -> String {
-    let items = |max: &Option<i64>| {
-        max.map(|max| format!(", at most {max}"))
-            .unwrap_or_default()
-    };
+    let items = |max: &Option<i64>| max.map(|max| format!(", at most {max}")).unwrap_or_default();
     match &ty.shape {
         Shape::Bool => "true or false".to_owned(),
-        Shape::Int {
-            min: Some(min),
-            max: Some(max),
-            ..
-        } => format!("{min} to {max}"),
+        Shape::Int { min: Some(min), max: Some(max), .. } => format!("{min} to {max}"),
         Shape::Int { .. } => "an integer".to_owned(),
-        Shape::Text {
-            min, max, pattern, ..
-        } => {
+        Shape::Text { min, max, pattern, .. } => {
             let length = match (min, max) {
                 (Some(min), Some(max)) => format!("{min} to {max} bytes"),
                 (_, Some(max)) => format!("at most {max} bytes"),
                 _ => "text".to_owned(),
             };
-            pattern
-                .as_ref()
-                .map_or(length.clone(), |pattern| format!("{length} of `{pattern}`"))
+            pattern.as_ref().map_or(length.clone(), |pattern| format!("{length} of `{pattern}`"))
         }
-        Shape::Bytes { max } => {
-            max.map_or_else(|| "bytes".to_owned(), |max| format!("at most {max} bytes"))
-        }
+        Shape::Bytes { max } => max.map_or_else(|| "bytes".to_owned(), |max| format!("at most {max} bytes")),
         Shape::Uuid { .. } => "a UUID in lower case".to_owned(),
-        Shape::Enum { values } => values
-            .iter()
-            .map(|value| format!("`{value}`"))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Shape::Enum { values } => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
         Shape::List { of, max } => format!("list of `{of}`{}", items(max)),
         Shape::Map { key, value, max } => format!("map from `{key}` to `{value}`{}", items(max)),
         Shape::Struct { .. } => String::new(),
@@ -157,11 +109,7 @@ pub fn bounds(ty: &NamedType) -> String {
 }
 
 fn codes(words: &[String]) -> String {
-    words
-        .iter()
-        .map(|word| format!("`{word}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Text inside a table cell.

@@ -31,26 +31,12 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
     writeln!(out, "use ff_core::types::{};", braced(&ids)).expect("memory");
     out.push_str("use uuid::Uuid;\n\nuse crate::wire::Bytes;\n");
     out.push_str("use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, wire_words};\n\n");
-    let core: Vec<&str> = library
-        .types
-        .iter()
-        .filter_map(|ty| core_word(&ty.name))
-        .collect();
+    let core: Vec<&str> = library.types.iter().filter_map(|ty| core_word(&ty.name)).collect();
     for (module, names) in [
         ("policy", vec!["Jitter"]),
-        (
-            "state",
-            CORE_WORDS
-                .iter()
-                .map(|(_, name)| *name)
-                .filter(|name| *name != "Jitter")
-                .collect(),
-        ),
+        ("state", CORE_WORDS.iter().map(|(_, name)| *name).filter(|name| *name != "Jitter").collect()),
     ] {
-        let mut names: Vec<&str> = names
-            .into_iter()
-            .filter(|name| core.contains(name))
-            .collect();
+        let mut names: Vec<&str> = names.into_iter().filter(|name| core.contains(name)).collect();
         names.sort_unstable();
         if !names.is_empty() {
             writeln!(out, "pub use ff_core::{module}::{};", braced(&names)).expect("memory");
@@ -60,10 +46,7 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
     let mut specimens = Vec::new();
     let mut names = BTreeSet::new();
     let mut unique = |name: &str| -> Result<()> {
-        ensure!(
-            names.insert(name.to_owned()),
-            "two contracts give the Rust name {name}"
-        );
+        ensure!(names.insert(name.to_owned()), "two contracts give the Rust name {name}");
         Ok(())
     };
     for ty in &library.types {
@@ -80,47 +63,28 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         let reply = format!("{name}Reply");
         unique(&name)?;
         unique(&reply)?;
-        writeln!(
-            out,
-            "\nwire_struct! {{\n    /// {}\n    ///\n    /// Calls `{}`.",
-            function.doc, function.name
-        )
-        .expect("memory");
+        writeln!(out, "\nwire_struct! {{\n    /// {}\n    ///\n    /// Calls `{}`.", function.doc, function.name)
+            .expect("memory");
         for code in &function.errs {
             writeln!(out, "    /// Refused with `{code}`.").expect("memory");
         }
         write_fields(&mut out, library, &name, &function.args);
-        writeln!(
-            out,
-            "wire_reply! {{\n    /// What [`{name}`] answers.\n    {reply} {{"
-        )
-        .expect("memory");
+        writeln!(out, "wire_reply! {{\n    /// What [`{name}`] answers.\n    {reply} {{").expect("memory");
         for (variant, fields) in &function.reply {
             write!(out, "        {} (\"{variant}\")", camel(variant)).expect("memory");
             if !fields.is_empty() {
                 out.push_str(" {\n");
                 for field in fields {
                     let ty = rust_type(library, &field.ty);
-                    writeln!(
-                        out,
-                        "            {} (\"{}\"): {ty},",
-                        ident(&field.name),
-                        field.name
-                    )
-                    .expect("memory");
+                    writeln!(out, "            {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
                 }
                 out.push_str("        }");
             }
             out.push_str(",\n");
         }
         out.push_str("    }\n}\n");
-        writeln!(
-            out,
-            "wire_call!({name} -> {reply}, \"{}\", read_only: {});",
-            function.name,
-            function.read_only()
-        )
-        .expect("memory");
+        writeln!(out, "wire_call!({name} -> {reply}, \"{}\", read_only: {});", function.name, function.read_only())
+            .expect("memory");
         write_new(&mut out, library, &name, &function.args);
         specimens.extend([name, reply]);
     }
@@ -138,11 +102,7 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
          pub const SPECIMENS: &[crate::sample::Specimen] = &[\n",
     );
     for name in specimens {
-        writeln!(
-            out,
-            "    crate::sample::Specimen::of::<{name}>(\"{name}\"),"
-        )
-        .expect("memory");
+        writeln!(out, "    crate::sample::Specimen::of::<{name}>(\"{name}\"),").expect("memory");
     }
     out.push_str("];\n");
     Ok(out)
@@ -153,33 +113,21 @@ fn core_ids(library: &Library) -> BTreeSet<&str> {
         .types
         .iter()
         .filter_map(|ty| match &ty.shape {
-            Shape::Uuid { rust } | Shape::Int { rust, .. } | Shape::Text { rust, .. } => {
-                rust.as_deref()
-            }
+            Shape::Uuid { rust } | Shape::Int { rust, .. } | Shape::Text { rust, .. } => rust.as_deref(),
             _ => None,
         })
         .collect()
 }
 
 fn core_word(name: &str) -> Option<&'static str> {
-    CORE_WORDS
-        .iter()
-        .find(|(word, _)| *word == name)
-        .map(|(_, rust)| *rust)
+    CORE_WORDS.iter().find(|(word, _)| *word == name).map(|(_, rust)| *rust)
 }
 
 fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
-    let doc = ty
-        .doc
-        .clone()
-        .unwrap_or_else(|| format!("The contract type `{}`.", ty.name));
+    let doc = ty.doc.clone().unwrap_or_else(|| format!("The contract type `{}`.", ty.name));
     match &ty.shape {
         Shape::Enum { values } => {
-            let form = if core_word(&ty.name).is_some() {
-                "wire_core_words"
-            } else {
-                "wire_words"
-            };
+            let form = if core_word(&ty.name).is_some() { "wire_core_words" } else { "wire_words" };
             writeln!(out, "{form}! {{\n    /// {doc}\n    {name} {{").expect("memory");
             for value in values {
                 writeln!(out, "        {} = \"{value}\",", camel(value)).expect("memory");
@@ -200,29 +148,19 @@ fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field
     for field in fields {
         let ty = rust_type(library, &field.ty);
         writeln!(out, "        /// {}", field_doc(library, &field.ty)).expect("memory");
-        writeln!(
-            out,
-            "        {} (\"{}\"): {ty},",
-            ident(&field.name),
-            field.name
-        )
-        .expect("memory");
+        writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
     }
     out.push_str("    }\n}\n");
 }
 
 /// A constructor that takes what is required and leaves the rest out.
 fn write_new(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
-    let (optional, required): (Vec<&Field>, Vec<&Field>) =
-        fields.iter().partition(|field| field.ty.is_optional());
+    let (optional, required): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|field| field.ty.is_optional());
     if optional.is_empty() || required.len() > NEW_ARGS_MAX {
         return;
     }
     if required.is_empty() {
-        let inits: Vec<String> = optional
-            .iter()
-            .map(|field| format!("{}: None", ident(&field.name)))
-            .collect();
+        let inits: Vec<String> = optional.iter().map(|field| format!("{}: None", ident(&field.name))).collect();
         writeln!(
             out,
             "impl Default for {name} {{\n    /// Nothing said.\n    fn default() -> Self {{\n        Self {{ {} }}\n    }}\n}}",
@@ -231,16 +169,10 @@ fn write_new(out: &mut String, library: &Library, name: &str, fields: &[Field]) 
         .expect("memory");
         return;
     }
-    let args: Vec<String> = required
-        .iter()
-        .map(|field| format!("{}: {}", ident(&field.name), rust_type(library, &field.ty)))
-        .collect();
+    let args: Vec<String> =
+        required.iter().map(|field| format!("{}: {}", ident(&field.name), rust_type(library, &field.ty))).collect();
     let mut inits: Vec<String> = required.iter().map(|field| ident(&field.name)).collect();
-    inits.extend(
-        optional
-            .iter()
-            .map(|field| format!("{}: None", ident(&field.name))),
-    );
+    inits.extend(optional.iter().map(|field| format!("{}: None", ident(&field.name))));
     writeln!(
         out,
         "impl {name} {{\n    /// What is required, with nothing optional said.\n    #[must_use]\n    pub fn new({}) -> Self {{\n        Self {{ {} }}\n    }}\n}}",
@@ -272,11 +204,7 @@ fn rust_type(library: &Library, ty: &TypeExpr) -> String {
     match ty {
         TypeExpr::Optional(inner) => format!("Option<{}>", rust_type(library, inner)),
         TypeExpr::List(inner) => format!("Vec<{}>", rust_type(library, inner)),
-        TypeExpr::Map(key, value) => format!(
-            "BTreeMap<{}, {}>",
-            rust_type(library, key),
-            rust_type(library, value)
-        ),
+        TypeExpr::Map(key, value) => format!("BTreeMap<{}, {}>", rust_type(library, key), rust_type(library, value)),
         TypeExpr::Named(name) => {
             let named = library.named(name).expect("contracts are checked before");
             match &named.shape {
@@ -285,16 +213,10 @@ fn rust_type(library: &Library, ty: &TypeExpr) -> String {
                 Shape::Text { rust, .. } => rust.clone().unwrap_or_else(|| "String".to_owned()),
                 Shape::Bytes { .. } => "Bytes".to_owned(),
                 Shape::Uuid { rust } => rust.clone().unwrap_or_else(|| "Uuid".to_owned()),
-                Shape::Enum { .. } | Shape::Struct { .. } => {
-                    core_word(name).map_or_else(|| camel(name), str::to_owned)
-                }
+                Shape::Enum { .. } | Shape::Struct { .. } => core_word(name).map_or_else(|| camel(name), str::to_owned),
                 Shape::List { of, .. } => format!("Vec<{}>", rust_type(library, of)),
                 Shape::Map { key, value, .. } => {
-                    format!(
-                        "BTreeMap<{}, {}>",
-                        rust_type(library, key),
-                        rust_type(library, value)
-                    )
+                    format!("BTreeMap<{}, {}>", rust_type(library, key), rust_type(library, value))
                 }
             }
         }
@@ -303,11 +225,7 @@ fn rust_type(library: &Library, ty: &TypeExpr) -> String {
 
 /// The end of a `use`: one name as it is, more in braces.
 fn braced(names: &[&str]) -> String {
-    if let [name] = names {
-        (*name).to_owned()
-    } else {
-        format!("{{{}}}", names.join(", "))
-    }
+    if let [name] = names { (*name).to_owned() } else { format!("{{{}}}", names.join(", ")) }
 }
 
 /// `claim_grant` → `ClaimGrant`.
@@ -315,22 +233,13 @@ pub fn camel(name: &str) -> String {
     name.split(['_', '-', '.'])
         .map(|word| {
             let mut letters = word.chars();
-            letters
-                .next()
-                .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
-                .unwrap_or_default()
+            letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
         })
         .collect()
 }
 
 /// A field name that is a Rust keyword is written raw.
 fn ident(name: &str) -> String {
-    const KEYWORDS: [&str; 9] = [
-        "type", "match", "loop", "ref", "use", "move", "in", "where", "for",
-    ];
-    if KEYWORDS.contains(&name) {
-        format!("r#{name}")
-    } else {
-        name.to_owned()
-    }
+    const KEYWORDS: [&str; 9] = ["type", "match", "loop", "ref", "use", "move", "in", "where", "for"];
+    if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_owned() }
 }

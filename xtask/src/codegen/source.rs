@@ -47,10 +47,8 @@ impl Source {
             }
             modules.push(read_module(folder, &name)?);
         }
-        let forgotten: Vec<String> = module_names(folder, "")?
-            .into_iter()
-            .filter(|name| !known.contains(name))
-            .collect();
+        let forgotten: Vec<String> =
+            module_names(folder, "")?.into_iter().filter(|name| !known.contains(name)).collect();
         if !forgotten.is_empty() {
             bail!("lua/manifest.lua does not name {}", forgotten.join(", "));
         }
@@ -60,32 +58,17 @@ impl Source {
 
 fn read_module(folder: &Path, name: &str) -> Result<Module> {
     let path: PathBuf = folder.join(format!("{}.lua", name.replace('.', "/")));
-    let text = fs::read_to_string(&path)
-        .with_context(|| format!("cannot read module {name} at {}", path.display()))?;
-    let text = text
-        .lines()
-        .map(str::trim_end)
-        .collect::<Vec<_>>()
-        .join("\n")
-        .trim_end()
-        .to_owned();
-    Ok(Module {
-        name: name.to_owned(),
-        text,
-    })
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read module {name} at {}", path.display()))?;
+    let text = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned();
+    Ok(Module { name: name.to_owned(), text })
 }
 
 /// Every module below a folder, in no particular order.
 fn module_names(folder: &Path, prefix: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
-    {
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let entry = entry?;
-        let file = entry
-            .file_name()
-            .into_string()
-            .map_err(|name| anyhow::anyhow!("odd file name {name:?}"))?;
+        let file = entry.file_name().into_string().map_err(|name| anyhow::anyhow!("odd file name {name:?}"))?;
         if entry.file_type()?.is_dir() {
             names.extend(module_names(&entry.path(), &format!("{prefix}{file}."))?);
         } else if let Some(stem) = file.strip_suffix(".lua") {

@@ -26,11 +26,8 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
         let start = at;
         let rest = &text[at..];
         let byte = bytes[at];
-        if let Some(len) = rest
-            .strip_prefix("--")
-            .and_then(long_bracket)
-            .map(|len| len + 2)
-            .or_else(|| long_bracket(rest))
+        if let Some(len) =
+            rest.strip_prefix("--").and_then(long_bracket).map(|len| len + 2).or_else(|| long_bracket(rest))
         {
             at += len;
         } else if rest.starts_with("--") {
@@ -40,26 +37,17 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
             while bytes[at] != byte {
                 at += if bytes[at] == b'\\' { 2 } else { 1 };
             }
-            list.push(Token {
-                line,
-                kind: Kind::Text(&text[start + 1..at]),
-            });
+            list.push(Token { line, kind: Kind::Text(&text[start + 1..at]) });
             at += 1;
         } else if byte.is_ascii_alphabetic() || byte == b'_' {
             while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_') {
                 at += 1;
             }
-            list.push(Token {
-                line,
-                kind: Kind::Name(&text[start..at]),
-            });
+            list.push(Token { line, kind: Kind::Name(&text[start..at]) });
         } else {
             let mark = rest.chars().next().expect("the text goes on");
             if !mark.is_whitespace() {
-                list.push(Token {
-                    line,
-                    kind: Kind::Mark(mark),
-                });
+                list.push(Token { line, kind: Kind::Mark(mark) });
             }
             at += mark.len_utf8();
         }
@@ -70,11 +58,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// The length of `[[...]]` or `[==[...]==]` at the start of the text.
 fn long_bracket(text: &str) -> Option<usize> {
-    let level = text
-        .strip_prefix('[')?
-        .bytes()
-        .take_while(|byte| *byte == b'=')
-        .count();
+    let level = text.strip_prefix('[')?.bytes().take_while(|byte| *byte == b'=').count();
     text[1 + level..].strip_prefix('[')?;
     let end = format!("]{}]", "=".repeat(level));
     text.find(&end).map(|at| at + end.len())
@@ -87,10 +71,7 @@ mod tests {
     #[test]
     fn comments_vanish_and_strings_stay_whole() {
         let text = "local a = 'it''s' -- os.time\n--[[ io\n]] b.c(\"x\\\"y\")\n[==[ load ]==]";
-        let kinds: Vec<_> = tokens(text)
-            .iter()
-            .map(|token| (token.line, token.kind))
-            .collect();
+        let kinds: Vec<_> = tokens(text).iter().map(|token| (token.line, token.kind)).collect();
         assert_eq!(
             kinds,
             vec![

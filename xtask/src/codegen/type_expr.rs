@@ -23,28 +23,15 @@ impl TypeExpr {
         if let Some(inner) = text.strip_suffix('?') {
             return Ok(TypeExpr::Optional(Box::new(Self::parse(inner)?)));
         }
-        if let Some(inner) = text
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
+        if let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             return Ok(TypeExpr::List(Box::new(Self::parse(inner)?)));
         }
-        if let Some(inner) = text
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'))
-        {
-            let Some((key, value)) = inner.split_once(':') else {
-                bail!("{text:?} lacks a colon")
-            };
-            return Ok(TypeExpr::Map(
-                Box::new(Self::parse(key)?),
-                Box::new(Self::parse(value)?),
-            ));
+        if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            let Some((key, value)) = inner.split_once(':') else { bail!("{text:?} lacks a colon") };
+            return Ok(TypeExpr::Map(Box::new(Self::parse(key)?), Box::new(Self::parse(value)?)));
         }
-        let is_name = !text.is_empty()
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        let is_name =
+            !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         if !is_name {
             bail!("{text:?} is not a type: expected name, name?, [type] or {{type:type}}");
         }
@@ -83,15 +70,7 @@ mod tests {
 
     #[test]
     fn types_read_back_as_written() {
-        for text in [
-            "uuid",
-            "uuid?",
-            "[attempt]",
-            "[attempt]?",
-            "{text:int}",
-            "{text:[int]}?",
-            "[[a]?]",
-        ] {
+        for text in ["uuid", "uuid?", "[attempt]", "[attempt]?", "{text:int}", "{text:[int]}?", "[[a]?]"] {
             assert_eq!(TypeExpr::parse(text).unwrap().to_string(), text);
         }
         for text in ["", "Uuid", "[a", "{a}", "a b", "a??x"] {

@@ -21,49 +21,29 @@ impl Version {
     fn parse(text: &str) -> Result<Version> {
         let mut words = text.split_whitespace();
         let number = words.next().and_then(|number| number.parse().ok());
-        let number = number
-            .with_context(|| format!("lua/VERSION must start with a number, got {text:?}"))?;
-        Ok(Version {
-            number,
-            hash: words.next().unwrap_or_default().to_owned(),
-        })
+        let number = number.with_context(|| format!("lua/VERSION must start with a number, got {text:?}"))?;
+        Ok(Version { number, hash: words.next().unwrap_or_default().to_owned() })
     }
 
     /// The version in the working tree; a library without one is at 1.
     pub fn working(root: &Path) -> Result<Version> {
         match fs::read_to_string(root.join("lua/VERSION")) {
             Ok(text) => Version::parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Version {
-                number: 1,
-                hash: String::new(),
-            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Version { number: 1, hash: String::new() }),
             Err(error) => Err(error).context("cannot read lua/VERSION"),
         }
     }
 
     /// The version of the last commit; none outside a repository.
     pub fn committed(root: &Path) -> Option<Version> {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(root)
-            .args(["show", "HEAD:lua/VERSION"])
-            .output()
-            .ok()?;
+        let output = Command::new("git").arg("-C").arg(root).args(["show", "HEAD:lua/VERSION"]).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
-        output
-            .status
-            .success()
-            .then(|| Version::parse(&text).ok())
-            .flatten()
+        output.status.success().then(|| Version::parse(&text).ok()).flatten()
     }
 }
 
 /// The number a bundle goes out with; `hash_at` gives the bundle's hash under a number.
-pub fn number(
-    working: &Version,
-    committed: Option<&Version>,
-    hash_at: impl Fn(u32) -> String,
-) -> u32 {
+pub fn number(working: &Version, committed: Option<&Version>, hash_at: impl Fn(u32) -> String) -> u32 {
     match committed {
         None => working.number,
         Some(committed) if hash_at(committed.number) == committed.hash => committed.number,
@@ -76,10 +56,7 @@ mod tests {
     use super::*;
 
     fn version(number: u32, hash: &str) -> Version {
-        Version {
-            number,
-            hash: hash.to_owned(),
-        }
+        Version { number, hash: hash.to_owned() }
     }
 
     #[test]
@@ -95,11 +72,7 @@ mod tests {
             (version(2, "x"), Some(version(4, "old")), 5),
         ];
         for (working, committed, expected) in table {
-            assert_eq!(
-                number(&working, committed.as_ref(), hash_at),
-                expected,
-                "{working:?} {committed:?}"
-            );
+            assert_eq!(number(&working, committed.as_ref(), hash_at), expected, "{working:?} {committed:?}");
         }
     }
 

@@ -5,8 +5,22 @@ use super::{Failure, refused};
 
 /// Commands that read. Both hosts share this list.
 pub const READ_COMMANDS: &[&str] = &[
-    "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "TIME", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZCOUNT", "ZRANGE",
-    "ZRANK", "ZSCORE",
+    "EXISTS",
+    "GET",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HLEN",
+    "HMGET",
+    "TIME",
+    "XLEN",
+    "XRANGE",
+    "XREVRANGE",
+    "ZCARD",
+    "ZCOUNT",
+    "ZRANGE",
+    "ZRANK",
+    "ZSCORE",
 ];
 
 /// Commands that write or speak. Both hosts share this list.

@@ -145,7 +145,20 @@ mod tests {
 
     #[test]
     fn encoded_scores_sort_like_scores() {
-        let scores = [f64::NEG_INFINITY, -1e300, -2.5, -1.0, -1e-300, 0.0, 1e-300, 1.0, 1.5, 1e12, 9007199254740993.0, f64::INFINITY];
+        let scores = [
+            f64::NEG_INFINITY,
+            -1e300,
+            -2.5,
+            -1.0,
+            -1e-300,
+            0.0,
+            1e-300,
+            1.0,
+            1.5,
+            1e12,
+            9007199254740993.0,
+            f64::INFINITY,
+        ];
         for pair in scores.windows(2) {
             assert!(encode_score(pair[0]) < encode_score(pair[1]), "{pair:?}");
         }

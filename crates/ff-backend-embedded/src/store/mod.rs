@@ -68,7 +68,8 @@ impl Store {
         let store = Self::open_trees(&env, lock)?;
         let marker = directory.join(MARKER_FILE);
         if !marker.exists() {
-            let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot write {}: {error}", marker.display()));
+            let say =
+                |error: std::io::Error| StoreError::Unavailable(format!("cannot write {}: {error}", marker.display()));
             let mut file = directory::open_private(&marker).map_err(say)?;
             file.write_all(FORMAT).and_then(|()| file.sync_all()).map_err(say)?;
         }
@@ -130,11 +131,15 @@ impl Store {
 
     /// Copies the committed state into a new directory while calls go on.
     pub fn backup(&self, target: &Path) -> Result<PathBuf, StoreError> {
-        let say = |error: std::io::Error| StoreError::Unavailable(format!("cannot back up to {}: {error}", target.display()));
+        let say =
+            |error: std::io::Error| StoreError::Unavailable(format!("cannot back up to {}: {error}", target.display()));
         std::fs::create_dir_all(target).map_err(say)?;
         let path = target.join(DATA_FILE);
         if path.exists() {
-            return Err(StoreError::Unavailable(format!("cannot back up to {}: it already holds a store", target.display())));
+            return Err(StoreError::Unavailable(format!(
+                "cannot back up to {}: it already holds a store",
+                target.display()
+            )));
         }
         let mut file: File = directory::open_private(&path).map_err(say)?;
         self.env.copy_to_file(&mut file, CompactionOption::Enabled)?;
@@ -163,9 +168,10 @@ fn check_data_file(directory: &Path, verify_up_to: u64) -> Result<(), StoreError
             }
             Ok(())
         }
-        _ if directory.join(MARKER_FILE).exists() => {
-            Err(StoreError::Corrupt(format!("{} is missing or empty, and the directory has held a store", path.display())))
-        }
+        _ if directory.join(MARKER_FILE).exists() => Err(StoreError::Corrupt(format!(
+            "{} is missing or empty, and the directory has held a store",
+            path.display()
+        ))),
         _ => Ok(()),
     }
 }
@@ -189,8 +195,12 @@ impl StoreError {
             StoreError::Full(detail) => HostError::Full { detail },
             StoreError::Unavailable(detail) | StoreError::Poisoned(detail) => HostError::Unavailable { detail },
             StoreError::Corrupt(detail) => HostError::Corrupt { detail },
-            StoreError::Injected(Fault::Full) => HostError::Full { detail: "no space left on device (injected)".to_owned() },
-            StoreError::Injected(Fault::Eio) => HostError::Unavailable { detail: "input/output error (injected)".to_owned() },
+            StoreError::Injected(Fault::Full) => {
+                HostError::Full { detail: "no space left on device (injected)".to_owned() }
+            }
+            StoreError::Injected(Fault::Eio) => {
+                HostError::Unavailable { detail: "input/output error (injected)".to_owned() }
+            }
             StoreError::Injected(Fault::Crash) => HostError::Closed,
         }
     }
@@ -224,7 +234,11 @@ impl From<heed::Error> for StoreError {
             heed::Error::Mdb(MdbError::Panic) => StoreError::Poisoned(detail),
             heed::Error::Mdb(MdbError::TxnFull) => StoreError::Full(detail),
             heed::Error::Mdb(
-                MdbError::Corrupted | MdbError::PageNotFound | MdbError::Invalid | MdbError::VersionMismatch | MdbError::Incompatible,
+                MdbError::Corrupted
+                | MdbError::PageNotFound
+                | MdbError::Invalid
+                | MdbError::VersionMismatch
+                | MdbError::Incompatible,
             )
             | heed::Error::Decoding(_) => StoreError::Corrupt(detail),
             heed::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => StoreError::Full(detail),

@@ -6,7 +6,10 @@ pub(crate) enum Token {
     Nil,
     Integer(i64),
     /// Bytes of the buffer.
-    Bulk { at: usize, len: usize },
+    Bulk {
+        at: usize,
+        len: usize,
+    },
     /// `+OK`.
     Ok,
     /// So many of the following values belong together.

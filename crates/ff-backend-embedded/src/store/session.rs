@@ -92,7 +92,8 @@ impl<'e> Tables<'e> {
             None => match self.store.meta.get(self.read(), b"next_id")? {
                 None => 1,
                 Some(bytes) => {
-                    let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| StoreError::Corrupt("next_id is not 8 bytes".to_owned()))?;
+                    let bytes = <[u8; 8]>::try_from(bytes)
+                        .map_err(|_| StoreError::Corrupt("next_id is not 8 bytes".to_owned()))?;
                     u64::from_be_bytes(bytes)
                 }
             },
@@ -257,7 +258,14 @@ pub(crate) struct Mark {
 impl<'e> Session<'e> {
     pub fn new(store: &'e Store, txn: Txn<'e>, faults: &'e Faults, commands: &'e AtomicU64, strict: bool) -> Self {
         Session {
-            tables: Tables { store, txn, overlay: Overlay::default(), undo: Vec::new(), next_id: None, scratch: Vec::new() },
+            tables: Tables {
+                store,
+                txn,
+                overlay: Overlay::default(),
+                undo: Vec::new(),
+                next_id: None,
+                scratch: Vec::new(),
+            },
             reply: Reply::default(),
             call: Call { route: Route::Config, tag: None, read_only: true, now_us: 0 },
             published: Vec::new(),

@@ -21,7 +21,10 @@ const TRIM_MAX: usize = 10_000;
 /// The entry id of an entry of the `entries` tree.
 pub(super) fn entry_id(key: &[u8]) -> Result<EntryId, Corruption> {
     let part = |range: std::ops::Range<usize>| {
-        key.get(range).and_then(|b| <[u8; 8]>::try_from(b).ok()).map(u64::from_be_bytes).ok_or(Corruption("a stream entry has no id"))
+        key.get(range)
+            .and_then(|b| <[u8; 8]>::try_from(b).ok())
+            .map(u64::from_be_bytes)
+            .ok_or(Corruption("a stream entry has no id"))
     };
     Ok((part(8..16)?, part(16..24)?))
 }

@@ -32,7 +32,9 @@ pub(crate) fn unseal<'t>(key: &[u8], sealed: &'t [u8]) -> Option<&'t [u8]> {
 }
 
 fn checked<'t>(key: &[u8], sealed: &'t [u8]) -> Result<&'t [u8], StoreError> {
-    unseal(key, sealed).ok_or_else(|| StoreError::Corrupt(format!("the checksum of {:?} does not match", String::from_utf8_lossy(key))))
+    unseal(key, sealed).ok_or_else(|| {
+        StoreError::Corrupt(format!("the checksum of {:?} does not match", String::from_utf8_lossy(key)))
+    })
 }
 
 fn checked_item<'t>(item: heed::Result<(&'t [u8], &'t [u8])>) -> Item<'t> {
@@ -67,15 +69,27 @@ impl Tree {
         Ok(())
     }
 
-    pub fn range<'t>(&self, txn: &'t RoTxn<'_>, range: &Range<'_>) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
+    pub fn range<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        range: &Range<'_>,
+    ) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
         Ok(self.0.range(txn, range)?.map(checked_item))
     }
 
-    pub fn rev_range<'t>(&self, txn: &'t RoTxn<'_>, range: &Range<'_>) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
+    pub fn rev_range<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        range: &Range<'_>,
+    ) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
         Ok(self.0.rev_range(txn, range)?.map(checked_item))
     }
 
-    pub fn prefix_iter<'t>(&self, txn: &'t RoTxn<'_>, prefix: &[u8]) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
+    pub fn prefix_iter<'t>(
+        &self,
+        txn: &'t RoTxn<'_>,
+        prefix: &[u8],
+    ) -> Result<impl Iterator<Item = Item<'t>> + use<'t>, StoreError> {
         Ok(self.0.prefix_iter(txn, prefix)?.map(checked_item))
     }
 

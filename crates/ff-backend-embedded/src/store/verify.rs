@@ -232,7 +232,11 @@ impl<'f> Walk<'f> {
         ensure!(u64_at(&page, 0) == number, "page {number} says it is page {}", u64_at(&page, 0));
         let leaf = level == visit.depth;
         let flags = u16_at(&page, 10);
-        ensure!(flags == if leaf { LEAF } else { BRANCH }, "page {number} has flags {flags:#x} at level {level} of {}", visit.depth);
+        ensure!(
+            flags == if leaf { LEAF } else { BRANCH },
+            "page {number} has flags {flags:#x} at level {level} of {}",
+            visit.depth
+        );
         let nodes = self.nodes(number, &page, leaf)?;
         ensure!(nodes.len() >= if leaf { 1 } else { 2 }, "page {number} holds {} nodes", nodes.len());
         if leaf {
@@ -245,7 +249,9 @@ impl<'f> Walk<'f> {
             // The first key of a branch stands for "everything before the second" and is not looked at.
             let low = if index == 0 { bounds.0 } else { Some(node.key(&page)) };
             let high = nodes.get(index + 1).map(|next| next.key(&page)).or(bounds.1);
-            let child = u64::from(u16_at(&page, node.at)) | u64::from(u16_at(&page, node.at + 2)) << 16 | u64::from(node.flags) << 32;
+            let child = u64::from(u16_at(&page, node.at))
+                | u64::from(u16_at(&page, node.at + 2)) << 16
+                | u64::from(node.flags) << 32;
             self.page(child, level + 1, (low, high), visit)?;
         }
         Ok(())
@@ -272,7 +278,8 @@ impl<'f> Walk<'f> {
             ensure!(len <= page.len() - at, "page {number} has a node of {len} bytes at {at}");
             nodes.push(Node { at, len, key_len, data_len, flags });
         }
-        let mut in_place: Vec<(usize, usize)> = nodes.iter().map(|node| (node.at, node.len.next_multiple_of(2))).collect();
+        let mut in_place: Vec<(usize, usize)> =
+            nodes.iter().map(|node| (node.at, node.len.next_multiple_of(2))).collect();
         in_place.sort_unstable();
         let mut next = upper;
         for (at, len) in in_place {
@@ -283,7 +290,14 @@ impl<'f> Walk<'f> {
         Ok(nodes)
     }
 
-    fn leaf_node(&mut self, number: u64, page: &[u8], node: Node, bounds: Bounds<'_>, visit: &mut Visit) -> Result<(), Damage> {
+    fn leaf_node(
+        &mut self,
+        number: u64,
+        page: &[u8],
+        node: Node,
+        bounds: Bounds<'_>,
+        visit: &mut Visit,
+    ) -> Result<(), Damage> {
         let key = node.key(page);
         ensure!((1..=KEY_MAX).contains(&key.len()), "page {number} has a key of {} bytes", key.len());
         let before = |a: &[u8], b: &[u8]| match visit.kind {
@@ -307,7 +321,10 @@ impl<'f> Walk<'f> {
                 ensure!(unseal(key, &value).is_some(), "page {number} has a value that does not match its checksum");
             }
             Kind::Main => {
-                ensure!(node.flags == SUB_TREE && value.len() == Root::LEN, "page {number} has no tree where one should be");
+                ensure!(
+                    node.flags == SUB_TREE && value.len() == Root::LEN,
+                    "page {number} has no tree where one should be"
+                );
                 self.names.insert(key.to_vec());
                 self.trees.push(Root::read(&value));
             }
@@ -328,10 +345,17 @@ impl<'f> Walk<'f> {
     fn overflow(&mut self, number: u64, page: &[u8], node: Node) -> Result<Vec<u8>, Damage> {
         let first = u64_at(page, node.at + NODE_HEADER + node.key_len);
         let header = self.read(first, 0, PAGE_HEADER)?;
-        ensure!(u64_at(&header, 0) == first && u16_at(&header, 10) == OVERFLOW, "page {first}, named by page {number}, is no value");
+        ensure!(
+            u64_at(&header, 0) == first && u16_at(&header, 10) == OVERFLOW,
+            "page {first}, named by page {number}, is no value"
+        );
         let pages = u64::from(u32_at(&header, 12));
         let needed = ((PAGE_HEADER - 1 + node.data_len as usize) / self.snapshot.page_size + 1) as u64;
-        ensure!(pages >= needed && pages <= self.snapshot.last_page, "page {first} says it has {pages} pages for {}", node.data_len);
+        ensure!(
+            pages >= needed && pages <= self.snapshot.last_page,
+            "page {first} says it has {pages} pages for {}",
+            node.data_len
+        );
         for page in first..first + pages {
             self.claim(page)?;
         }

@@ -12,7 +12,8 @@ use super::{Failure, refused, wrong_type};
 /// The member and score of an entry of the `order` tree.
 pub(super) fn ordered<'t>((key, value): (&'t [u8], &'t [u8])) -> Result<(&'t [u8], f64), Corruption> {
     let member = key.get(16..).ok_or(Corruption("a member has no score"))?;
-    let score = key.get(8..16).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Corruption("a member has no score"))?;
+    let score =
+        key.get(8..16).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Corruption("a member has no score"))?;
     let score = decode_score(u64::from_be_bytes(score));
     Ok((if is_digest(member.len()) { value } else { member }, score))
 }
@@ -115,7 +116,10 @@ impl Session<'_> {
         let range = ScoreRange::parse(args[2], args[3])?;
         let count = match self.tables.zset(args[1])? {
             None => 0,
-            Some(zset) if range.from <= encode_score(f64::NEG_INFINITY) && range.until.is_none_or(|u| u > encode_score(f64::INFINITY)) => {
+            Some(zset)
+                if range.from <= encode_score(f64::NEG_INFINITY)
+                    && range.until.is_none_or(|u| u > encode_score(f64::INFINITY)) =>
+            {
                 zset.len as usize
             }
             Some(zset) => self.tables.members_by_score(zset, &range, false, 0, usize::MAX)?.len(),
@@ -202,7 +206,13 @@ impl Session<'_> {
                         // From whichever end is nearer.
                         backwards = start > len - 1 - stop;
                         let skip = if backwards { len - 1 - stop } else { start };
-                        tables.members_by_score(zset, &EVERYTHING, reverse != backwards, skip as usize, (stop - start + 1) as usize)?
+                        tables.members_by_score(
+                            zset,
+                            &EVERYTHING,
+                            reverse != backwards,
+                            skip as usize,
+                            (stop - start + 1) as usize,
+                        )?
                     }
                 }
             }

@@ -57,7 +57,14 @@ pub fn text(bytes: impl AsRef<[u8]>) -> Value {
 }
 
 pub fn invocation(function: &'static str, args: Value) -> Invocation {
-    Invocation { route: Route::Execution(1), function, read_only: false, args: encode(&args), now_ms: None, count_calls: false }
+    Invocation {
+        route: Route::Execution(1),
+        function,
+        read_only: false,
+        args: encode(&args),
+        now_ms: None,
+        count_calls: false,
+    }
 }
 
 /// `[["HSET", key, ...], ...]` as the argument map of `t_run` and its relatives.

@@ -15,10 +15,7 @@ fn cluster() -> TestCluster {
 }
 
 fn slot_of(cluster: &TestCluster, route: Route) -> u16 {
-    cluster.members[0]
-        .server
-        .command(&["CLUSTER", "KEYSLOT", &route.to_string()])
-        .unwrap()
+    cluster.members[0].server.command(&["CLUSTER", "KEYSLOT", &route.to_string()]).unwrap()
 }
 
 /// The owner of a route, and another primary.
@@ -38,11 +35,7 @@ fn all_routes() -> Vec<Route> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_is_served_by_its_primary() {
     for binary in flavours() {
-        let cluster = TestCluster::start(ClusterOptions {
-            binary: Some(binary),
-            ..Default::default()
-        })
-        .unwrap();
+        let cluster = TestCluster::start(ClusterOptions { binary: Some(binary), ..Default::default() }).unwrap();
         let host = connect(&cluster.url()).await;
         assert_eq!(host.facts().kind, "valkey-cluster");
         for route in all_routes() {
@@ -65,30 +58,19 @@ async fn every_route_is_served_by_its_primary() {
         assert_eq!(keys.len(), 2 * all_routes().len());
         assert!(host.store_commands().await.unwrap() > 4 * all_routes().len() as u64);
         let envelope = call(&host, echo(None, false)).await;
-        assert_eq!(
-            field(&envelope, "_guard").as_bool(),
-            Some(true),
-            "slots move in a cluster"
-        );
+        assert_eq!(field(&envelope, "_guard").as_bool(), Some(true), "slots move in a cluster");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_known_node_is_enough_and_lost_functions_come_back_on_every_primary() {
     let cluster = cluster();
-    let host = connect(&format!(
-        "valkey-cluster://127.0.0.1:1,{}",
-        cluster.members[1].server.address()
-    ))
-    .await;
+    let host = connect(&format!("valkey-cluster://127.0.0.1:1,{}", cluster.members[1].server.address())).await;
     let routes: Vec<Route> = (0..100).map(route).collect();
     let calls = load(&host, 1, 300, &routes, Duration::from_millis(1));
     for n in 0..15 {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        cluster.members[n % 3]
-            .server
-            .command::<String>(&["FUNCTION", "FLUSH"])
-            .unwrap();
+        cluster.members[n % 3].server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
     }
     assert!(!calls.is_finished(), "the flushes came too late");
     calls.await.unwrap();
@@ -100,42 +82,25 @@ async fn one_known_node_is_enough_and_lost_functions_come_back_on_every_primary(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_to_a_moving_slot_waits_until_it_has_moved() {
     for binary in flavours() {
-        let cluster = TestCluster::start(ClusterOptions {
-            binary: Some(binary),
-            ..Default::default()
-        })
-        .unwrap();
+        let cluster = TestCluster::start(ClusterOptions { binary: Some(binary), ..Default::default() }).unwrap();
         let host = connect(&cluster.url()).await;
         for n in 0..20 {
-            count(&host, route(5), &format!("before {n}"))
-                .await
-                .unwrap();
+            count(&host, route(5), &format!("before {n}")).await.unwrap();
         }
         let (from, to) = owner_and_other(&cluster, route(5));
-        let migration = cluster
-            .migrate_slot(slot_of(&cluster, route(5)), from, to)
-            .unwrap();
+        let migration = cluster.migrate_slot(slot_of(&cluster, route(5)), from, to).unwrap();
         for _ in 0..10 {
             assert!(migration.move_one().unwrap());
         }
         let during = tokio::spawn({
             let host = Arc::clone(&host);
-            async move {
-                tokio::join!(
-                    count(&host, route(5), "during"),
-                    read_count(&host, route(5))
-                )
-            }
+            async move { tokio::join!(count(&host, route(5), "during"), read_count(&host, route(5))) }
         });
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(!during.is_finished());
         migration.finish().unwrap();
         let (counted, read) = during.await.unwrap();
-        assert_eq!(
-            counted.unwrap(),
-            21,
-            "it saw the whole partition, not the half that had moved"
-        );
+        assert_eq!(counted.unwrap(), 21, "it saw the whole partition, not the half that had moved");
         assert!((20..=21).contains(&read), "{read}");
         assert_eq!(cluster.owner(slot_of(&cluster, route(5))).unwrap(), to);
         assert_eq!(count(&host, route(5), "after").await.unwrap(), 22);
@@ -147,27 +112,16 @@ async fn a_call_to_a_moving_slot_waits_until_it_has_moved() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guarded_write_is_never_torn_by_a_moving_slot() {
     for binary in flavours() {
-        let cluster = TestCluster::start(ClusterOptions {
-            binary: Some(binary),
-            ..Default::default()
-        })
-        .unwrap();
+        let cluster = TestCluster::start(ClusterOptions { binary: Some(binary), ..Default::default() }).unwrap();
         let patient = connect(&cluster.url()).await;
-        let hasty = Options {
-            deadline: Duration::from_millis(300),
-            ..options(&cluster.url())
-        };
+        let hasty = Options { deadline: Duration::from_millis(300), ..options(&cluster.url()) };
         let hasty = ValkeyHost::connect(hasty).await.unwrap();
         let (from, to) = owner_and_other(&cluster, route(5));
         let source = &cluster.members[from].server;
         source.command::<String>(&["SET", "ff:{p:5}", "1"]).unwrap();
-        write(&patient, route(5), "ff_pair", &[("value", "old")])
-            .await
-            .unwrap();
+        write(&patient, route(5), "ff_pair", &[("value", "old")]).await.unwrap();
 
-        let migration = cluster
-            .migrate_slot(slot_of(&cluster, route(5)), from, to)
-            .unwrap();
+        let migration = cluster.migrate_slot(slot_of(&cluster, route(5)), from, to).unwrap();
         migration.move_key(b"ff:two:{p:5}").unwrap();
         match write(&hasty, route(5), "ff_pair", &[("value", "new")]).await {
             Err(HostError::Unavailable { .. }) => {}
@@ -184,10 +138,7 @@ async fn a_guarded_write_is_never_torn_by_a_moving_slot() {
         migration.finish().unwrap();
         written.await.unwrap().unwrap();
         for key in ["ff:one:{p:5}", "ff:two:{p:5}"] {
-            let value: String = cluster.members[to]
-                .server
-                .command(&["HGET", key, "v"])
-                .unwrap();
+            let value: String = cluster.members[to].server.command(&["HGET", key, "v"]).unwrap();
             assert_eq!(value, "new", "{key}");
         }
     }
@@ -202,9 +153,7 @@ async fn each_request_counts_once_while_slots_move_back_and_forth() {
     for round in 0..6 {
         let route = routes[round % 3];
         let (from, to) = owner_and_other(&cluster, route);
-        let migration = cluster
-            .migrate_slot(slot_of(&cluster, route), from, to)
-            .unwrap();
+        let migration = cluster.migrate_slot(slot_of(&cluster, route), from, to).unwrap();
         tokio::time::sleep(Duration::from_millis(30)).await;
         migration.finish().unwrap();
     }
@@ -218,11 +167,7 @@ async fn each_request_counts_once_while_slots_move_back_and_forth() {
 #[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_cover_every_slot_and_follow_one_that_moves() {
     for binary in flavours() {
-        let cluster = TestCluster::start(ClusterOptions {
-            binary: Some(binary),
-            ..Default::default()
-        })
-        .unwrap();
+        let cluster = TestCluster::start(ClusterOptions { binary: Some(binary), ..Default::default() }).unwrap();
         let (speaker, listener) = (connect(&cluster.url()).await, connect(&cluster.url()).await);
         let mut watch = listener.watch();
         listener.subscribe(&all_routes()).await.unwrap();
@@ -234,50 +179,27 @@ async fn subscriptions_cover_every_slot_and_follow_one_that_moves() {
             }
         }
         for route in all_routes() {
-            write(
-                &speaker,
-                route,
-                "ff_announce",
-                &[("payload", &route.to_string())],
-            )
-            .await
-            .unwrap();
-            assert_eq!(
-                next_message(&mut watch).await,
-                (route, route.to_string().into_bytes())
-            );
+            write(&speaker, route, "ff_announce", &[("payload", &route.to_string())]).await.unwrap();
+            assert_eq!(next_message(&mut watch).await, (route, route.to_string().into_bytes()));
         }
         for _ in 0..2 {
             let (from, to) = owner_and_other(&cluster, route(9));
-            cluster
-                .migrate_slot(slot_of(&cluster, route(9)), from, to)
-                .unwrap()
-                .finish()
-                .unwrap();
+            cluster.migrate_slot(slot_of(&cluster, route(9)), from, to).unwrap().finish().unwrap();
             loop {
                 match next(&mut watch).await {
                     WakeUp::Resubscribed { routes } if routes.contains(&route(9)) => break,
                     _ => {}
                 }
             }
-            write(&speaker, route(9), "ff_announce", &[("payload", "moved")])
-                .await
-                .unwrap();
-            assert_eq!(
-                next_message(&mut watch).await,
-                (route(9), b"moved".to_vec())
-            );
+            write(&speaker, route(9), "ff_announce", &[("payload", "moved")]).await.unwrap();
+            assert_eq!(next_message(&mut watch).await, (route(9), b"moved".to_vec()));
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_orderly_failover_loses_nothing() {
-    let cluster = TestCluster::start(ClusterOptions {
-        replicas_each: 1,
-        ..Default::default()
-    })
-    .unwrap();
+    let cluster = TestCluster::start(ClusterOptions { replicas_each: 1, ..Default::default() }).unwrap();
     let host = connect(&cluster.url()).await;
     let routes: Vec<Route> = (0..10).map(route).collect();
     let calls = load(&host, 8, 400, &routes, Duration::from_millis(2));
@@ -293,11 +215,7 @@ async fn an_orderly_failover_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_and_wake_ups_go_on_after_a_primary_was_killed() {
-    let mut cluster = TestCluster::start(ClusterOptions {
-        replicas_each: 1,
-        ..Default::default()
-    })
-    .unwrap();
+    let mut cluster = TestCluster::start(ClusterOptions { replicas_each: 1, ..Default::default() }).unwrap();
     let host = connect(&cluster.url()).await;
     let routes: Vec<Route> = (0..30).map(route).collect();
     let mut watch = host.watch();
@@ -314,9 +232,7 @@ async fn calls_and_wake_ups_go_on_after_a_primary_was_killed() {
     while watch.try_recv().is_ok() {}
     host.subscribe(&routes).await.unwrap();
     for route in &routes {
-        write(&host, *route, "ff_announce", &[("payload", "x")])
-            .await
-            .unwrap();
+        write(&host, *route, "ff_announce", &[("payload", "x")]).await.unwrap();
         assert_eq!(next_message(&mut watch).await, (*route, b"x".to_vec()));
     }
     cluster.restart(victim).unwrap();

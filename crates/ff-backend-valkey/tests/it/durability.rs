@@ -7,10 +7,7 @@ use ff_testkit::{Aof, ClusterOptions, Flavour, Options as ServerOptions, TestClu
 use crate::kit::*;
 
 fn with(url: &str, durability: Option<Durability>) -> Options {
-    Options {
-        durability,
-        ..options(url)
-    }
+    Options { durability, ..options(url) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,18 +17,13 @@ async fn a_server_without_a_log_is_refused_unless_told() {
         Err(HostError::Refused { detail }) => assert!(detail.contains("appendonly"), "{detail}"),
         other => panic!("{other:?}"),
     }
-    let host = ValkeyHost::connect(with(&server.url(), Some(Durability::None)))
-        .await
-        .unwrap();
+    let host = ValkeyHost::connect(with(&server.url(), Some(Durability::None))).await.unwrap();
     assert_eq!(host.facts().durability, "none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_default_follows_the_log() {
-    for (aof, expected, loss) in [
-        (Aof::Always, "fsync", "none"),
-        (Aof::EverySecond, "relaxed", "up to 2 s"),
-    ] {
+    for (aof, expected, loss) in [(Aof::Always, "fsync", "none"), (Aof::EverySecond, "relaxed", "up to 2 s")] {
         let server = server(aof);
         let facts = connect(&server.url()).await.facts();
         assert_eq!(facts.durability, expected);
@@ -45,10 +37,7 @@ async fn fsync_on_everysec_confirms_calls_together() {
         let server = server_of(&binary, Aof::EverySecond);
         let outcome = ValkeyHost::connect(with(&server.url(), Some(Durability::Fsync))).await;
         if binary.flavour == Flavour::Redis && binary.version().unwrap().starts_with("7.0") {
-            assert!(
-                matches!(outcome, Err(HostError::Refused { .. })),
-                "no WAITAOF in 7.0: {outcome:?}"
-            );
+            assert!(matches!(outcome, Err(HostError::Refused { .. })), "no WAITAOF in 7.0: {outcome:?}");
             continue;
         }
         let host = outcome.unwrap();
@@ -59,21 +48,11 @@ async fn fsync_on_everysec_confirms_calls_together() {
             async move { count(host, route(n % 3), &n.to_string()).await.unwrap() }
         });
         futures::future::join_all(calls).await;
-        assert!(
-            started.elapsed().as_secs() < 6,
-            "one confirmation covers many calls: {:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed().as_secs() < 6, "one confirmation covers many calls: {:?}", started.elapsed());
         let stats: String = server.command(&["INFO", "commandstats"]).unwrap();
-        let waits = stats
-            .lines()
-            .find(|line| line.starts_with("cmdstat_waitaof:calls="))
-            .unwrap();
+        let waits = stats.lines().find(|line| line.starts_with("cmdstat_waitaof:calls=")).unwrap();
         let waits: u32 = waits.split(['=', ',']).nth(1).unwrap().parse().unwrap();
-        assert!(
-            (1..=60).contains(&waits),
-            "{waits} confirmations for 500 calls"
-        );
+        assert!((1..=60).contains(&waits), "{waits} confirmations for 500 calls");
         // A flush of the functions and a restart pass through the confirming connections, too.
         server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
         count(&host, route(0), "again").await.unwrap();
@@ -83,9 +62,7 @@ async fn fsync_on_everysec_confirms_calls_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn confirmed_calls_survive_a_restart_of_the_server() {
     let mut server = server(Aof::EverySecond);
-    let host = ValkeyHost::connect(with(&server.url(), Some(Durability::Fsync)))
-        .await
-        .unwrap();
+    let host = ValkeyHost::connect(with(&server.url(), Some(Durability::Fsync))).await.unwrap();
     assert_eq!(count(&host, route(0), "a").await.unwrap(), 1);
     server.restart().unwrap();
     assert_eq!(count(&host, route(0), "b").await.unwrap(), 2);
@@ -95,30 +72,13 @@ async fn confirmed_calls_survive_a_restart_of_the_server() {
 async fn replicated_needs_a_replica_and_waits_for_it() {
     let primary = server(Aof::EverySecond);
     let outcome = ValkeyHost::connect(with(&primary.url(), Some(Durability::Replicated))).await;
-    assert!(
-        matches!(outcome, Err(HostError::Refused { .. })),
-        "{outcome:?}"
-    );
-    let follow = vec![
-        "--replicaof".into(),
-        "127.0.0.1".into(),
-        primary.port().to_string(),
-    ];
-    let replica = TestServer::start(ServerOptions {
-        extra: follow,
-        ..Default::default()
-    })
-    .unwrap();
-    while !replica
-        .command::<String>(&["INFO", "replication"])
-        .unwrap()
-        .contains("master_link_status:up")
-    {
+    assert!(matches!(outcome, Err(HostError::Refused { .. })), "{outcome:?}");
+    let follow = vec!["--replicaof".into(), "127.0.0.1".into(), primary.port().to_string()];
+    let replica = TestServer::start(ServerOptions { extra: follow, ..Default::default() }).unwrap();
+    while !replica.command::<String>(&["INFO", "replication"]).unwrap().contains("master_link_status:up") {
         tokio::task::yield_now().await;
     }
-    let host = ValkeyHost::connect(with(&primary.url(), Some(Durability::Replicated)))
-        .await
-        .unwrap();
+    let host = ValkeyHost::connect(with(&primary.url(), Some(Durability::Replicated))).await.unwrap();
     count(&host, route(0), "a").await.unwrap();
     let copy: String = replica.command(&["HGET", "ff:count:{p:0}", "n"]).unwrap();
     assert_eq!(copy, "1", "the answer came after the replica had it");
@@ -127,11 +87,7 @@ async fn replicated_needs_a_replica_and_waits_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hides_its_configuration_is_assumed_to_flush_every_second() {
     let server = server(Aof::EverySecond);
-    server
-        .command::<String>(&[
-            "ACL", "SETUSER", "ann", "on", ">pw", "~*", "&*", "+@all", "-config",
-        ])
-        .unwrap();
+    server.command::<String>(&["ACL", "SETUSER", "ann", "on", ">pw", "~*", "&*", "+@all", "-config"]).unwrap();
     let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
     assert_eq!(host.facts().durability, "relaxed");
 }

@@ -9,15 +9,8 @@ use ff_testkit::{Aof, ServerBinary, TestServer};
 
 /// The library: counters, a two-key write with and without the guard, an announcement, a raise, an echo.
 pub fn library(number: u32, hash: &str) -> Library {
-    let text = LUA
-        .replace("NUMBER", &number.to_string())
-        .replace("HASH", hash);
-    Library {
-        name: "ff_host_test",
-        number,
-        hash: hash.to_owned(),
-        text,
-    }
+    let text = LUA.replace("NUMBER", &number.to_string()).replace("HASH", hash);
+    Library { name: "ff_host_test", number, hash: hash.to_owned(), text }
 }
 
 const LUA: &str = r#"#!lua name=ff_host_test
@@ -96,46 +89,22 @@ pub fn flavours() -> Vec<ServerBinary> {
 }
 
 pub fn server(aof: Aof) -> TestServer {
-    TestServer::start(ff_testkit::Options {
-        aof,
-        ..Default::default()
-    })
-    .unwrap()
+    TestServer::start(ff_testkit::Options { aof, ..Default::default() }).unwrap()
 }
 
 pub fn server_of(binary: &ServerBinary, aof: Aof) -> TestServer {
-    TestServer::start(ff_testkit::Options {
-        binary: Some(binary.clone()),
-        aof,
-        ..Default::default()
-    })
-    .unwrap()
+    TestServer::start(ff_testkit::Options { binary: Some(binary.clone()), aof, ..Default::default() }).unwrap()
 }
 
 pub const fn route(n: u16) -> Route {
     Route::Execution(n)
 }
 
-fn invocation(
-    route: Route,
-    function: &'static str,
-    read_only: bool,
-    fields: &[(&str, &str)],
-) -> Invocation {
-    let fields = fields
-        .iter()
-        .map(|(name, value)| (rmpv::Value::from(*name), rmpv::Value::from(*value)))
-        .collect();
+fn invocation(route: Route, function: &'static str, read_only: bool, fields: &[(&str, &str)]) -> Invocation {
+    let fields = fields.iter().map(|(name, value)| (rmpv::Value::from(*name), rmpv::Value::from(*value))).collect();
     let mut args = Vec::new();
     rmpv::encode::write_value(&mut args, &rmpv::Value::Map(fields)).unwrap();
-    Invocation {
-        route,
-        function,
-        read_only,
-        args,
-        now_ms: None,
-        count_calls: false,
-    }
+    Invocation { route, function, read_only, args, now_ms: None, count_calls: false }
 }
 
 /// Calls a function that writes and returns what stands under `ok`.
@@ -145,9 +114,7 @@ pub async fn write(
     function: &'static str,
     fields: &[(&str, &str)],
 ) -> Result<rmpv::Value, HostError> {
-    host.call(invocation(route, function, false, fields))
-        .await
-        .map(|reply| ok(&reply))
+    host.call(invocation(route, function, false, fields)).await.map(|reply| ok(&reply))
 }
 
 /// Calls a function that only reads.
@@ -157,9 +124,7 @@ pub async fn read(
     function: &'static str,
     fields: &[(&str, &str)],
 ) -> Result<rmpv::Value, HostError> {
-    host.call(invocation(route, function, true, fields))
-        .await
-        .map(|reply| ok(&reply))
+    host.call(invocation(route, function, true, fields)).await.map(|reply| ok(&reply))
 }
 
 pub async fn call(host: &ValkeyHost, invocation: Invocation) -> rmpv::Value {
@@ -167,11 +132,7 @@ pub async fn call(host: &ValkeyHost, invocation: Invocation) -> rmpv::Value {
 }
 
 pub fn echo(now_ms: Option<i64>, count_calls: bool) -> Invocation {
-    Invocation {
-        now_ms,
-        count_calls,
-        ..invocation(route(0), "ff_echo", true, &[("a", "b")])
-    }
+    Invocation { now_ms, count_calls, ..invocation(route(0), "ff_echo", true, &[("a", "b")]) }
 }
 
 fn ok(reply: &[u8]) -> rmpv::Value {
@@ -180,13 +141,8 @@ fn ok(reply: &[u8]) -> rmpv::Value {
 }
 
 pub fn field(value: &rmpv::Value, name: &str) -> rmpv::Value {
-    let entries = value
-        .as_map()
-        .unwrap_or_else(|| panic!("{value} is no map"));
-    entries
-        .iter()
-        .find(|(key, _)| key.as_str() == Some(name))
-        .map_or(rmpv::Value::Nil, |(_, value)| value.clone())
+    let entries = value.as_map().unwrap_or_else(|| panic!("{value} is no map"));
+    entries.iter().find(|(key, _)| key.as_str() == Some(name)).map_or(rmpv::Value::Nil, |(_, value)| value.clone())
 }
 
 pub async fn count(host: &ValkeyHost, route: Route, request: &str) -> Result<i64, HostError> {
@@ -201,10 +157,7 @@ pub async fn read_count(host: &ValkeyHost, route: Route) -> i64 {
 
 /// The next wake-up, within five seconds.
 pub async fn next(watch: &mut Watch) -> WakeUp {
-    tokio::time::timeout(Duration::from_secs(5), watch.recv())
-        .await
-        .expect("no wake-up within 5 s")
-        .unwrap()
+    tokio::time::timeout(Duration::from_secs(5), watch.recv()).await.expect("no wake-up within 5 s").unwrap()
 }
 
 /// The next message, whatever resubscriptions come before it.
@@ -230,9 +183,7 @@ pub fn load(
             let (host, routes) = (&host, &routes);
             async move {
                 for n in 0..calls {
-                    count(host, routes[n % routes.len()], &format!("{caller}/{n}"))
-                        .await
-                        .unwrap();
+                    count(host, routes[n % routes.len()], &format!("{caller}/{n}")).await.unwrap();
                     tokio::time::sleep(pause).await;
                 }
             }

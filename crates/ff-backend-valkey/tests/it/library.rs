@@ -34,10 +34,7 @@ async fn the_library_is_loaded_again_after_a_flush_during_load() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_library_is_loaded_again_after_an_empty_restart() {
     let mut server = server(Aof::None);
-    let options = Options {
-        durability: Some(ff_backend_valkey::Durability::None),
-        ..options(&server.url())
-    };
+    let options = Options { durability: Some(ff_backend_valkey::Durability::None), ..options(&server.url()) };
     let host = ValkeyHost::connect(options).await.unwrap();
     count(&host, route(0), "a").await.unwrap();
     server.restart().unwrap();
@@ -47,26 +44,16 @@ async fn the_library_is_loaded_again_after_an_empty_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_library_replaces_an_older_one_and_never_the_other_way_round() {
     let server = server(Aof::EverySecond);
-    let with = |number, hash| Options {
-        library: library(number, hash),
-        ..options(&server.url())
-    };
+    let with = |number, hash| Options { library: library(number, hash), ..options(&server.url()) };
     let loaded = || async {
         let host = ValkeyHost::connect(with(0, "none")).await.unwrap();
         let reply = read(&host, route(0), "ff_library", &[]).await.unwrap();
-        (
-            field(&reply, "number").as_u64().unwrap(),
-            field(&reply, "hash").as_str().unwrap().to_owned(),
-        )
+        (field(&reply, "number").as_u64().unwrap(), field(&reply, "hash").as_str().unwrap().to_owned())
     };
     ValkeyHost::connect(with(2, "bb")).await.unwrap();
     assert_eq!(loaded().await, (2, "bb".into()));
     ValkeyHost::connect(with(1, "aa")).await.unwrap();
-    assert_eq!(
-        loaded().await,
-        (2, "bb".into()),
-        "an older program uses the newer library"
-    );
+    assert_eq!(loaded().await, (2, "bb".into()), "an older program uses the newer library");
     ValkeyHost::connect(with(3, "cc")).await.unwrap();
     assert_eq!(loaded().await, (3, "cc".into()));
     match ValkeyHost::connect(with(3, "dd")).await {
@@ -91,11 +78,7 @@ async fn processes_that_load_at_the_same_time_end_with_the_highest_number() {
                     ..options(&server.url())
                 })
             });
-            let hosts: Vec<_> = futures::future::join_all(hosts)
-                .await
-                .into_iter()
-                .map(Result::unwrap)
-                .collect();
+            let hosts: Vec<_> = futures::future::join_all(hosts).await.into_iter().map(Result::unwrap).collect();
             let reply = read(&hosts[0], route(0), "ff_library", &[]).await.unwrap();
             assert_eq!(field(&reply, "number").as_u64(), Some(8), "round {round}");
         }
@@ -118,17 +101,10 @@ async fn the_shipped_library_loads_on_every_flavour() {
     for binary in flavours() {
         let server = server_of(&binary, Aof::EverySecond);
         for library in [Library::shipped(), Library::shipped()] {
-            let host = ValkeyHost::connect(Options {
-                library: library.clone(),
-                ..options(&server.url())
-            })
-            .await
-            .unwrap();
+            let host =
+                ValkeyHost::connect(Options { library: library.clone(), ..options(&server.url()) }).await.unwrap();
             let reply = read(&host, route(0), "ff_library", &[]).await.unwrap();
-            assert_eq!(
-                field(&reply, "number").as_u64(),
-                Some(library.number.into())
-            );
+            assert_eq!(field(&reply, "number").as_u64(), Some(library.number.into()));
             assert_eq!(field(&reply, "hash").as_str(), Some(library.hash.as_str()));
         }
     }

@@ -17,18 +17,11 @@ async fn calls_are_answered_on_every_flavour() {
         let host = connect(&server.url()).await;
         assert_eq!(count(&host, route(1), "a").await.unwrap(), 1);
         assert_eq!(count(&host, route(1), "b").await.unwrap(), 2);
-        assert_eq!(
-            count(&host, route(1), "b").await.unwrap(),
-            2,
-            "a repetition answers the same"
-        );
+        assert_eq!(count(&host, route(1), "b").await.unwrap(), 2, "a repetition answers the same");
         assert_eq!(read_count(&host, route(1)).await, 2);
         assert_eq!(read_count(&host, route(2)).await, 0);
         let facts = host.facts();
-        assert_eq!(
-            (facts.kind, facts.durability.as_str(), facts.healthy),
-            ("valkey", "relaxed", true)
-        );
+        assert_eq!((facts.kind, facts.durability.as_str(), facts.healthy), ("valkey", "relaxed", true));
     }
 }
 
@@ -43,10 +36,7 @@ async fn the_envelope_carries_what_is_on() {
     assert_eq!(field(&full, "_now").as_i64(), Some(1_700_000_000_123));
     assert_eq!(field(&full, "_calls").as_bool(), Some(true));
     assert_eq!(field(&full, "_listen").as_bool(), Some(true));
-    assert!(
-        field(&full, "_guard").is_nil(),
-        "a single server moves no slots"
-    );
+    assert!(field(&full, "_guard").is_nil(), "a single server moves no slots");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,11 +70,7 @@ async fn calls_go_on_after_the_server_was_killed_and_started_again() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!during.is_finished());
         server.restart().unwrap();
-        assert_eq!(
-            during.await.unwrap().unwrap(),
-            2,
-            "the call waited for the restart"
-        );
+        assert_eq!(during.await.unwrap().unwrap(), 2, "the call waited for the restart");
         assert_eq!(count(&host, route(1), "c").await.unwrap(), 3);
     }
 }
@@ -116,15 +102,9 @@ async fn a_dead_server_is_unavailable_after_the_deadline_and_not_before() {
         other => panic!("{other:?}"),
     }
     let took = started.elapsed();
-    assert!(
-        took > Duration::from_millis(300) && took < Duration::from_millis(1_500),
-        "{took:?}"
-    );
+    assert!(took > Duration::from_millis(300) && took < Duration::from_millis(1_500), "{took:?}");
     assert!(!host.facts().healthy);
-    assert!(matches!(
-        ValkeyHost::connect(options).await,
-        Err(HostError::Unavailable { .. })
-    ));
+    assert!(matches!(ValkeyHost::connect(options).await, Err(HostError::Unavailable { .. })));
     server.restart().unwrap();
     count(&host, route(0), "a").await.unwrap();
     assert!(host.facts().healthy);
@@ -139,40 +119,23 @@ async fn a_server_that_stops_answering_is_unavailable_after_the_deadline() {
     let host = ValkeyHost::connect(options).await.unwrap();
     count(&host, route(0), "a").await.unwrap();
     let pid = server.pid().unwrap().to_string();
-    let signal = |name: &str| {
-        assert!(
-            std::process::Command::new("kill")
-                .args([name, &pid])
-                .status()
-                .unwrap()
-                .success()
-        )
-    };
+    let signal =
+        |name: &str| assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
     signal("-STOP");
     let outcome = count(&host, route(0), "b").await;
     signal("-CONT");
-    assert!(
-        matches!(outcome, Err(HostError::Unavailable { .. })),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Err(HostError::Unavailable { .. })), "{outcome:?}");
     assert_eq!(count(&host, route(0), "c").await.map(|n| n >= 2), Ok(true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_password_is_refused_and_the_right_one_works() {
     for binary in flavours() {
-        let options = ServerOptions {
-            binary: Some(binary),
-            password: Some("sesame".into()),
-            ..Default::default()
-        };
+        let options = ServerOptions { binary: Some(binary), password: Some("sesame".into()), ..Default::default() };
         let server = TestServer::start(options).unwrap();
         let host = connect(&server.url()).await;
         count(&host, route(0), "a").await.unwrap();
-        for url in [
-            server.url().replace("sesame", "wrong"),
-            format!("valkey://{}", server.address()),
-        ] {
+        for url in [server.url().replace("sesame", "wrong"), format!("valkey://{}", server.address())] {
             match ValkeyHost::connect(crate::kit::options(&url)).await {
                 Err(HostError::Refused { detail }) => {
                     assert!(!detail.contains("wrong@"), "{detail}")
@@ -188,14 +151,9 @@ async fn a_full_server_is_full() {
     for binary in flavours() {
         let server = server_of(&binary, Aof::EverySecond);
         let host = connect(&server.url()).await;
-        server
-            .command::<String>(&["CONFIG", "SET", "maxmemory", "1"])
-            .unwrap();
+        server.command::<String>(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         let outcome = count(&host, route(0), "a").await;
-        assert!(
-            matches!(outcome, Err(HostError::Full { .. })),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, Err(HostError::Full { .. })), "{outcome:?}");
         assert_eq!(read_count(&host, route(0)).await, 0, "reads go on");
     }
 }
@@ -204,17 +162,10 @@ async fn a_full_server_is_full() {
 async fn a_missing_permission_is_refused() {
     let server = server(Aof::EverySecond);
     let _ = connect(&server.url()).await;
-    server
-        .command::<String>(&[
-            "ACL", "SETUSER", "ann", "on", ">pw", "~ff:*", "&ff:*", "+@all", "-hincrby",
-        ])
-        .unwrap();
+    server.command::<String>(&["ACL", "SETUSER", "ann", "on", ">pw", "~ff:*", "&ff:*", "+@all", "-hincrby"]).unwrap();
     let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
     let outcome = count(&host, route(0), "a").await;
-    assert!(
-        matches!(outcome, Err(HostError::Refused { .. })),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Err(HostError::Refused { .. })), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,23 +206,11 @@ async fn a_dump_shows_every_kind_of_value() {
         write(&host, route(3), "ff_kinds", &[]).await.unwrap();
         let dump = host.dump().await.unwrap();
         assert_eq!(dump.len(), 4);
-        assert_eq!(
-            dump["ff:hash:{p:3}"],
-            DumpValue::Hash([(b"f".to_vec(), b"v\0\xff".to_vec())].into())
-        );
-        assert_eq!(
-            dump["ff:zset:{p:3}"],
-            DumpValue::Zset([(b"m".to_vec(), 1.5)].into())
-        );
+        assert_eq!(dump["ff:hash:{p:3}"], DumpValue::Hash([(b"f".to_vec(), b"v\0\xff".to_vec())].into()));
+        assert_eq!(dump["ff:zset:{p:3}"], DumpValue::Zset([(b"m".to_vec(), 1.5)].into()));
         assert_eq!(dump["ff:string:{p:3}"], DumpValue::String(b"s".to_vec()));
-        let fields = vec![
-            (b"b".to_vec(), b"1".to_vec()),
-            (b"a".to_vec(), b"2".to_vec()),
-        ];
-        assert_eq!(
-            dump["ff:stream:{p:3}"],
-            DumpValue::Stream(vec![("1-1".into(), fields)])
-        );
+        let fields = vec![(b"b".to_vec(), b"1".to_vec()), (b"a".to_vec(), b"2".to_vec())];
+        assert_eq!(dump["ff:stream:{p:3}"], DumpValue::Stream(vec![("1-1".into(), fields)]));
     }
 }
 
@@ -288,9 +227,7 @@ async fn the_documented_permissions_suffice() {
         assert_eq!(count(&host, route(0), "a").await.unwrap(), 1);
         let mut watch = host.watch();
         host.subscribe(&[route(0)]).await.unwrap();
-        write(&host, route(0), "ff_announce", &[("payload", "x")])
-            .await
-            .unwrap();
+        write(&host, route(0), "ff_announce", &[("payload", "x")]).await.unwrap();
         assert_eq!(next_message(&mut watch).await, (route(0), b"x".to_vec()));
         assert_eq!(host.store_commands().await.map(|n| n > 0), Ok(true));
         host.scan(ScanCursor::Start, 10).await.unwrap();
@@ -302,22 +239,8 @@ async fn the_documented_permissions_suffice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_not_permitted_is_refused() {
     let server = server(Aof::EverySecond);
-    server
-        .command::<String>(&[
-            "ACL",
-            "SETUSER",
-            "ann",
-            "on",
-            ">pw",
-            "~*",
-            "+@all",
-            "resetchannels",
-        ])
-        .unwrap();
+    server.command::<String>(&["ACL", "SETUSER", "ann", "on", ">pw", "~*", "+@all", "resetchannels"]).unwrap();
     let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
     let outcome = host.subscribe(&[route(0)]).await;
-    assert!(
-        matches!(outcome, Err(HostError::Refused { .. })),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Err(HostError::Refused { .. })), "{outcome:?}");
 }

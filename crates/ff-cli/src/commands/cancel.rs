@@ -27,7 +27,8 @@ impl Cancel {
     /// Goes through the ids; a refusal is said and the others go on.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let api = &Api::new(&self.server)?;
-        let (output, body) = (self.output.output, &serde_json::json!({ "reason": self.reason, "grace_ms": self.grace_ms }).to_string());
+        let (output, body) =
+            (self.output.output, &serde_json::json!({ "reason": self.reason, "grace_ms": self.grace_ms }).to_string());
         for_each(self.ids.read()?, |id| async move {
             let reply = api.post(&format!("/v1/executions/{}/cancel", segment(&id)), body.clone()).await?.accepted()?;
             match output {

@@ -68,7 +68,9 @@ impl ResultCommand {
         match self.output.output {
             Output::Json => say_raw(&reply.bytes)?,
             Output::Ids => say(&text(&answer["execution_id"]))?,
-            Output::Table if !ended => eprintln!("{id} has not ended, it is {}; wait with --wait", text(&answer["state"])),
+            Output::Table if !ended => {
+                eprintln!("{id} has not ended, it is {}; wait with --wait", text(&answer["state"]))
+            }
             Output::Table if answer["outcome"] == "success" => say(&raw_result(&reply.bytes)?)?,
             Output::Table => {
                 let failure = &answer["failure"];

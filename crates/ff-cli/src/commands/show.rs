@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, say, say_raw, segment, text, time};
 
@@ -28,14 +30,23 @@ impl Show {
             match output {
                 Output::Json => say_raw(&reply.bytes),
                 Output::Ids => say(&text(&reply.json()?["execution_id"])),
-                Output::Table => table(&reply.json()?),
+                Output::Table => table(&reply.json()?, &serde_json::from_slice(&reply.bytes)?),
             }
         })
         .await
     }
 }
 
-fn table(execution: &Value) -> anyhow::Result<()> {
+/// Payloads with the text they came with.
+#[derive(Deserialize)]
+struct Payloads<'a> {
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
     let line = |name: &str, value: String| if value.is_empty() { Ok(()) } else { say(&format!("{name:16} {value}")) };
     line("execution", text(&execution["execution_id"]))?;
     line("state", text(&execution["state"]))?;
@@ -48,7 +59,13 @@ fn table(execution: &Value) -> anyhow::Result<()> {
         line(name.trim_end_matches("_at"), time(&execution[name]))?;
     }
     for name in ["tags", "requires"] {
-        line(name, Some(&execution[name]).filter(|value| **value != serde_json::json!({}) && **value != serde_json::json!([])).map(text).unwrap_or_default())?;
+        line(
+            name,
+            Some(&execution[name])
+                .filter(|value| **value != serde_json::json!({}) && **value != serde_json::json!([]))
+                .map(text)
+                .unwrap_or_default(),
+        )?;
     }
     let lease = &execution["lease"];
     if !lease.is_null() {
@@ -62,8 +79,9 @@ fn table(execution: &Value) -> anyhow::Result<()> {
     if !failure.is_null() {
         line("failure", format!("{}: {}", text(&failure["category"]), text(&failure["reason"])))?;
     }
-    line("input", text(&execution["input"]))?;
-    line("result", text(&execution["result"]))?;
+    for (name, payload) in [("input", payloads.input), ("result", payloads.result)] {
+        line(name, payload.map(|payload| payload.get().to_owned()).unwrap_or_default())?;
+    }
     for attempt in execution["attempts"].as_array().into_iter().flatten() {
         line(
             "attempt",

@@ -148,7 +148,12 @@ impl Submit {
                 put(name, raw(&value));
             }
         }
-        for (name, value) in [("retry", &self.retry), ("budgets", &self.budgets), ("quotas", &self.quotas), ("fallbacks", &self.fallbacks)] {
+        for (name, value) in [
+            ("retry", &self.retry),
+            ("budgets", &self.budgets),
+            ("quotas", &self.quotas),
+            ("fallbacks", &self.fallbacks),
+        ] {
             if let Some(value) = value {
                 put(name, RawValue::from_string(value.clone()).with_context(|| format!("--{name} is not JSON"))?);
             }
@@ -192,7 +197,9 @@ fn read_input(input: &str, encoding: InputEncoding) -> anyhow::Result<Box<RawVal
     let json = String::from_utf8(bytes).ok().and_then(|json| RawValue::from_string(json.trim().to_owned()).ok());
     match json {
         Some(json) => Ok(json),
-        None => bail!("the input is not JSON; quote plain text as JSON does, or send bytes with --input-encoding base64"),
+        None => {
+            bail!("the input is not JSON; quote plain text as JSON does, or send bytes with --input-encoding base64")
+        }
     }
 }
 

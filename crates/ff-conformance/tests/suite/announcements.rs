@@ -19,7 +19,10 @@ impl Ear {
         // On a server the subscription takes hold a moment later; a message of ours proves that it has.
         let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
         for number in 0.. {
-            let probe = DefineLane { weight: Some(number + 2), ..DefineLane::new("probe".into(), "probe".into(), "probe".into()) };
+            let probe = DefineLane {
+                weight: Some(number + 2),
+                ..DefineLane::new("probe".into(), "probe".into(), "probe".into())
+            };
             store.call(route, &probe).await.expect("a probe");
             if ear.next(Duration::from_millis(100)).await.is_some() {
                 break;
@@ -33,7 +36,9 @@ impl Ear {
     async fn next(&mut self, patience: Duration) -> Option<Vec<Wake>> {
         loop {
             match tokio::time::timeout(patience, self.0.recv()).await {
-                Ok(Ok(WakeUp::Message { route, payload })) if route == self.1 => return Some(Wake::read_all(&payload).expect("a readable message")),
+                Ok(Ok(WakeUp::Message { route, payload })) if route == self.1 => {
+                    return Some(Wake::read_all(&payload).expect("a readable message"));
+                }
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => panic!("{error}"),
                 Err(_) => return None,

@@ -15,7 +15,9 @@ fn arguments(fields: &BTreeMap<String, Value>) -> Value {
 
 fn field<'a>(value: &'a Value, name: &str) -> &'a Value {
     match value {
-        Value::Map(entries) => entries.iter().find(|(key, _)| key.as_str() == Some(name)).map_or(&Value::Nil, |(_, value)| value),
+        Value::Map(entries) => {
+            entries.iter().find(|(key, _)| key.as_str() == Some(name)).map_or(&Value::Nil, |(_, value)| value)
+        }
         _ => &Value::Nil,
     }
 }
@@ -29,7 +31,14 @@ fn refused(reply: &Value) -> (Option<String>, Option<String>) {
     (text(field(reply, "err")), text(field(field(reply, "detail"), "field")))
 }
 
-async fn expect_refusal(store: &Store, contract: &Contract, fields: &BTreeMap<String, Value>, what: &str, path: &str, code: &str) {
+async fn expect_refusal(
+    store: &Store,
+    contract: &Contract,
+    fields: &BTreeMap<String, Value>,
+    what: &str,
+    path: &str,
+    code: &str,
+) {
     let reply = store.raw(HOME, contract.name, contract.read_only, &arguments(fields)).await;
     let expected = (Some(code.to_owned()), Some(path.to_owned()));
     assert_eq!(refused(&reply), expected, "{} with {what}: {:.300}", contract.name, reply.to_string());

@@ -56,14 +56,20 @@ impl Contracts {
             require.call::<mlua::Value>(module.as_str()).unwrap_or_else(|error| panic!("{module}: {error}"));
         }
         let define: Table = require.call("lib.define").expect("lib.define");
-        let list: Vec<Table> = define.get::<Function>("contracts").and_then(|contracts| contracts.call(())).expect("the contracts");
+        let list: Vec<Table> =
+            define.get::<Function>("contracts").and_then(|contracts| contracts.call(())).expect("the contracts");
         let types: Table = require.call("lib.types").expect("lib.types");
         Contracts { functions: list.iter().map(contract).collect(), types: shapes(&types) }
     }
 
     /// Arguments with everything that is required and nothing else.
     pub fn required(&self, contract: &Contract) -> BTreeMap<String, Value> {
-        contract.args.iter().filter(|(_, spec)| !spec.ends_with('?')).map(|(name, spec)| (name.clone(), self.valid(spec))).collect()
+        contract
+            .args
+            .iter()
+            .filter(|(_, spec)| !spec.ends_with('?'))
+            .map(|(name, spec)| (name.clone(), self.valid(spec)))
+            .collect()
     }
 
     fn shape(&self, spec: &str) -> Shape {
@@ -105,31 +111,52 @@ impl Contracts {
 
     /// Every way to give a wrong value of the type: mistyped, out of bounds, too long, too many, missing, unknown.
     pub fn mistakes(&self, spec: &str) -> Vec<Mistake> {
-        let here = |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
+        let here =
+            |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
         match self.shape(spec) {
             Shape::Bool => vec![here("a number", Value::from(1)), here("text", Value::from("true"))],
             Shape::Int { min, max } => vec![
-                here("text", Value::from("1")), here("a fraction", Value::F64(1.5)), here("true", Value::from(true)), here("not a number", Value::F64(f64::NAN)),
-                here("too small", Value::from(min - 1)), here("too large", Value::from(max + 1)),
+                here("text", Value::from("1")),
+                here("a fraction", Value::F64(1.5)),
+                here("true", Value::from(true)),
+                here("not a number", Value::F64(f64::NAN)),
+                here("too small", Value::from(min - 1)),
+                here("too large", Value::from(max + 1)),
             ],
             Shape::Text { min, max, picky, code } => {
-                let mut list = vec![here("a number", Value::from(7)), here("a list", Value::Array(vec![Value::from("a")]))];
+                let mut list =
+                    vec![here("a number", Value::from(7)), here("a list", Value::Array(vec![Value::from("a")]))];
                 list.push(Mistake { code, ..here("too long", Value::from("a".repeat(max + 1))) });
                 if min > 0 {
                     list.push(Mistake { code, ..here("too short", Value::from("a".repeat(min - 1))) });
                 }
                 if picky {
-                    list.push(Mistake { code, ..here("a character that is not allowed", Value::from("\n".repeat(min.max(1)))) });
+                    list.push(Mistake {
+                        code,
+                        ..here("a character that is not allowed", Value::from("\n".repeat(min.max(1))))
+                    });
                 }
                 list
             }
-            Shape::Bytes { max } => vec![here("a number", Value::from(7)), here("too long", Value::from("x".repeat(max + 1)))],
-            Shape::Uuid => ["", "a", "01890000-0000-7000-8000-00000000000g", "01890000-0000-7000-8000-00000000000A", "01890000000070008000000000000000"]
-                .into_iter()
-                .map(|text| here("no UUID", Value::from(text)))
-                .chain([here("a number", Value::from(7))])
-                .collect(),
-            Shape::Enum { .. } => vec![here("an unknown word", Value::from("zzz")), here("a number", Value::from(0)), here("empty", Value::from(""))],
+            Shape::Bytes { max } => {
+                vec![here("a number", Value::from(7)), here("too long", Value::from("x".repeat(max + 1)))]
+            }
+            Shape::Uuid => [
+                "",
+                "a",
+                "01890000-0000-7000-8000-00000000000g",
+                "01890000-0000-7000-8000-00000000000A",
+                "01890000000070008000000000000000",
+            ]
+            .into_iter()
+            .map(|text| here("no UUID", Value::from(text)))
+            .chain([here("a number", Value::from(7))])
+            .collect(),
+            Shape::Enum { .. } => vec![
+                here("an unknown word", Value::from("zzz")),
+                here("a number", Value::from(0)),
+                here("empty", Value::from("")),
+            ],
             Shape::List { of, max, bytes_max } => self.list_mistakes(&of, max, bytes_max),
             Shape::Map { key, value, max } => self.map_mistakes(&key, &value, max),
             Shape::Struct { fields } => self.struct_mistakes(&fields),
@@ -137,8 +164,10 @@ impl Contracts {
     }
 
     fn list_mistakes(&self, of: &str, max: Option<usize>, bytes_max: Option<usize>) -> Vec<Mistake> {
-        let here = |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
-        let mut list = vec![here("text", Value::from("a")), here("a map", Value::Map(vec![(Value::from("a"), self.valid(of))]))];
+        let here =
+            |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
+        let mut list =
+            vec![here("text", Value::from("a")), here("a map", Value::Map(vec![(Value::from("a"), self.valid(of))]))];
         if let Some(max) = max {
             list.push(here("too many", Value::Array(vec![self.valid(of); max + 1])));
         }
@@ -155,7 +184,8 @@ impl Contracts {
     }
 
     fn map_mistakes(&self, key: &str, value: &str, max: Option<usize>) -> Vec<Mistake> {
-        let here = |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
+        let here =
+            |what: &str, value: Value| Mistake { what: what.to_owned(), value, path: String::new(), code: INVALID };
         let mut list = vec![here("text", Value::from("a"))];
         if let Some(max) = max {
             let entries = (0..=max).map(|number| (Value::from(format!("k{number}")), self.valid(value))).collect();
@@ -177,7 +207,12 @@ impl Contracts {
             };
             if usable {
                 let entry = vec![(mistake.value, self.valid(value))];
-                list.push(Mistake { what: format!("a key that is {}", mistake.what), value: Value::Map(entry), path, code: mistake.code });
+                list.push(Mistake {
+                    what: format!("a key that is {}", mistake.what),
+                    value: Value::Map(entry),
+                    path,
+                    code: mistake.code,
+                });
             }
         }
         list
@@ -189,19 +224,37 @@ impl Contracts {
             .filter(|(_, spec)| !spec.ends_with('?'))
             .map(|(name, spec)| (Value::from(name.as_str()), self.valid(spec)))
             .collect();
-        let without = |name: &str| -> Vec<(Value, Value)> { required.iter().filter(|(key, _)| key.as_str() != Some(name)).cloned().collect() };
-        let mut list = vec![Mistake { what: "text".to_owned(), value: Value::from("a"), path: String::new(), code: INVALID }];
+        let without = |name: &str| -> Vec<(Value, Value)> {
+            required.iter().filter(|(key, _)| key.as_str() != Some(name)).cloned().collect()
+        };
+        let mut list =
+            vec![Mistake { what: "text".to_owned(), value: Value::from("a"), path: String::new(), code: INVALID }];
         let mut unknown = required.clone();
         unknown.push((Value::from("zzz"), Value::from(1)));
-        list.push(Mistake { what: "an unknown field".to_owned(), value: Value::Map(unknown), path: ".zzz".to_owned(), code: INVALID });
+        list.push(Mistake {
+            what: "an unknown field".to_owned(),
+            value: Value::Map(unknown),
+            path: ".zzz".to_owned(),
+            code: INVALID,
+        });
         for (name, spec) in fields {
             if !spec.ends_with('?') {
-                list.push(Mistake { what: format!("{name} missing"), value: Value::Map(without(name)), path: format!(".{name}"), code: INVALID });
+                list.push(Mistake {
+                    what: format!("{name} missing"),
+                    value: Value::Map(without(name)),
+                    path: format!(".{name}"),
+                    code: INVALID,
+                });
             }
             list.extend(self.mistakes(spec).into_iter().map(|mistake| {
                 let mut entries = without(name);
                 entries.push((Value::from(name.as_str()), mistake.value));
-                Mistake { what: format!("{name}: {}", mistake.what), value: Value::Map(entries), path: format!(".{name}{}", mistake.path), code: mistake.code }
+                Mistake {
+                    what: format!("{name}: {}", mistake.what),
+                    value: Value::Map(entries),
+                    path: format!(".{name}{}", mistake.path),
+                    code: mistake.code,
+                }
             }));
         }
         list
@@ -214,17 +267,15 @@ fn contract(table: &Table) -> Contract {
     let mut args: Vec<(String, String)> = args.pairs().map(|pair| pair.expect("a field")).collect();
     args.sort();
     let flags: Vec<String> = table.get::<Option<Vec<String>>>("flags").expect("flags").unwrap_or_default();
-    Contract {
-        name: Box::leak(name.into_boxed_str()),
-        read_only: flags.iter().any(|flag| flag == "no-writes"),
-        args,
-    }
+    Contract { name: Box::leak(name.into_boxed_str()), read_only: flags.iter().any(|flag| flag == "no-writes"), args }
 }
 
 fn shapes(types: &Table) -> BTreeMap<String, Shape> {
     let each = |family: &str| -> Vec<Table> { types.get(family).expect("a family of types") };
     let text = |table: &Table, field: &str| -> String { table.get(field).expect("a text") };
-    let number = |table: &Table, field: &str| -> Option<usize> { table.get::<Option<f64>>(field).expect("a number").map(|n| n as usize) };
+    let number = |table: &Table, field: &str| -> Option<usize> {
+        table.get::<Option<f64>>(field).expect("a number").map(|n| n as usize)
+    };
     let mut shapes = BTreeMap::new();
     for table in each("scalar") {
         let bound = |field: &str| table.get::<Option<f64>>(field).expect("a number").unwrap_or_default();
@@ -235,7 +286,10 @@ fn shapes(types: &Table) -> BTreeMap<String, Shape> {
                 min: bound("min") as usize,
                 max: bound("max") as usize,
                 picky: ["pattern", "refuse"].iter().any(|field| table.contains_key(*field).expect("a field")),
-                code: table.get::<Option<String>>("code").expect("a code").map_or(INVALID, |code| Box::leak(code.into_boxed_str())),
+                code: table
+                    .get::<Option<String>>("code")
+                    .expect("a code")
+                    .map_or(INVALID, |code| Box::leak(code.into_boxed_str())),
             },
             "bytes" => Shape::Bytes { max: bound("max") as usize },
             "uuid" => Shape::Uuid,
@@ -245,14 +299,23 @@ fn shapes(types: &Table) -> BTreeMap<String, Shape> {
         shapes.insert(text(&table, "name"), shape);
     }
     for table in each("list") {
-        shapes.insert(text(&table, "name"), Shape::List { of: text(&table, "of"), max: number(&table, "max"), bytes_max: number(&table, "bytes_max") });
+        shapes.insert(
+            text(&table, "name"),
+            Shape::List { of: text(&table, "of"), max: number(&table, "max"), bytes_max: number(&table, "bytes_max") },
+        );
     }
     for table in each("map") {
-        shapes.insert(text(&table, "name"), Shape::Map { key: text(&table, "key"), value: text(&table, "value"), max: number(&table, "max") });
+        shapes.insert(
+            text(&table, "name"),
+            Shape::Map { key: text(&table, "key"), value: text(&table, "value"), max: number(&table, "max") },
+        );
     }
     for table in each("struct") {
         let fields: Vec<Vec<String>> = table.get("fields").expect("fields");
-        shapes.insert(text(&table, "name"), Shape::Struct { fields: fields.into_iter().map(|mut field| (field.remove(0), field.remove(0))).collect() });
+        shapes.insert(
+            text(&table, "name"),
+            Shape::Struct { fields: fields.into_iter().map(|mut field| (field.remove(0), field.remove(0))).collect() },
+        );
     }
     shapes
 }

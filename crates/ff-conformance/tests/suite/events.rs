@@ -14,15 +14,26 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// Runs one step and expects exactly one event of the execution for it, with exactly this data.
-async fn emits<T>(store: &Store, id: ExecutionId, kind: &str, data: &[(&str, &str)], step: impl Future<Output = T>) -> T {
+async fn emits<T>(
+    store: &Store,
+    id: ExecutionId,
+    kind: &str,
+    data: &[(&str, &str)],
+    step: impl Future<Output = T>,
+) -> T {
     let before = store.events(HOME).await.len();
     let answer = step.await;
     let new = store.events(HOME).await.split_off(before);
-    let said: Vec<_> = new.iter().map(|event| (event.r#type.as_str(), event.execution_id, event.data.clone(), event.at)).collect();
+    let said: Vec<_> =
+        new.iter().map(|event| (event.r#type.as_str(), event.execution_id, event.data.clone(), event.at)).collect();
     assert_eq!(said, [(kind, Some(id), map(data), store.now())]);
     let e = store.find(id).await;
     if let Ok(e) = e {
-        assert_eq!((new[0].namespace.as_deref(), new[0].lane.as_deref(), new[0].kind.as_deref()), (Some(e.namespace.as_str()), Some(e.lane.as_str()), Some(e.kind.as_str())), "{kind}");
+        assert_eq!(
+            (new[0].namespace.as_deref(), new[0].lane.as_deref(), new[0].kind.as_deref()),
+            (Some(e.namespace.as_str()), Some(e.lane.as_str()), Some(e.kind.as_str())),
+            "{kind}"
+        );
         assert_eq!(new[0].tags, e.tags, "{kind}");
         let attempts = e.attempts_spilled + e.attempts.len() as i64;
         assert_eq!(new[0].attempt_index, (attempts > 0).then(|| attempts - 1), "{kind}");

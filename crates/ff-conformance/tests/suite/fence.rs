@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ff_conformance::work::{Fenced, LEASE_MS};
 use ff_conformance::{Store, for_each_host};
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_core::ErrorCode;
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::Error;
 use ff_script::generated::*;
 
@@ -34,23 +34,52 @@ fn item(refusal: Option<&Refusal>, otherwise: String) -> Result<String, ErrorCod
 /// Everything a worker can write, by name.
 const WRITES: [(&str, Write); 10] = [
     ("renew", |store, id, fence| Box::pin(async move { said(store.ask(&RenewLease::new(id, fence)).await) })),
-    ("renew many", |store, id, fence| Box::pin(async move {
-        let RenewLeasesReply::Renewed { items } = store.ask(&RenewLeases { renewals: vec![Renewal::new(id, fence)] }).await.unwrap();
-        item(items[0].refusal.as_ref(), format!("{items:?}"))
-    })),
-    ("progress", |store, id, fence| Box::pin(async move { said(store.ask(&UpdateProgress::new(id, fence, 50)).await) })),
-    ("complete", |store, id, fence| Box::pin(async move { said(store.ask(&CompleteExecution { result: Some("r".into()), ..CompleteExecution::new(id, fence) }).await) })),
-    ("complete many", |store, id, fence| Box::pin(async move {
-        let CompleteExecutionsReply::Completed { items } = store.ask(&CompleteExecutions { completions: vec![Completion::new(id, fence)] }).await.unwrap();
-        item(items[0].refusal.as_ref(), format!("{items:?}"))
-    })),
-    ("fail for good", |store, id, fence| Box::pin(async move {
-        said(store.ask(&FailExecution { retryable: Some(false), ..FailExecution::new("net".into(), 500, id, fence, "down".into()) }).await)
-    })),
-    ("fail", |store, id, fence| Box::pin(async move { said(store.ask(&FailExecution::new("net".into(), 500, id, fence, "down".into())).await) })),
+    ("renew many", |store, id, fence| {
+        Box::pin(async move {
+            let RenewLeasesReply::Renewed { items } =
+                store.ask(&RenewLeases { renewals: vec![Renewal::new(id, fence)] }).await.unwrap();
+            item(items[0].refusal.as_ref(), format!("{items:?}"))
+        })
+    }),
+    ("progress", |store, id, fence| {
+        Box::pin(async move { said(store.ask(&UpdateProgress::new(id, fence, 50)).await) })
+    }),
+    ("complete", |store, id, fence| {
+        Box::pin(async move {
+            said(store.ask(&CompleteExecution { result: Some("r".into()), ..CompleteExecution::new(id, fence) }).await)
+        })
+    }),
+    ("complete many", |store, id, fence| {
+        Box::pin(async move {
+            let CompleteExecutionsReply::Completed { items } =
+                store.ask(&CompleteExecutions { completions: vec![Completion::new(id, fence)] }).await.unwrap();
+            item(items[0].refusal.as_ref(), format!("{items:?}"))
+        })
+    }),
+    ("fail for good", |store, id, fence| {
+        Box::pin(async move {
+            said(
+                store
+                    .ask(&FailExecution {
+                        retryable: Some(false),
+                        ..FailExecution::new("net".into(), 500, id, fence, "down".into())
+                    })
+                    .await,
+            )
+        })
+    }),
+    ("fail", |store, id, fence| {
+        Box::pin(async move { said(store.ask(&FailExecution::new("net".into(), 500, id, fence, "down".into())).await) })
+    }),
     ("cancel", |store, id, fence| Box::pin(async move { said(store.ask(&CancelAttempt::new(id, fence)).await) })),
-    ("delay", |store, id, fence| Box::pin(async move { said(store.ask(&DelayExecution { delay_ms: Some(500), ..DelayExecution::new(id, fence) }).await) })),
-    ("yield", |store, id, fence| Box::pin(async move { said(store.ask(&YieldExecution { execution_id: id, fence }).await) })),
+    ("delay", |store, id, fence| {
+        Box::pin(async move {
+            said(store.ask(&DelayExecution { delay_ms: Some(500), ..DelayExecution::new(id, fence) }).await)
+        })
+    }),
+    ("yield", |store, id, fence| {
+        Box::pin(async move { said(store.ask(&YieldExecution { execution_id: id, fence }).await) })
+    }),
 ];
 
 /// Every write with this fence is refused with the code and leaves the store as it was.

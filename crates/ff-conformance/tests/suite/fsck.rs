@@ -15,9 +15,12 @@ fn queue() -> String {
 }
 
 async fn repair(store: &Store) -> Vec<i64> {
-    let CheckExecutionsReply::Checked { findings, .. } = store.ask(&CheckExecutions { offset: 0, limit: 64, repair: true }).await.unwrap();
-    let mut numbers: Vec<i64> = findings.iter().filter(|finding| finding.repaired).map(|finding| finding.invariant).collect();
-    let keys = store.dump().await.into_keys().filter(|key| key.contains(TAG)).map(|key| key.into_bytes().into()).collect();
+    let CheckExecutionsReply::Checked { findings, .. } =
+        store.ask(&CheckExecutions { offset: 0, limit: 64, repair: true }).await.unwrap();
+    let mut numbers: Vec<i64> =
+        findings.iter().filter(|finding| finding.repaired).map(|finding| finding.invariant).collect();
+    let keys =
+        store.dump().await.into_keys().filter(|key| key.contains(TAG)).map(|key| key.into_bytes().into()).collect();
     let CheckKeysReply::Checked { findings, .. } = store.ask(&CheckKeys { keys, repair: true }).await.unwrap();
     numbers.extend(findings.iter().filter(|finding| finding.repaired).map(|finding| finding.invariant));
     numbers.sort_unstable();
@@ -115,4 +118,3 @@ for_each_host! {
         assert_eq!(reply, Ok(CheckKeysReply::Checked { findings: vec![], foreign: 2 }));
     }
 }
-

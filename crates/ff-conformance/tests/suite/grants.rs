@@ -12,7 +12,15 @@ use uuid::Uuid;
 
 fn issue(store: &Store, worker: &str, max: i64) -> IssueGrants {
     let grant_ids = (0..max).map(|_| store.uuid(0)).collect();
-    IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: worker.into(), capabilities: vec![], max, ttl_ms: 5_000, grant_ids }
+    IssueGrants {
+        namespace: NAMESPACE.into(),
+        lane: LANE.into(),
+        instance: worker.into(),
+        capabilities: vec![],
+        max,
+        ttl_ms: 5_000,
+        grant_ids,
+    }
 }
 
 async fn issued(store: &Store, call: &IssueGrants) -> Vec<Grant> {
@@ -25,17 +33,32 @@ async fn issued(store: &Store, call: &IssueGrants) -> Vec<Grant> {
 fn consume(store: &Store, grant: &Grant, worker: &str) -> ConsumeGrant {
     let ids = store.lease_ids();
     ConsumeGrant {
-        execution_id: grant.execution_id, grant_id: grant.grant_id, instance: worker.into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS,
-        request_id: store.uuid(0), attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+        execution_id: grant.execution_id,
+        grant_id: grant.grant_id,
+        instance: worker.into(),
+        worker_id: "k".into(),
+        capabilities: vec![],
+        lease_ttl_ms: LEASE_MS,
+        request_id: store.uuid(0),
+        attempt_id: ids.attempt_id,
+        lease_id: ids.lease_id,
     }
 }
 
 fn metered(store: &Store, kind: &str) -> Submission {
-    Submission { quotas: Some(vec![QuotaRef { quota_id: Uuid::from_u128(5), key: "k".into(), weight: Some(2) }]), ..store.submission(kind) }
+    Submission {
+        quotas: Some(vec![QuotaRef { quota_id: Uuid::from_u128(5), key: "k".into(), weight: Some(2) }]),
+        ..store.submission(kind)
+    }
 }
 
 fn block(grant: &Grant, reason: AdmissionReason) -> BlockExecution {
-    BlockExecution { execution_id: grant.execution_id, grant_id: grant.grant_id, reason, detail: BTreeMap::from([("quota".into(), "q1".into())]) }
+    BlockExecution {
+        execution_id: grant.execution_id,
+        grant_id: grant.grant_id,
+        reason,
+        detail: BTreeMap::from([("quota".into(), "q1".into())]),
+    }
 }
 
 async fn stats(store: &Store) -> LaneCounts {

@@ -231,11 +231,18 @@ for_each_host! {
         assert!(matches!(store.ask(&none).await, Ok(PartitionStatsReply::Stats { lanes, .. }) if lanes.is_empty()));
     }
 
-    async fn the_oldest_waiting_time_is_a_time(store) {
+    async fn the_oldest_waiting_time_is_said_when_the_head_is_the_oldest(store) {
         store.install_default_lane().await;
-        store.submit(Submission { priority: Some(1), ..store.submission("mail") }).await;
-        let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats::default()).await.unwrap();
-        let oldest = lanes[0].oldest_eligible_at;
-        assert!(oldest.is_none() || oldest == Some(store.now()), "not the score of a prioritised execution: {oldest:?}");
+        let oldest = || async {
+            let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats::default()).await.unwrap();
+            lanes[0].oldest_eligible_at
+        };
+        let created = store.now();
+        store.submit_kind("old").await;
+        store.advance(5);
+        store.submit(Submission { priority: Some(1), ..store.submission("urgent") }).await;
+        assert_eq!(oldest().await, None, "an older one stands behind the head");
+        store.claim_one("w1").await;
+        assert_eq!(oldest().await, Some(created));
     }
 }

@@ -1,20 +1,20 @@
 //! What every host must do, area by area; each test runs on every host.
 
-mod submit;
-mod time;
+mod announcements;
+mod arguments;
 mod claim;
+mod contract;
+mod events;
+mod fence;
+mod fsck;
+mod grants;
 mod lanes;
 mod leases;
-mod fence;
-mod retry;
+mod lists;
 mod operators;
-mod grants;
+mod retry;
 mod routes;
 mod storage;
-mod lists;
+mod submit;
+mod time;
 mod workers;
-mod events;
-mod announcements;
-mod fsck;
-mod contract;
-mod arguments;

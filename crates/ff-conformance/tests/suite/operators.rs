@@ -18,7 +18,12 @@ fn uuid_list(store: &Store) -> Vec<uuid::Uuid> {
 
 async fn grant_next(store: &Store, capabilities: &[&str]) -> Grant {
     let call = IssueGrants {
-        namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w9".into(), capabilities: capabilities.iter().map(|&t| t.to_owned()).collect(), max: 1, ttl_ms: 60_000,
+        namespace: NAMESPACE.into(),
+        lane: LANE.into(),
+        instance: "w9".into(),
+        capabilities: capabilities.iter().map(|&t| t.to_owned()).collect(),
+        max: 1,
+        ttl_ms: 60_000,
         grant_ids: uuid_list(store),
     };
     let IssueGrantsReply::Granted { mut grants, .. } = store.ask(&call).await.unwrap() else { panic!("paused") };
@@ -42,10 +47,17 @@ async fn runnable(store: &Store, sub_state: &str) -> ExecutionId {
             id
         }
         "rate limited" => {
-            let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..plain }).await;
+            let id = store
+                .submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..plain })
+                .await;
             let grant = grant_next(store, &[]).await;
             assert_eq!(grant.execution_id, id);
-            let block = BlockExecution { execution_id: id, grant_id: grant.grant_id, reason: AdmissionReason::WaitingForQuota, detail: BTreeMap::new() };
+            let block = BlockExecution {
+                execution_id: id,
+                grant_id: grant.grant_id,
+                reason: AdmissionReason::WaitingForQuota,
+                detail: BTreeMap::new(),
+            };
             assert_eq!(store.ask(&block).await, Ok(BlockExecutionReply::Blocked));
             id
         }

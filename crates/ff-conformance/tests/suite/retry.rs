@@ -11,11 +11,22 @@ fn fixed(delay_ms: i64) -> Backoff {
 }
 
 fn exponential(initial_ms: i64, factor: i64, max_ms: i64) -> Backoff {
-    Backoff { initial_ms: Some(initial_ms), factor: Some(factor), max_ms: Some(max_ms), ..Backoff::new(BackoffType::Exponential) }
+    Backoff {
+        initial_ms: Some(initial_ms),
+        factor: Some(factor),
+        max_ms: Some(max_ms),
+        ..Backoff::new(BackoffType::Exponential)
+    }
 }
 
 fn policy(max_attempts: i64, backoff: Backoff, jitter: Jitter) -> Retry {
-    Retry { max_attempts: Some(max_attempts), backoff: Some(backoff), jitter: Some(jitter), retry_on: None, never_on: None }
+    Retry {
+        max_attempts: Some(max_attempts),
+        backoff: Some(backoff),
+        jitter: Some(jitter),
+        retry_on: None,
+        never_on: None,
+    }
 }
 
 fn failing(task: &Task, category: &str, draw: i64) -> FailExecution {
@@ -46,7 +57,10 @@ async fn delays(store: &Store, retry: Retry, draw: i64) -> Vec<i64> {
 async fn ended_with(store: &Store, id: ExecutionId, category: &str) {
     let e = store.describe(id).await;
     let failure = e.failure.expect("a failure");
-    assert_eq!((e.outcome, failure.category.as_str(), failure.reason.as_str()), (Some(Outcome::Failed), category, "down"));
+    assert_eq!(
+        (e.outcome, failure.category.as_str(), failure.reason.as_str()),
+        (Some(Outcome::Failed), category, "down")
+    );
     let last = e.attempts.last().unwrap();
     assert_eq!((last.state, last.failure.as_ref()), (AttemptState::Failed, Some(&failure)));
 }

@@ -15,7 +15,12 @@ fn tags(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn exponential(initial: i64, factor: i64, max: i64) -> Backoff {
-    Backoff { initial_ms: Some(initial), factor: Some(factor), max_ms: Some(max), ..Backoff::new(BackoffType::Exponential) }
+    Backoff {
+        initial_ms: Some(initial),
+        factor: Some(factor),
+        max_ms: Some(max),
+        ..Backoff::new(BackoffType::Exponential)
+    }
 }
 
 for_each_host! {

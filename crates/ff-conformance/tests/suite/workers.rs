@@ -14,7 +14,14 @@ async fn fleet<C: Call>(store: &Store, call: &C) -> Result<C::Reply, Error> {
 }
 
 fn register(instance: &str) -> RegisterWorker {
-    RegisterWorker::new(vec!["gpu".into(), "eu".into()], instance.into(), vec!["default".into(), "mail".into()], "acme".into(), 8, "mailer".into())
+    RegisterWorker::new(
+        vec!["gpu".into(), "eu".into()],
+        instance.into(),
+        vec!["default".into(), "mail".into()],
+        "acme".into(),
+        8,
+        "mailer".into(),
+    )
 }
 
 async fn list(store: &Store) -> Vec<String> {

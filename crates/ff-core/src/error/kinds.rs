@@ -20,11 +20,7 @@ pub struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.code.as_str())?;
-        if self.detail.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.detail)
-        }
+        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
     }
 }
 
@@ -60,11 +56,7 @@ impl fmt::Display for ValidationKind {
         match self {
             ValidationKind::InvalidArgument { field } => write!(f, "invalid argument {field}"),
             ValidationKind::CapabilityMismatch { missing } => {
-                write!(
-                    f,
-                    "worker lacks required capabilities {}",
-                    missing.join(", ")
-                )
+                write!(f, "worker lacks required capabilities {}", missing.join(", "))
             }
             ValidationKind::Refused(code) => f.write_str(code.as_str()),
         }
@@ -101,12 +93,7 @@ impl ContentionKind {
 impl fmt::Display for ContentionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ContentionKind::ExecutionNotActive {
-                terminal_outcome,
-                lease_epoch,
-                lifecycle_phase,
-                ..
-            } => {
+            ContentionKind::ExecutionNotActive { terminal_outcome, lease_epoch, lifecycle_phase, .. } => {
                 write!(f, "execution not active: it is {lifecycle_phase}")?;
                 if let Some(outcome) = terminal_outcome {
                     write!(f, ", outcome {outcome}")?;
@@ -147,11 +134,7 @@ impl fmt::Display for ConflictKind {
         match self {
             ConflictKind::IdempotencyConflict { detail } => {
                 write!(f, "the same key or id was submitted with a different body")?;
-                if detail.is_empty() {
-                    Ok(())
-                } else {
-                    write!(f, ": {detail}")
-                }
+                if detail.is_empty() { Ok(()) } else { write!(f, ": {detail}") }
             }
             ConflictKind::Refused(refused) => refused.fmt(f),
         }
@@ -213,9 +196,7 @@ impl TransportKind {
     pub(super) fn class(self) -> Class {
         match self {
             TransportKind::Unavailable | TransportKind::Full => Class::Retryable,
-            TransportKind::Refused | TransportKind::Defect | TransportKind::Closed => {
-                Class::Terminal
-            }
+            TransportKind::Refused | TransportKind::Defect | TransportKind::Closed => Class::Terminal,
         }
     }
 }
@@ -231,40 +212,29 @@ pub(super) fn read(code: ErrorCode, detail: Detail) -> EngineError {
     match typed(code, &detail) {
         Ok(Some(error)) => error,
         Ok(None) => by_class(code, detail),
-        Err(field) => EngineError::Corrupt {
-            key: format!("detail of {code}"),
-            field: field.to_owned(),
-        },
+        Err(field) => EngineError::Corrupt { key: format!("detail of {code}"), field: field.to_owned() },
     }
 }
 
 /// The codes with data of their own; `Err` names the fact that is missing or unreadable.
 fn typed(code: ErrorCode, detail: &Detail) -> Result<Option<EngineError>, &'static str> {
     Ok(Some(match code {
-        ErrorCode::ExecutionNotActive => {
-            EngineError::Contention(ContentionKind::ExecutionNotActive {
-                terminal_outcome: detail.parse("terminal_outcome")?,
-                lease_epoch: detail.parse::<u64>("lease_epoch")?.map(LeaseEpoch::new),
-                lifecycle_phase: detail.parse("lifecycle_phase")?.ok_or("lifecycle_phase")?,
-                attempt_id: detail.parse("attempt_id")?,
-            })
-        }
+        ErrorCode::ExecutionNotActive => EngineError::Contention(ContentionKind::ExecutionNotActive {
+            terminal_outcome: detail.parse("terminal_outcome")?,
+            lease_epoch: detail.parse::<u64>("lease_epoch")?.map(LeaseEpoch::new),
+            lifecycle_phase: detail.parse("lifecycle_phase")?.ok_or("lifecycle_phase")?,
+            attempt_id: detail.parse("attempt_id")?,
+        }),
         ErrorCode::StaleLease => EngineError::State(StateKind::StaleLease),
         ErrorCode::LeaseExpired => EngineError::State(StateKind::LeaseExpired),
         ErrorCode::LeaseRevoked => EngineError::State(StateKind::LeaseRevoked),
         ErrorCode::IdempotencyConflict => {
-            EngineError::Conflict(ConflictKind::IdempotencyConflict {
-                detail: detail.clone(),
-            })
+            EngineError::Conflict(ConflictKind::IdempotencyConflict { detail: detail.clone() })
         }
         ErrorCode::InvalidArgument => EngineError::Validation {
-            kind: ValidationKind::InvalidArgument {
-                field: detail.get("field").ok_or("field")?.to_owned(),
-            },
+            kind: ValidationKind::InvalidArgument { field: detail.get("field").ok_or("field")?.to_owned() },
             // The library says what is wrong in words.
-            detail: detail
-                .get("problem")
-                .map_or_else(|| detail.to_string(), str::to_owned),
+            detail: detail.get("problem").map_or_else(|| detail.to_string(), str::to_owned),
         },
         ErrorCode::NotCapable => EngineError::Validation {
             kind: ValidationKind::CapabilityMismatch {
@@ -285,19 +255,10 @@ fn typed(code: ErrorCode, detail: &Detail) -> Result<Option<EngineError>, &'stat
 
 fn by_class(code: ErrorCode, detail: Detail) -> EngineError {
     match code.class() {
-        Class::NotFound => EngineError::NotFound {
-            entity: entity(code),
-        },
-        Class::Invalid => EngineError::Validation {
-            kind: ValidationKind::Refused(code),
-            detail: detail.to_string(),
-        },
-        Class::Retryable => {
-            EngineError::Contention(ContentionKind::Refused(Refused { code, detail }))
-        }
+        Class::NotFound => EngineError::NotFound { entity: entity(code) },
+        Class::Invalid => EngineError::Validation { kind: ValidationKind::Refused(code), detail: detail.to_string() },
+        Class::Retryable => EngineError::Contention(ContentionKind::Refused(Refused { code, detail })),
         Class::Conflict => EngineError::Conflict(ConflictKind::Refused(Refused { code, detail })),
-        Class::Terminal | Class::Corrupt => {
-            EngineError::State(StateKind::Refused(Refused { code, detail }))
-        }
+        Class::Terminal | Class::Corrupt => EngineError::State(StateKind::Refused(Refused { code, detail })),
     }
 }

@@ -131,10 +131,7 @@ mod tests {
     use crate::types::{AttemptId, LeaseEpoch};
 
     fn detail(pairs: &[(&str, &str)]) -> Detail {
-        pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
@@ -181,10 +178,7 @@ mod tests {
 
     #[test]
     fn a_detail_without_what_its_code_promises_is_corrupt() {
-        let error = EngineError::from_refusal(
-            ErrorCode::ExecutionNotActive,
-            detail(&[("lifecycle_phase", "resting")]),
-        );
+        let error = EngineError::from_refusal(ErrorCode::ExecutionNotActive, detail(&[("lifecycle_phase", "resting")]));
         assert_eq!(
             error,
             EngineError::Corrupt {
@@ -196,20 +190,12 @@ mod tests {
 
     #[test]
     fn a_capability_mismatch_carries_the_missing_tokens() {
-        let error =
-            EngineError::from_refusal(ErrorCode::NotCapable, detail(&[("missing", "gpu,cuda-12")]));
-        let EngineError::Validation {
-            kind: ValidationKind::CapabilityMismatch { missing },
-            ..
-        } = &error
-        else {
+        let error = EngineError::from_refusal(ErrorCode::NotCapable, detail(&[("missing", "gpu,cuda-12")]));
+        let EngineError::Validation { kind: ValidationKind::CapabilityMismatch { missing }, .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!(missing, &["gpu", "cuda-12"]);
-        assert_eq!(
-            error.to_string(),
-            "worker lacks required capabilities gpu, cuda-12: missing gpu,cuda-12"
-        );
+        assert_eq!(error.to_string(), "worker lacks required capabilities gpu, cuda-12: missing gpu,cuda-12");
     }
 
     #[test]
@@ -222,21 +208,14 @@ mod tests {
     #[test]
     fn an_unreachable_store_may_be_asked_again_and_a_defect_may_not() {
         let table = [
-            (
-                TransportKind::Unavailable,
-                "store_unavailable",
-                Class::Retryable,
-            ),
+            (TransportKind::Unavailable, "store_unavailable", Class::Retryable),
             (TransportKind::Full, "store_full", Class::Retryable),
             (TransportKind::Refused, "store_refused", Class::Terminal),
             (TransportKind::Defect, "internal", Class::Terminal),
             (TransportKind::Closed, "closed", Class::Terminal),
         ];
         for (kind, code, class) in table {
-            let error = EngineError::Transport {
-                kind,
-                detail: "x".to_owned(),
-            };
+            let error = EngineError::Transport { kind, detail: "x".to_owned() };
             assert_eq!((error.code(), error.class()), (code, class));
         }
     }

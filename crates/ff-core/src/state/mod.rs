@@ -73,26 +73,17 @@ impl State {
     #[must_use]
     pub const fn public(&self) -> PublicState {
         match self {
-            State::Runnable(
-                Runnable::Eligible { continues: true }
-                | Runnable::Granted {
-                    continues: true, ..
-                },
-            ) => PublicState::Resumable,
-            State::Runnable(Runnable::Eligible { .. } | Runnable::Granted { .. }) => {
-                PublicState::Waiting
+            State::Runnable(Runnable::Eligible { continues: true } | Runnable::Granted { continues: true, .. }) => {
+                PublicState::Resumable
             }
+            State::Runnable(Runnable::Eligible { .. } | Runnable::Granted { .. }) => PublicState::Waiting,
             State::Runnable(Runnable::Delayed { .. }) => PublicState::Delayed,
             State::Runnable(Runnable::Blocked { reason }) => match reason {
-                BlockingReason::WaitingForQuota | BlockingReason::WaitingForBudget => {
-                    PublicState::RateLimited
-                }
+                BlockingReason::WaitingForQuota | BlockingReason::WaitingForBudget => PublicState::RateLimited,
                 BlockingReason::WaitingForDependencies | BlockingReason::WaitingForChildren => {
                     PublicState::WaitingChildren
                 }
-                BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator => {
-                    PublicState::Waiting
-                }
+                BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator => PublicState::Waiting,
             },
             State::Active { .. } => PublicState::Active,
             State::Suspended { .. } => PublicState::Suspended,

@@ -41,20 +41,11 @@ pub struct Impossible {
 impl State {
     /// The state these fields mean, or the rule they break.
     pub fn read(stored: &StoredState) -> Result<State, Impossible> {
-        let refuse = |field, rule| {
-            Err(Impossible {
-                rule,
-                field,
-                stored: *stored,
-            })
-        };
+        let refuse = |field, rule| Err(Impossible { rule, field, stored: *stored });
         let phase = stored.lifecycle_phase;
 
         if stored.terminal_outcome.is_some() && phase != LifecyclePhase::Terminal {
-            return refuse(
-                "terminal_outcome",
-                "only a terminal execution has an outcome",
-            );
+            return refuse("terminal_outcome", "only a terminal execution has an outcome");
         }
         if stored.blocking_reason.is_some() && phase != LifecyclePhase::Runnable {
             return refuse("blocking_reason", "only a runnable execution is blocked");
@@ -69,60 +60,35 @@ impl State {
             return refuse("lease_expires_at", "only an active execution is leased");
         }
         if stored.suspended_until.is_some() && phase != LifecyclePhase::Suspended {
-            return refuse(
-                "suspended_until",
-                "only a suspended execution times out of a suspension",
-            );
+            return refuse("suspended_until", "only a suspended execution times out of a suspension");
         }
 
         match phase {
             LifecyclePhase::Runnable => {
                 let continues = match stored.attempt_state {
                     Some(AttemptState::Started) => {
-                        return refuse(
-                            "attempt_state",
-                            "a runnable execution has no running attempt",
-                        );
+                        return refuse("attempt_state", "a runnable execution has no running attempt");
                     }
                     Some(AttemptState::Suspended) => true,
                     _ => false,
                 };
-                match (
-                    stored.blocking_reason,
-                    stored.delay_until,
-                    stored.granted_until,
-                ) {
-                    (Some(_), _, Some(_)) => {
-                        refuse("granted_until", "a blocked execution is not granted")
-                    }
-                    (None, Some(_), Some(_)) => {
-                        refuse("granted_until", "a delayed execution is not granted")
-                    }
+                match (stored.blocking_reason, stored.delay_until, stored.granted_until) {
+                    (Some(_), _, Some(_)) => refuse("granted_until", "a blocked execution is not granted"),
+                    (None, Some(_), Some(_)) => refuse("granted_until", "a delayed execution is not granted"),
                     (Some(reason), _, None) => Ok(State::Runnable(Runnable::Blocked { reason })),
                     (None, Some(until), None) => Ok(State::Runnable(Runnable::Delayed { until })),
-                    (None, None, Some(until)) => {
-                        Ok(State::Runnable(Runnable::Granted { until, continues }))
-                    }
+                    (None, None, Some(until)) => Ok(State::Runnable(Runnable::Granted { until, continues })),
                     (None, None, None) => Ok(State::Runnable(Runnable::Eligible { continues })),
                 }
             }
             LifecyclePhase::Active => match (stored.attempt_state, stored.lease_expires_at) {
-                (Some(AttemptState::Started), Some(lease_expires_at)) => {
-                    Ok(State::Active { lease_expires_at })
-                }
-                (Some(AttemptState::Started), None) => {
-                    refuse("lease_expires_at", "an active execution is leased")
-                }
+                (Some(AttemptState::Started), Some(lease_expires_at)) => Ok(State::Active { lease_expires_at }),
+                (Some(AttemptState::Started), None) => refuse("lease_expires_at", "an active execution is leased"),
                 _ => refuse("attempt_state", "an active execution has a running attempt"),
             },
             LifecyclePhase::Suspended => match stored.attempt_state {
-                Some(AttemptState::Suspended) => Ok(State::Suspended {
-                    until: stored.suspended_until,
-                }),
-                _ => refuse(
-                    "attempt_state",
-                    "a suspended execution has a suspended attempt",
-                ),
+                Some(AttemptState::Suspended) => Ok(State::Suspended { until: stored.suspended_until }),
+                _ => refuse("attempt_state", "a suspended execution has a suspended attempt"),
             },
             LifecyclePhase::Terminal => match (stored.terminal_outcome, stored.attempt_state) {
                 (None, _) => refuse("terminal_outcome", "a terminal execution has an outcome"),
@@ -130,10 +96,7 @@ impl State {
                     refuse("attempt_state", "a terminal execution has no open attempt")
                 }
                 (Some(Outcome::Success), attempt) if attempt != Some(AttemptState::Succeeded) => {
-                    refuse(
-                        "attempt_state",
-                        "a successful execution has a succeeded attempt",
-                    )
+                    refuse("attempt_state", "a successful execution has a succeeded attempt")
                 }
                 (Some(outcome), _) => Ok(State::Terminal(outcome)),
             },
@@ -145,34 +108,13 @@ impl fmt::Display for StoredState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "lifecycle_phase {}", self.lifecycle_phase)?;
         let fields: [(&str, Option<&dyn fmt::Display>); 7] = [
-            (
-                "blocking_reason",
-                self.blocking_reason.as_ref().map(|value| value as _),
-            ),
-            (
-                "terminal_outcome",
-                self.terminal_outcome.as_ref().map(|value| value as _),
-            ),
-            (
-                "attempt_state",
-                self.attempt_state.as_ref().map(|value| value as _),
-            ),
-            (
-                "delay_until",
-                self.delay_until.as_ref().map(|value| value as _),
-            ),
-            (
-                "granted_until",
-                self.granted_until.as_ref().map(|value| value as _),
-            ),
-            (
-                "lease_expires_at",
-                self.lease_expires_at.as_ref().map(|value| value as _),
-            ),
-            (
-                "suspended_until",
-                self.suspended_until.as_ref().map(|value| value as _),
-            ),
+            ("blocking_reason", self.blocking_reason.as_ref().map(|value| value as _)),
+            ("terminal_outcome", self.terminal_outcome.as_ref().map(|value| value as _)),
+            ("attempt_state", self.attempt_state.as_ref().map(|value| value as _)),
+            ("delay_until", self.delay_until.as_ref().map(|value| value as _)),
+            ("granted_until", self.granted_until.as_ref().map(|value| value as _)),
+            ("lease_expires_at", self.lease_expires_at.as_ref().map(|value| value as _)),
+            ("suspended_until", self.suspended_until.as_ref().map(|value| value as _)),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
@@ -208,96 +150,30 @@ mod tests {
         use LifecyclePhase as P;
         let at = Some(TimestampMs(7));
         let runnable = stored(P::Runnable, None);
-        let blocked = |reason| StoredState {
-            blocking_reason: Some(reason),
-            ..runnable
-        };
-        let ended = |outcome, attempt| StoredState {
-            terminal_outcome: Some(outcome),
-            ..stored(P::Terminal, attempt)
-        };
+        let blocked = |reason| StoredState { blocking_reason: Some(reason), ..runnable };
+        let ended = |outcome, attempt| StoredState { terminal_outcome: Some(outcome), ..stored(P::Terminal, attempt) };
         let table = [
             (runnable, PublicState::Waiting),
-            (
-                stored(P::Runnable, Some(A::Interrupted)),
-                PublicState::Waiting,
-            ),
-            (
-                stored(P::Runnable, Some(A::Succeeded)),
-                PublicState::Waiting,
-            ),
-            (
-                stored(P::Runnable, Some(A::Suspended)),
-                PublicState::Resumable,
-            ),
-            (
-                StoredState {
-                    granted_until: at,
-                    ..runnable
-                },
-                PublicState::Waiting,
-            ),
-            (
-                StoredState {
-                    granted_until: at,
-                    ..stored(P::Runnable, Some(A::Suspended))
-                },
-                PublicState::Resumable,
-            ),
-            (
-                StoredState {
-                    delay_until: at,
-                    ..runnable
-                },
-                PublicState::Delayed,
-            ),
-            (
-                StoredState {
-                    delay_until: at,
-                    ..blocked(B::HeldByOperator)
-                },
-                PublicState::Waiting,
-            ),
+            (stored(P::Runnable, Some(A::Interrupted)), PublicState::Waiting),
+            (stored(P::Runnable, Some(A::Succeeded)), PublicState::Waiting),
+            (stored(P::Runnable, Some(A::Suspended)), PublicState::Resumable),
+            (StoredState { granted_until: at, ..runnable }, PublicState::Waiting),
+            (StoredState { granted_until: at, ..stored(P::Runnable, Some(A::Suspended)) }, PublicState::Resumable),
+            (StoredState { delay_until: at, ..runnable }, PublicState::Delayed),
+            (StoredState { delay_until: at, ..blocked(B::HeldByOperator) }, PublicState::Waiting),
             (blocked(B::WaitingForQuota), PublicState::RateLimited),
             (blocked(B::WaitingForBudget), PublicState::RateLimited),
-            (
-                blocked(B::WaitingForDependencies),
-                PublicState::WaitingChildren,
-            ),
+            (blocked(B::WaitingForDependencies), PublicState::WaitingChildren),
             (blocked(B::WaitingForChildren), PublicState::WaitingChildren),
             (blocked(B::WaitingForCapableWorker), PublicState::Waiting),
-            (
-                StoredState {
-                    lease_expires_at: at,
-                    ..stored(P::Active, Some(A::Started))
-                },
-                PublicState::Active,
-            ),
-            (
-                stored(P::Suspended, Some(A::Suspended)),
-                PublicState::Suspended,
-            ),
-            (
-                StoredState {
-                    suspended_until: at,
-                    ..stored(P::Suspended, Some(A::Suspended))
-                },
-                PublicState::Suspended,
-            ),
-            (
-                ended(Outcome::Success, Some(A::Succeeded)),
-                PublicState::Completed,
-            ),
+            (StoredState { lease_expires_at: at, ..stored(P::Active, Some(A::Started)) }, PublicState::Active),
+            (stored(P::Suspended, Some(A::Suspended)), PublicState::Suspended),
+            (StoredState { suspended_until: at, ..stored(P::Suspended, Some(A::Suspended)) }, PublicState::Suspended),
+            (ended(Outcome::Success, Some(A::Succeeded)), PublicState::Completed),
             (ended(Outcome::Failed, Some(A::Failed)), PublicState::Failed),
             (ended(Outcome::Cancelled, None), PublicState::Cancelled),
-            (
-                ended(Outcome::Cancelled, Some(A::Succeeded)),
-                PublicState::Cancelled,
-            ),
-            (
-                ended(Outcome::Expired, Some(A::TimedOut)),
-                PublicState::Expired,
-            ),
+            (ended(Outcome::Cancelled, Some(A::Succeeded)), PublicState::Cancelled),
+            (ended(Outcome::Expired, Some(A::TimedOut)), PublicState::Expired),
             (ended(Outcome::Skipped, None), PublicState::Skipped),
         ];
         for (fields, public) in table {
@@ -312,93 +188,23 @@ mod tests {
         use AttemptState as A;
         use LifecyclePhase as P;
         let at = Some(TimestampMs(7));
-        let active = StoredState {
-            lease_expires_at: at,
-            ..stored(P::Active, Some(A::Started))
-        };
+        let active = StoredState { lease_expires_at: at, ..stored(P::Active, Some(A::Started)) };
         let success = Some(Outcome::Success);
         let table = [
-            (
-                StoredState {
-                    terminal_outcome: success,
-                    ..active
-                },
-                "terminal_outcome",
-            ),
-            (
-                StoredState {
-                    blocking_reason: Some(BlockingReason::WaitingForQuota),
-                    ..active
-                },
-                "blocking_reason",
-            ),
-            (
-                StoredState {
-                    delay_until: at,
-                    ..active
-                },
-                "delay_until",
-            ),
-            (
-                StoredState {
-                    granted_until: at,
-                    ..active
-                },
-                "granted_until",
-            ),
-            (
-                StoredState {
-                    suspended_until: at,
-                    ..active
-                },
-                "suspended_until",
-            ),
-            (
-                StoredState {
-                    lease_expires_at: None,
-                    ..active
-                },
-                "lease_expires_at",
-            ),
-            (
-                StoredState {
-                    attempt_state: None,
-                    ..active
-                },
-                "attempt_state",
-            ),
-            (
-                StoredState {
-                    lease_expires_at: at,
-                    ..stored(P::Runnable, None)
-                },
-                "lease_expires_at",
-            ),
+            (StoredState { terminal_outcome: success, ..active }, "terminal_outcome"),
+            (StoredState { blocking_reason: Some(BlockingReason::WaitingForQuota), ..active }, "blocking_reason"),
+            (StoredState { delay_until: at, ..active }, "delay_until"),
+            (StoredState { granted_until: at, ..active }, "granted_until"),
+            (StoredState { suspended_until: at, ..active }, "suspended_until"),
+            (StoredState { lease_expires_at: None, ..active }, "lease_expires_at"),
+            (StoredState { attempt_state: None, ..active }, "attempt_state"),
+            (StoredState { lease_expires_at: at, ..stored(P::Runnable, None) }, "lease_expires_at"),
             (stored(P::Runnable, Some(A::Started)), "attempt_state"),
-            (
-                StoredState {
-                    delay_until: at,
-                    granted_until: at,
-                    ..stored(P::Runnable, None)
-                },
-                "granted_until",
-            ),
+            (StoredState { delay_until: at, granted_until: at, ..stored(P::Runnable, None) }, "granted_until"),
             (stored(P::Suspended, Some(A::Started)), "attempt_state"),
             (stored(P::Terminal, None), "terminal_outcome"),
-            (
-                StoredState {
-                    terminal_outcome: success,
-                    ..stored(P::Terminal, None)
-                },
-                "attempt_state",
-            ),
-            (
-                StoredState {
-                    terminal_outcome: success,
-                    ..stored(P::Terminal, Some(A::Started))
-                },
-                "attempt_state",
-            ),
+            (StoredState { terminal_outcome: success, ..stored(P::Terminal, None) }, "attempt_state"),
+            (StoredState { terminal_outcome: success, ..stored(P::Terminal, Some(A::Started)) }, "attempt_state"),
         ];
         for (fields, field) in table {
             let error = State::read(&fields).expect_err(&fields.to_string());

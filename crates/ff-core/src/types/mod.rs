@@ -10,6 +10,6 @@ pub use text_id::{InvalidText, LaneId, Namespace, WorkerId, WorkerInstanceId};
 pub use time::{AttemptIndex, LeaseEpoch, TimestampMs};
 pub use token::WaitpointToken;
 pub use uuid_id::{
-    AttemptId, BudgetId, EdgeId, ExecutionId, FlowId, InvalidId, LeaseId, QuotaPolicyId, SignalId,
-    SuspensionId, WaitpointId,
+    AttemptId, BudgetId, EdgeId, ExecutionId, FlowId, InvalidId, LeaseId, QuotaPolicyId, SignalId, SuspensionId,
+    WaitpointId,
 };

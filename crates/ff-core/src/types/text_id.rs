@@ -20,9 +20,7 @@ pub struct InvalidText {
 
 fn is_name(text: &str) -> bool {
     (1..=LEN_MAX).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
 macro_rules! text_id {
@@ -125,9 +123,6 @@ mod tests {
     fn new_takes_anything_and_json_does_not() {
         assert_eq!(WorkerId::new("a b").as_str(), "a b");
         assert!(serde_json::from_str::<WorkerId>("\"a b\"").is_err());
-        assert_eq!(
-            serde_json::from_str::<WorkerId>("\"ab\"").unwrap(),
-            WorkerId::new("ab")
-        );
+        assert_eq!(serde_json::from_str::<WorkerId>("\"ab\"").unwrap(), WorkerId::new("ab"));
     }
 }

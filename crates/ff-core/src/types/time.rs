@@ -64,9 +64,7 @@ impl TimestampMs {
     /// The time by this process's clock. Transitions use the store's clock, never this one.
     #[must_use]
     pub fn now() -> Self {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("the clock stands after 1970");
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock stands after 1970");
         Self(i64::try_from(since.as_millis()).expect("the clock stands within i64 milliseconds"))
     }
 

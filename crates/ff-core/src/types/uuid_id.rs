@@ -143,10 +143,7 @@ mod tests {
             let id: ExecutionId = spelling.parse().unwrap();
             assert_eq!(id.to_string(), canonical, "read from {spelling}");
         }
-        assert_eq!(
-            "nope".parse::<FlowId>().unwrap_err().to_string(),
-            "invalid flow id: \"nope\" is not a UUID"
-        );
+        assert_eq!("nope".parse::<FlowId>().unwrap_err().to_string(), "invalid flow id: \"nope\" is not a UUID");
     }
 
     #[test]

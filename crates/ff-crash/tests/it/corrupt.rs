@@ -128,7 +128,8 @@ async fn a_damaged_store_answers_an_error_or_the_truth() -> Result<()> {
         let mut bytes = copy(&directory)?;
         let how = damage(&mut bytes, &mut random);
         std::fs::write(directory.join(DATA), &bytes)?;
-        let said = probe(&directory).with_context(|| format!("{how}; again with FF_SEED={}", seed.wrapping_add(case as u64)))?;
+        let said = probe(&directory)
+            .with_context(|| format!("{how}; again with FF_SEED={}", seed.wrapping_add(case as u64)))?;
         match said.split(' ').next() {
             Some("sound") => sound += 1,
             Some("findings") => found += 1,

@@ -54,7 +54,10 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
     engine.stop().await;
     host.close().await;
     let (submitted, claimed, completed) = history.counts();
-    eprintln!("{kills} kills: {submitted} submitted, {claimed} claimed, {completed} completed, {} refused", history.refused);
+    eprintln!(
+        "{kills} kills: {submitted} submitted, {claimed} claimed, {completed} completed, {} refused",
+        history.refused
+    );
     ensure!(completed > 20 * kills / 2 && claimed > completed, "too little happened to show anything");
     Ok(())
 }

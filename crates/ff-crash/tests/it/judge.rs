@@ -59,7 +59,9 @@ async fn every_kind_of_lie_is_noticed() -> Result<()> {
         };
         match judged {
             Ok(()) => assert_eq!(expected, "", "{lie:?} was not noticed"),
-            Err(error) => assert!(!expected.is_empty() && format!("{error:#}").contains(expected), "{lie:?}: {error:#}"),
+            Err(error) => {
+                assert!(!expected.is_empty() && format!("{error:#}").contains(expected), "{lie:?}: {error:#}")
+            }
         }
     }
     tool.stop().await;

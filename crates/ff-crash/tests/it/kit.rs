@@ -47,7 +47,11 @@ impl Drop for Process {
 }
 
 /// Looks until there is something to see, or fails.
-pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
+pub async fn eventually<T>(
+    what: &str,
+    within: Duration,
+    mut look: impl AsyncFnMut() -> Result<Option<T>>,
+) -> Result<T> {
     let started = Instant::now();
     loop {
         if let Some(seen) = look().await? {

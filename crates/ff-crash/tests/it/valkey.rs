@@ -48,7 +48,10 @@ async fn a_server_killed_under_load_loses_nothing_it_answered() -> Result<()> {
     while tasks.join_next().await.transpose()?.is_some() {}
     history.settle(&load, &mut [&mut reader], client.operations()).await?;
     let (submitted, claimed, completed) = history.counts();
-    eprintln!("{kills} kills: {submitted} submitted, {claimed} claimed, {completed} completed, {} refused", history.refused);
+    eprintln!(
+        "{kills} kills: {submitted} submitted, {claimed} claimed, {completed} completed, {} refused",
+        history.refused
+    );
     ensure!(completed > 20 * kills && claimed > completed, "too little happened to show anything");
     engine.stop().await;
     client.stop().await;

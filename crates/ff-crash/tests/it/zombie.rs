@@ -22,12 +22,10 @@ fn worker(url: &str, journal: &Path, instance: &str, go: &Path) -> Result<Proces
 
 /// The epoch with which a journal's worker claimed the execution.
 async fn claimed(reader: &mut Reader, expected: ExecutionId) -> Result<i64> {
-    eventually("the worker claims", Duration::from_secs(10), async || {
-        match reader.fresh()?.first() {
-            Some(Entry::Claimed { id, epoch, .. }) if *id == expected => Ok(Some(*epoch)),
-            Some(other) => anyhow::bail!("{other:?}"),
-            None => Ok(None),
-        }
+    eventually("the worker claims", Duration::from_secs(10), async || match reader.fresh()?.first() {
+        Some(Entry::Claimed { id, epoch, .. }) if *id == expected => Ok(Some(*epoch)),
+        Some(other) => anyhow::bail!("{other:?}"),
+        None => Ok(None),
     })
     .await
 }

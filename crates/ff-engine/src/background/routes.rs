@@ -99,9 +99,8 @@ pub async fn run_once(client: &Client, place: &Place, capabilities: &Capabilitie
 pub async fn places(client: &Client, route: Route) -> Result<Vec<Place>, Error> {
     let call = PartitionStats { lane: None, namespace: None };
     let PartitionStatsReply::Stats { lanes, .. } = client.call(route, &call).await?;
-    let concerned = |counts: &LaneCounts| {
-        counts.blocked_route > 0 || counts.queues.iter().any(|queue| !queue.requires.is_empty())
-    };
+    let concerned =
+        |counts: &LaneCounts| counts.blocked_route > 0 || counts.queues.iter().any(|queue| !queue.requires.is_empty());
     Ok(lanes
         .into_iter()
         .filter(concerned)
@@ -118,14 +117,8 @@ pub fn start(
     stop: CancellationToken,
 ) {
     let news = Listener::new(operations.client().host().as_ref());
-    let routes = Routes {
-        operations,
-        owned,
-        known: BTreeMap::new(),
-        unread: BTreeSet::new(),
-        capabilities: None,
-        sweep_every,
-    };
+    let routes =
+        Routes { operations, owned, known: BTreeMap::new(), unread: BTreeSet::new(), capabilities: None, sweep_every };
     tasks.spawn(routes.run(news, stop));
 }
 
@@ -195,7 +188,8 @@ impl Routes {
                         self.fleet_changed();
                     }
                     let owned = self.owned.borrow().clone();
-                    self.unread.extend(routes.into_iter().filter(|route| is_execution(*route) && owned.contains(route)));
+                    self.unread
+                        .extend(routes.into_iter().filter(|route| is_execution(*route) && owned.contains(route)));
                 }
                 News::LostAny => self.look_at_all(),
             }

@@ -193,11 +193,8 @@ impl Timers {
             match result {
                 Ok(fired) => {
                     self.clock.heard(fired.now);
-                    let next = if fired.more {
-                        Some(Instant::now())
-                    } else {
-                        fired.next_at.map(|at| self.clock.instant(at))
-                    };
+                    let next =
+                        if fired.more { Some(Instant::now()) } else { fired.next_at.map(|at| self.clock.instant(at)) };
                     if let Some(next) = next {
                         self.due.no_later_than(route, next);
                     }

@@ -1,14 +1,14 @@
 //! What operators and submitters do with one execution.
 
-use ff_core::types::ExecutionId;
-use ff_script::generated::{
-    Attempt, AwaitResult, AwaitResultReply, CancelExecution, CancelExecutionReply, ChangeExecution, ChangeExecutionReply,
-    DeleteExecution, DescribeExecution, DescribeExecutionReply, Execution, ExplainExecution, ExplainExecutionReply, GetAttempt,
-    GetAttemptReply, HoldExecution, HoldExecutionReply, ReleaseExecution, ReleaseExecutionReply, ReplayExecution,
-    ReplayExecutionReply, RevokeLease, RevokeLeaseReply,
-};
 use ff_core::error_code::ErrorCode;
+use ff_core::types::ExecutionId;
 use ff_script::Error;
+use ff_script::generated::{
+    Attempt, AwaitResult, AwaitResultReply, CancelExecution, CancelExecutionReply, ChangeExecution,
+    ChangeExecutionReply, DeleteExecution, DescribeExecution, DescribeExecutionReply, Execution, ExplainExecution,
+    ExplainExecutionReply, GetAttempt, GetAttemptReply, HoldExecution, HoldExecutionReply, ReleaseExecution,
+    ReleaseExecutionReply, ReplayExecution, ReplayExecutionReply, RevokeLease, RevokeLeaseReply,
+};
 
 use super::{Operations, refused_with};
 
@@ -45,12 +45,8 @@ impl Operations {
         reason: Option<&str>,
         grace_ms: Option<i64>,
     ) -> Result<CancelExecutionReply, Error> {
-        let call = CancelExecution {
-            actor: actor.to_owned(),
-            execution_id: id,
-            grace_ms,
-            reason: reason.map(str::to_owned),
-        };
+        let call =
+            CancelExecution { actor: actor.to_owned(), execution_id: id, grace_ms, reason: reason.map(str::to_owned) };
         self.client.call(self.client.route_of(&id), &call).await
     }
 

@@ -2,8 +2,8 @@
 
 use ff_script::generated::{
     DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker, GetWorkerReply, HeartbeatResult,
-    HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead, RegisterWorker, RegisterWorkerReply,
-    Worker,
+    HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead, RegisterWorker,
+    RegisterWorkerReply, Worker,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
@@ -36,9 +36,7 @@ impl Operations {
 
     /// Asks a worker to take nothing new and to yield what it holds.
     pub async fn drain_worker(&self, instance: &str, actor: &str) -> Result<DrainWorkerReply, Error> {
-        self.client
-            .call(Route::Fleet, &DrainWorker { actor: actor.to_owned(), instance: instance.to_owned() })
-            .await
+        self.client.call(Route::Fleet, &DrainWorker { actor: actor.to_owned(), instance: instance.to_owned() }).await
     }
 
     /// Declares a worker dead: its leases are taken away.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ff_core::error_code::ErrorCode;
 use ff_script::generated::{
-    DefineLane, DefineLaneReply, GetLane, GetLaneReply, InstallLane, LaneDepth, LaneDepthReply, LaneEntry, LaneState, ListLanes,
-    ListLanesReply, PartitionStats, PartitionStatsReply,
+    DefineLane, DefineLaneReply, GetLane, GetLaneReply, InstallLane, LaneDepth, LaneDepthReply, LaneEntry, LaneState,
+    ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};

@@ -87,12 +87,7 @@ struct Share {
 
 impl Operations {
     /// One page of executions that match, after a cursor of an earlier page.
-    pub async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<ListCursor>,
-        limit: usize,
-    ) -> Result<Page, Error> {
+    pub async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<Page, Error> {
         let after = after.map(|c| Position { created_at: c.created_at, execution_id: c.execution_id });
         let shares: Vec<Share> = stream::iter(self.client.execution_routes())
             .map(|route| self.list_share(route, filter, after.clone(), limit))
@@ -136,8 +131,9 @@ fn merge(shares: Vec<Share>, limit: usize) -> Page {
         .min();
     let mut items: Vec<Summary> = shares.into_iter().flat_map(|share| share.items).collect();
     items.sort_by_key(|item| order(item.created_at, item.execution_id));
-    let complete = frontier
-        .map_or(items.len(), |frontier| items.partition_point(|item| order(item.created_at, item.execution_id) <= frontier));
+    let complete = frontier.map_or(items.len(), |frontier| {
+        items.partition_point(|item| order(item.created_at, item.execution_id) <= frontier)
+    });
     let shown = complete.min(limit);
     let cut = shown < items.len();
     items.truncate(shown);

@@ -43,8 +43,7 @@ impl NewExecution {
     /// A submission to a lane of a namespace.
     #[must_use]
     pub fn new(namespace: impl Into<String>, lane: impl Into<String>, kind: impl Into<String>) -> Self {
-        let fields =
-            Submission::new(ExecutionId::mint(), namespace.into(), lane.into(), kind.into(), String::new());
+        let fields = Submission::new(ExecutionId::mint(), namespace.into(), lane.into(), kind.into(), String::new());
         Self { fields }
     }
 
@@ -127,10 +126,7 @@ impl Operations {
     }
 
     /// Submits many; each is answered on its own, in the order given. Those of one partition are accepted in that order too.
-    pub async fn submit_many(
-        &self,
-        new: Vec<NewExecution>,
-    ) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
+    pub async fn submit_many(&self, new: Vec<NewExecution>) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
         let mut by_route: BTreeMap<Route, Vec<(usize, Submission)>> = BTreeMap::new();
         let count = new.len();
         for (index, one) in new.into_iter().enumerate() {

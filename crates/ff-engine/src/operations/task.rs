@@ -2,9 +2,9 @@
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
-    CancelAttempt, CancelAttemptReply, ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply,
-    DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, LeaseIds, RenewLease, RenewLeaseReply, Task,
-    UpdateProgress, YieldExecution, YieldExecutionReply,
+    CancelAttempt, CancelAttemptReply, ClaimExecutions, ClaimExecutionsReply, CompleteExecution,
+    CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, LeaseIds,
+    RenewLease, RenewLeaseReply, Task, UpdateProgress, YieldExecution, YieldExecutionReply,
 };
 use ff_script::{Bytes, Error, Route};
 use uuid::Uuid;
@@ -124,8 +124,7 @@ impl Operations {
 
     /// Notes how far the attempt is.
     pub async fn progress(&self, id: ExecutionId, fence: Fence, pct: u8, message: Option<&str>) -> Result<(), Error> {
-        let call =
-            UpdateProgress { execution_id: id, fence, message: message.map(str::to_owned), pct: i64::from(pct) };
+        let call = UpdateProgress { execution_id: id, fence, message: message.map(str::to_owned), pct: i64::from(pct) };
         self.client.call(self.client.route_of(&id), &call).await.map(|_| ())
     }
 }

@@ -71,7 +71,10 @@ fn planted_damage_is_found_and_repaired_once() {
         let wrong = |id: &dyn std::fmt::Display| id.to_string();
         let planted: Vec<(&str, Vec<String>)> = vec![
             ("10", vec!["ZREM".into(), queue.into(), wrong(&eligible)]),
-            ("10", vec!["ZADD".into(), "ff:idx:{p:1}:lane:default/default:terminal".into(), "5".into(), wrong(&delayed)]),
+            (
+                "10",
+                vec!["ZADD".into(), "ff:idx:{p:1}:lane:default/default:terminal".into(), "5".into(), wrong(&delayed)],
+            ),
             ("10", vec!["ZADD".into(), "ff:idx:{p:2}:lane:held/x:delayed".into(), "5".into(), wrong(&active)]),
             ("11", vec!["ZREM".into(), "ff:idx:{p:1}:timers".into(), wrong(&delayed)]),
             ("11", vec!["ZADD".into(), "ff:idx:{p:1}:timers".into(), "99999999999999".into(), ghost.into()]),
@@ -82,8 +85,14 @@ fn planted_damage_is_found_and_repaired_once() {
             ("10", vec!["ZADD".into(), "ff:idx:{p:3}:all".into(), "5".into(), ghost.into()]),
             ("10", vec!["ZREM".into(), "ff:idx:{p:1}:all".into(), wrong(&delayed)]),
             ("37", vec!["SET".into(), format!("ff:exec:{{p:1}}:{ghost}:payload"), "left behind".into()]),
-            ("37", vec!["HSET".into(), "ff:idem:{p:1}:0123456789abcdef0123".into(), "execution_id".into(), ghost.into()]),
-            ("37", vec!["HSET".into(), "ff:idx:{p:1}:lane:default/default:queues".into(), "gone".into(), String::new()]),
+            (
+                "37",
+                vec!["HSET".into(), "ff:idem:{p:1}:0123456789abcdef0123".into(), "execution_id".into(), ghost.into()],
+            ),
+            (
+                "37",
+                vec!["HSET".into(), "ff:idx:{p:1}:lane:default/default:queues".into(), "gone".into(), String::new()],
+            ),
         ];
         let server = kit.server().expect("it runs on valkey");
         // Some damage hides other damage of the same record, so each is planted, found and repaired on its own.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
+use ff_core::PartitionConfig;
 use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
 use ff_core::types::ExecutionId;
-use ff_core::PartitionConfig;
 use ff_engine::{Claimant, Cursor, Delivered, Engine, EngineOptions, Feed, FeedFilter, Fsck, NewExecution, Operations};
 use ff_script::generated::{Execution, SubmitExecutionReply, Task};
 use ff_script::{Error, Host, Library};
@@ -47,7 +47,8 @@ impl Kit {
     pub async fn open(kind: Kind) -> Kit {
         match kind {
             Kind::Embedded => {
-                let directory = tempfile::Builder::new().prefix("ff-engine-").tempdir().expect("a directory for a store");
+                let directory =
+                    tempfile::Builder::new().prefix("ff-engine-").tempdir().expect("a directory for a store");
                 let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Arc::new(Embedded::open(options).expect("an embedded store opens"));
@@ -233,7 +234,9 @@ pub async fn claim(operations: &Operations, who: &Claimant, max: u16) -> Vec<Tas
         if left == 0 {
             break;
         }
-        tasks.extend(operations.claim(route, who, left.min(64), Uuid::now_v7()).await.expect("a claim is answered").tasks);
+        tasks.extend(
+            operations.claim(route, who, left.min(64), Uuid::now_v7()).await.expect("a claim is answered").tasks,
+        );
     }
     tasks
 }

@@ -15,7 +15,14 @@ fn needs(token: &str) -> NewExecution {
 }
 
 fn can(instance: &str, token: &str) -> RegisterWorker {
-    RegisterWorker::new(vec![token.to_owned()], instance.to_owned(), vec![LANE.to_owned()], "default".to_owned(), 8, "test".to_owned())
+    RegisterWorker::new(
+        vec![token.to_owned()],
+        instance.to_owned(),
+        vec![LANE.to_owned()],
+        "default".to_owned(),
+        8,
+        "test".to_owned(),
+    )
 }
 
 async fn blocked(operations: &Operations, id: ExecutionId, within: std::time::Duration) -> Execution {

@@ -9,7 +9,14 @@ use crate::kit::*;
 use crate::on_both_hosts;
 
 fn registration(instance: &str) -> RegisterWorker {
-    RegisterWorker::new(Vec::new(), instance.to_owned(), vec![LANE.to_owned()], "default".to_owned(), 100, "test".to_owned())
+    RegisterWorker::new(
+        Vec::new(),
+        instance.to_owned(),
+        vec![LANE.to_owned()],
+        "default".to_owned(),
+        100,
+        "test".to_owned(),
+    )
 }
 
 /// A registered worker that holds a lease in every partition.

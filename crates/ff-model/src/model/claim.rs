@@ -77,14 +77,19 @@ impl Model {
 
     /// The queues a worker looks at: what everyone may run, and what its capabilities cover.
     pub(super) fn queues_for(&self, path: &str, capabilities: &[String], admission: bool) -> BTreeSet<String> {
-        let covered = self.queues(path).into_iter().filter(|(_, (requires, admits))| (admission || !admits) && covers(capabilities, requires));
+        let covered = self
+            .queues(path)
+            .into_iter()
+            .filter(|(_, (requires, admits))| (admission || !admits) && covers(capabilities, requires));
         covered.map(|(name, _)| name).chain(["any".to_owned()]).collect()
     }
 
     /// Takes the next candidate off the list: the best liked of the first sixteen, never across priorities.
     pub(super) fn take_best(&self, rest: &mut Vec<ExecutionId>, capabilities: &[String]) -> ExecutionId {
         let priority = self.executions[&rest[0]].priority;
-        let likes = |id: &ExecutionId| self.executions[id].said.prefers.iter().filter(|token| capabilities.contains(token)).count();
+        let likes = |id: &ExecutionId| {
+            self.executions[id].said.prefers.iter().filter(|token| capabilities.contains(token)).count()
+        };
         let (mut best, mut most) = (0, likes(&rest[0]));
         for (at, id) in rest.iter().enumerate().take(PREFER_WINDOW).skip(1) {
             if self.executions[id].priority != priority {

@@ -9,7 +9,8 @@ use super::{Answer, Model, Timer};
 
 impl Model {
     pub fn fire_due(&mut self, call: &FireDue) -> Answer<FireDueReply> {
-        let due: Vec<Timer> = self.timers().into_iter().take_while(|(at, _)| *at <= self.now).map(|(_, timer)| timer).collect();
+        let due: Vec<Timer> =
+            self.timers().into_iter().take_while(|(at, _)| *at <= self.now).map(|(_, timer)| timer).collect();
         let mut count = 0;
         for timer in due.into_iter().take(call.limit as usize) {
             count += 1;
@@ -23,7 +24,13 @@ impl Model {
             }
         }
         let next_at = self.next_wake_up();
-        Ok(FireDueReply::Fired { count, stuck: 0, more: next_at.is_some_and(|at| at <= self.now), next_at, now: self.now })
+        Ok(FireDueReply::Fired {
+            count,
+            stuck: 0,
+            more: next_at.is_some_and(|at| at <= self.now),
+            next_at,
+            now: self.now,
+        })
     }
 
     pub fn next_due(&self, _call: &NextDue) -> Answer<NextDueReply> {
@@ -47,9 +54,16 @@ impl Model {
                 if let Some((by, reason)) = &running.cancel
                     && *by <= now
                 {
-                    let failure = Failure { reason: reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
+                    let failure =
+                        Failure { reason: reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
                     self.edit(id, |execution| {
-                        execution.end(Outcome::Cancelled, Some((Ending::Other, AttemptState::Cancelled)), Some(failure), None, now);
+                        execution.end(
+                            Outcome::Cancelled,
+                            Some((Ending::Other, AttemptState::Cancelled)),
+                            Some(failure),
+                            None,
+                            now,
+                        );
                     });
                 } else if passed(running.timeout_at) && running.timeout_at <= Some(running.until) {
                     let failing = Failing {
@@ -67,7 +81,9 @@ impl Model {
                     self.lose(id, Ending::Expired { at });
                 }
             }
-            Stage::Waiting(_) if !execution.started_once && passed(execution.start_by) => self.expire(id, "start_within"),
+            Stage::Waiting(_) if !execution.started_once && passed(execution.start_by) => {
+                self.expire(id, "start_within")
+            }
             Stage::Waiting(_) => self.settle(id),
         }
     }

@@ -3,10 +3,10 @@
 use ff_core::types::ExecutionId;
 use ff_script::Bytes;
 use ff_script::generated::{
-    AttemptState, AttemptType, CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, CompleteExecutions,
-    CompleteExecutionsReply, CompletedItem, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Failure, Fence, Outcome,
-    Progress, Refusal, RenewLease, RenewLeaseReply, RenewLeases, RenewLeasesReply, Renewed, UpdateProgress, UpdateProgressReply,
-    YieldExecution, YieldExecutionReply,
+    AttemptState, AttemptType, CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply,
+    CompleteExecutions, CompleteExecutionsReply, CompletedItem, DelayExecution, DelayExecutionReply, FailExecution,
+    FailExecutionReply, Failure, Fence, Outcome, Progress, Refusal, RenewLease, RenewLeaseReply, RenewLeases,
+    RenewLeasesReply, Renewed, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
 };
 
 use super::execution::{Ending, Execution, Stage, Waiting};
@@ -105,7 +105,11 @@ impl Model {
     pub fn renew_many(&mut self, call: &RenewLeases) -> Answer<RenewLeasesReply> {
         let mut items = Vec::new();
         for item in &call.renewals {
-            let one = RenewLease { execution_id: item.execution_id, fence: item.fence.clone(), lease_ttl_ms: item.lease_ttl_ms };
+            let one = RenewLease {
+                execution_id: item.execution_id,
+                fence: item.fence.clone(),
+                lease_ttl_ms: item.lease_ttl_ms,
+            };
             let answered = Renewed::new(item.execution_id);
             items.push(match self.renew(&one) {
                 Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => Renewed {
@@ -166,7 +170,9 @@ impl Model {
         let id = call.execution_id;
         match self.standing(id, &call.fence)? {
             Standing::Past(Ending::Failed) => return Ok(FailExecutionReply::Failed { replayed: true }),
-            Standing::Past(Ending::Retried { at }) => return Ok(FailExecutionReply::RetryScheduled { delay_until: at, replayed: true }),
+            Standing::Past(Ending::Retried { at }) => {
+                return Ok(FailExecutionReply::RetryScheduled { delay_until: at, replayed: true });
+            }
             Standing::Past(ending) => return Err(self.ended(id, &ending)),
             Standing::Live => {}
         }
@@ -205,7 +211,12 @@ impl Model {
             if last_tier >= 0 {
                 execution.tier = Some(execution.tier.map_or(0, |tier| tier + 1).min(last_tier));
             }
-            execution.stage = Stage::Waiting(Waiting { delay: Some(at).filter(|at| *at > now), block: None, grant: None, next: AttemptType::Retry });
+            execution.stage = Stage::Waiting(Waiting {
+                delay: Some(at).filter(|at| *at > now),
+                block: None,
+                grant: None,
+                next: AttemptType::Retry,
+            });
             Some(at)
         })?;
         self.settle(id);
@@ -224,7 +235,13 @@ impl Model {
             let asked = execution.running().and_then(|r| r.cancel.as_ref()).and_then(|(_, reason)| reason.clone());
             let reason = call.reason.clone().or(asked).unwrap_or_default();
             let failure = Failure { reason, category: "cancelled".to_owned() };
-            execution.end(Outcome::Cancelled, Some((Ending::Cancelled, AttemptState::Cancelled)), Some(failure), None, now);
+            execution.end(
+                Outcome::Cancelled,
+                Some((Ending::Cancelled, AttemptState::Cancelled)),
+                Some(failure),
+                None,
+                now,
+            );
         });
         Ok(CancelAttemptReply::Cancelled)
     }
@@ -235,7 +252,9 @@ impl Model {
         }
         let id = call.execution_id;
         match self.standing(id, &call.fence)? {
-            Standing::Past(Ending::Delayed { until }) => return Ok(DelayExecutionReply::Delayed { delay_until: until, replayed: true }),
+            Standing::Past(Ending::Delayed { until }) => {
+                return Ok(DelayExecutionReply::Delayed { delay_until: until, replayed: true });
+            }
             Standing::Past(ending) => return Err(self.ended(id, &ending)),
             Standing::Live => {}
         }
@@ -275,7 +294,8 @@ impl Model {
         if losses < execution.said.max_reclaims {
             return self.hand_back(id, ending, None, 1);
         }
-        let failure = Failure { reason: format!("lease lost {} times in a row", losses + 1), category: "poisoned".to_owned() };
+        let failure =
+            Failure { reason: format!("lease lost {} times in a row", losses + 1), category: "poisoned".to_owned() };
         self.edit(id, |execution| {
             execution.end(Outcome::Failed, Some((ending, AttemptState::Interrupted)), Some(failure), None, now);
         });

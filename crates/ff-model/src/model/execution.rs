@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ff_core::types::ExecutionId;
 use ff_script::Bytes;
 use ff_script::generated::{
-    Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution as View, Failure, Fence, Lease, LifecyclePhase, OperatorAction,
-    Outcome, Progress, PublicState, QuotaRef, Retry, Task,
+    Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution as View, Failure, Fence, Lease,
+    LifecyclePhase, OperatorAction, Outcome, Progress, PublicState, QuotaRef, Retry, Task,
 };
 use uuid::Uuid;
 
@@ -107,11 +107,17 @@ pub struct Ended {
 pub enum Ending {
     Completed,
     Failed,
-    Retried { at: i64 },
+    Retried {
+        at: i64,
+    },
     Cancelled,
-    Delayed { until: i64 },
+    Delayed {
+        until: i64,
+    },
     Yielded,
-    Expired { at: i64 },
+    Expired {
+        at: i64,
+    },
     Revoked,
     /// Something the holder did not do: deadline, attempt timeout, an operator's cancel.
     Other,
@@ -244,7 +250,9 @@ impl Execution {
             },
             Stage::Waiting(waiting) => match waiting.block.as_ref().map(|block| block.reason) {
                 Some(BlockingReason::WaitingForQuota | BlockingReason::WaitingForBudget) => PublicState::RateLimited,
-                Some(BlockingReason::WaitingForDependencies | BlockingReason::WaitingForChildren) => PublicState::WaitingChildren,
+                Some(BlockingReason::WaitingForDependencies | BlockingReason::WaitingForChildren) => {
+                    PublicState::WaitingChildren
+                }
                 Some(BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator) => PublicState::Waiting,
                 None if waiting.delay.is_some() => PublicState::Delayed,
                 None => PublicState::Waiting,
@@ -258,7 +266,12 @@ impl Execution {
         match &self.stage {
             Stage::Ended(ended) => return Some(ended.at + self.said.retention_ms),
             Stage::Running(running) => {
-                times.extend([self.deadline, Some(running.until), running.timeout_at, running.cancel.as_ref().map(|(by, _)| *by)]);
+                times.extend([
+                    self.deadline,
+                    Some(running.until),
+                    running.timeout_at,
+                    running.cancel.as_ref().map(|(by, _)| *by),
+                ]);
             }
             Stage::Waiting(waiting) => {
                 times.push(self.deadline);
@@ -275,7 +288,12 @@ impl Execution {
     }
 
     pub fn note(&mut self, action: &str, actor: &str, reason: Option<&str>, now: i64) {
-        self.actions.push(OperatorAction { action: action.to_owned(), actor: actor.to_owned(), at: now, reason: reason.map(str::to_owned) });
+        self.actions.push(OperatorAction {
+            action: action.to_owned(),
+            actor: actor.to_owned(),
+            at: now,
+            reason: reason.map(str::to_owned),
+        });
         if self.actions.len() > ACTIONS_KEPT {
             self.actions.remove(0);
         }
@@ -299,7 +317,14 @@ impl Execution {
     }
 
     /// The one way to the end.
-    pub fn end(&mut self, outcome: Outcome, how: Option<(Ending, AttemptState)>, failure: Option<Failure>, result: Option<(Bytes, String)>, now: i64) {
+    pub fn end(
+        &mut self,
+        outcome: Outcome,
+        how: Option<(Ending, AttemptState)>,
+        failure: Option<Failure>,
+        result: Option<(Bytes, String)>,
+        now: i64,
+    ) {
         if self.running().is_some() {
             let (ending, state) = how.expect("whoever ends a running execution says how its attempt ends");
             self.end_attempt(ending, state, failure.clone(), now);

@@ -2,9 +2,9 @@
 
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    AdmissionReason, AttemptType, BlockExecution, BlockExecutionReply, BlockingReason, ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim,
-    GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, Refusal, ReleaseGrant, ReleaseGrantReply, UnblockExecution,
-    UnblockExecutionReply,
+    AdmissionReason, AttemptType, BlockExecution, BlockExecutionReply, BlockingReason, ConsumeGrant, ConsumeGrantReply,
+    Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, Refusal, ReleaseGrant,
+    ReleaseGrantReply, UnblockExecution, UnblockExecutionReply,
 };
 use uuid::Uuid;
 
@@ -29,7 +29,11 @@ impl Model {
             .executions
             .values()
             .filter(|e| e.path() == path && queues.contains(&queue_of(e)))
-            .filter(|e| e.waiting().and_then(|w| w.grant.as_ref()).is_some_and(|g| call.grant_ids.contains(&g.id) && self.now < g.until))
+            .filter(|e| {
+                e.waiting()
+                    .and_then(|w| w.grant.as_ref())
+                    .is_some_and(|g| call.grant_ids.contains(&g.id) && self.now < g.until)
+            })
             .collect();
         if !open.is_empty() {
             // Answered queue by queue, the common one first, the newest execution of each first.
@@ -68,13 +72,17 @@ impl Model {
     pub fn consume_grant(&mut self, call: &ConsumeGrant) -> Answer<ConsumeGrantReply> {
         let id = call.execution_id;
         let execution = self.get(id)?;
-        if execution.running().is_some_and(|r| r.request == call.request_id && r.instance == call.instance && self.now < r.until) {
+        if execution
+            .running()
+            .is_some_and(|r| r.request == call.request_id && r.instance == call.instance && self.now < r.until)
+        {
             return Ok(ConsumeGrantReply::Replayed { task: execution.task() });
         }
         if self.open_grant(id, call.grant_id)?.instance != call.instance || !execution.may_start(self.now) {
             return Err(no_grant(call.grant_id));
         }
-        let missing: Vec<String> = execution.said.requires.iter().filter(|token| !call.capabilities.contains(token)).cloned().collect();
+        let missing: Vec<String> =
+            execution.said.requires.iter().filter(|token| !call.capabilities.contains(token)).cloned().collect();
         if !missing.is_empty() {
             return Err(refused("not_capable", &[("missing", Some(missing.join(",")))]));
         }
@@ -135,7 +143,9 @@ impl Model {
         }
         let now = self.now;
         self.edit(call.execution_id, |execution| execution.note("grant_reclaim", &call.actor, None, now));
-        Ok(GrantReclaimReply::Granted { grant: self.reserve(call.execution_id, call.grant_id, &call.instance, call.ttl_ms) })
+        Ok(GrantReclaimReply::Granted {
+            grant: self.reserve(call.execution_id, call.grant_id, &call.instance, call.ttl_ms),
+        })
     }
 }
 

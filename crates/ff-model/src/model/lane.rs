@@ -47,7 +47,13 @@ impl Lane {
     }
 
     /// Score and, in a fair lane, virtual start of work that enters now.
-    pub fn score(&mut self, created_at: i64, priority: i64, fairness_key: Option<&str>, now: i64) -> (i64, Option<i64>) {
+    pub fn score(
+        &mut self,
+        created_at: i64,
+        priority: i64,
+        fairness_key: Option<&str>,
+        now: i64,
+    ) -> (i64, Option<i64>) {
         let bonus = priority * self.definition.priority_weight;
         if !self.is_fair() {
             return (created_at - bonus, None);

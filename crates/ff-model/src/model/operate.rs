@@ -1,9 +1,10 @@
 //! What people do from outside: cancel, hold, release, change, replay, delete, revoke, drain.
 
 use ff_script::generated::{
-    AttemptState, AttemptType, BlockingReason, CancelExecution, CancelExecutionReply, ChangeExecution, ChangeExecutionReply, DeleteExecution,
-    DeleteExecutionReply, DrainLeases, DrainLeasesReply, Failure, HoldExecution, HoldExecutionReply, Outcome, ReleaseExecution,
-    ReleaseExecutionReply, ReplayExecution, ReplayExecutionReply, RevokeLease, RevokeLeaseReply,
+    AttemptState, AttemptType, BlockingReason, CancelExecution, CancelExecutionReply, ChangeExecution,
+    ChangeExecutionReply, DeleteExecution, DeleteExecutionReply, DrainLeases, DrainLeasesReply, Failure, HoldExecution,
+    HoldExecutionReply, Outcome, ReleaseExecution, ReleaseExecutionReply, ReplayExecution, ReplayExecutionReply,
+    RevokeLease, RevokeLeaseReply,
 };
 
 use super::execution::{Block, Ending, Execution, Stage, Waiting};
@@ -47,7 +48,10 @@ impl Model {
             execution.note("hold", &call.actor, call.reason.as_deref(), now);
             let waiting = execution.waiting_mut().expect("checked above");
             waiting.grant = None;
-            let detail = [("actor".to_owned(), call.actor.clone()), ("reason".to_owned(), call.reason.clone().unwrap_or_default())];
+            let detail = [
+                ("actor".to_owned(), call.actor.clone()),
+                ("reason".to_owned(), call.reason.clone().unwrap_or_default()),
+            ];
             waiting.block = Some(Block { reason: BlockingReason::HeldByOperator, detail: detail.into(), since: now });
         });
         Ok(HoldExecutionReply::Held)
@@ -80,7 +84,8 @@ impl Model {
         if moves {
             self.requeue(call)?;
         }
-        let held = self.executions[&id].blocked_by().is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
+        let held =
+            self.executions[&id].blocked_by().is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
         self.edit(id, |execution| {
             execution.note("change", &call.actor, None, now);
             execution.deadline = call.deadline_at.or(execution.deadline);
@@ -107,12 +112,17 @@ impl Model {
             return Err(refused("lane_unseen", &[("namespace", Some(namespace.clone())), ("lane", Some(name))]));
         };
         if name != execution.lane && !lane.accepts() {
-            return Err(refused("lane_disabled", &[("lane", Some(name)), ("state", Some(lane.definition.state.to_string()))]));
+            return Err(refused(
+                "lane_disabled",
+                &[("lane", Some(name)), ("state", Some(lane.definition.state.to_string()))],
+            ));
         }
         let priority = call.priority.unwrap_or(execution.priority);
-        let (score, fair_start) = lane.score(execution.said.created_at, priority, execution.said.fairness_key.as_deref(), now);
+        let (score, fair_start) =
+            lane.score(execution.said.created_at, priority, execution.said.fairness_key.as_deref(), now);
         self.edit(call.execution_id, |execution| {
-            (execution.lane, execution.priority, execution.score, execution.fair_start) = (name, priority, score, fair_start);
+            (execution.lane, execution.priority, execution.score, execution.fair_start) =
+                (name, priority, score, fair_start);
         });
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! What readers see.
 
 use ff_script::generated::{
-    AwaitResult, AwaitResultReply, DescribeExecution, DescribeExecutionReply, GetAttempt, GetAttemptReply, LaneDepth, LaneDepthReply,
+    AwaitResult, AwaitResultReply, DescribeExecution, DescribeExecutionReply, GetAttempt, GetAttemptReply, LaneDepth,
+    LaneDepthReply,
 };
 
 use super::{Answer, Model, refused};
@@ -27,7 +28,12 @@ impl Model {
         let execution = self.get(call.execution_id)?;
         if let Some(ended) = execution.ended() {
             let (result, result_encoding) = ended.result.clone().unzip();
-            return Ok(AwaitResultReply::Ended { failure: ended.failure.clone(), outcome: ended.outcome, result, result_encoding });
+            return Ok(AwaitResultReply::Ended {
+                failure: ended.failure.clone(),
+                outcome: ended.outcome,
+                result,
+                result_encoding,
+            });
         }
         let state = execution.state();
         if !execution.awaited {

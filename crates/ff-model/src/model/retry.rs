@@ -25,7 +25,9 @@ impl Policy {
         let pick = |field: fn(&Retry) -> Option<i64>| given.and_then(field).or(of_lane.and_then(field));
         let backoff = given.and_then(|r| r.backoff.as_ref()).or(of_lane.and_then(|r| r.backoff.as_ref()));
         let wait = match backoff {
-            Some(Backoff { r#type: BackoffType::Fixed, delay_ms, .. }) => Wait::Fixed { delay_ms: delay_ms.unwrap_or(1_000) },
+            Some(Backoff { r#type: BackoffType::Fixed, delay_ms, .. }) => {
+                Wait::Fixed { delay_ms: delay_ms.unwrap_or(1_000) }
+            }
             Some(backoff) => Wait::Exponential {
                 initial_ms: backoff.initial_ms.unwrap_or(1_000),
                 factor: backoff.factor.unwrap_or(2),
@@ -33,7 +35,8 @@ impl Policy {
             },
             None => Wait::Exponential { initial_ms: 1_000, factor: 2, max_ms: 60_000 },
         };
-        let list = |field: fn(&Retry) -> Option<&Vec<String>>| given.and_then(field).or(of_lane.and_then(field)).cloned();
+        let list =
+            |field: fn(&Retry) -> Option<&Vec<String>>| given.and_then(field).or(of_lane.and_then(field)).cloned();
         Policy {
             max_attempts: pick(|r| r.max_attempts).unwrap_or(3),
             wait,

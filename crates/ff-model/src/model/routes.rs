@@ -61,7 +61,13 @@ impl Model {
                 kept += 1;
             }
         }
-        Ok(ReviewRoutesReply::Reviewed { again_at, blocked, more, next_cursor: full.then_some(offset + kept), unblocked })
+        Ok(ReviewRoutesReply::Reviewed {
+            again_at,
+            blocked,
+            more,
+            next_cursor: full.then_some(offset + kept),
+            unblocked,
+        })
     }
 
     /// Work of a lane that waits for a capable worker, longest first.

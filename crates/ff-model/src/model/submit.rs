@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ff_script::generated::{
-    AttemptType, InstallLane, InstallLaneReply, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply, SubmitExecutions,
-    SubmitExecutionsReply, Submitted,
+    AttemptType, InstallLane, InstallLaneReply, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply,
+    SubmitExecutions, SubmitExecutionsReply, Submitted,
 };
 
 use super::execution::{Execution, Said, Stage, Waiting};
@@ -23,9 +23,12 @@ impl Model {
             .submissions
             .iter()
             .map(|submission| match self.submit_one(submission) {
-                Ok(SubmitExecutionReply::Created { execution_id, state }) => {
-                    Submitted { execution_id: Some(execution_id), state: Some(state), duplicate: Some(false), refusal: None }
-                }
+                Ok(SubmitExecutionReply::Created { execution_id, state }) => Submitted {
+                    execution_id: Some(execution_id),
+                    state: Some(state),
+                    duplicate: Some(false),
+                    refusal: None,
+                },
                 Ok(SubmitExecutionReply::Duplicate { execution_id, state }) => {
                     Submitted { execution_id: Some(execution_id), state, duplicate: Some(true), refusal: None }
                 }
@@ -50,7 +53,10 @@ impl Model {
         }
         let path = format!("{}/{}", s.namespace, s.lane);
         let Some(lane) = self.lanes.get(&path) else {
-            return Err(refused("lane_unseen", &[("namespace", Some(s.namespace.clone())), ("lane", Some(s.lane.clone()))]));
+            return Err(refused(
+                "lane_unseen",
+                &[("namespace", Some(s.namespace.clone())), ("lane", Some(s.lane.clone()))],
+            ));
         };
         accepts(lane, s)?;
         if self.executions.contains_key(&s.execution_id) {
@@ -105,7 +111,8 @@ impl Model {
     fn repeated(&self, s: &Submission) -> Option<Answer<SubmitExecutionReply>> {
         let (id, digest) = match &s.idempotency_key {
             Some(key) => {
-                let record = self.keys.get(&(s.namespace.clone(), key.clone())).filter(|record| record.until > self.now)?;
+                let record =
+                    self.keys.get(&(s.namespace.clone(), key.clone())).filter(|record| record.until > self.now)?;
                 (record.execution_id, &record.body_digest)
             }
             None => (s.execution_id, &self.executions.get(&s.execution_id)?.said.body_digest),
@@ -121,7 +128,9 @@ impl Model {
         let entry = &call.entry;
         let path = format!("{}/{}", entry.namespace, entry.lane);
         match self.lanes.get_mut(&path) {
-            Some(lane) if lane.version >= entry.version => return Ok(InstallLaneReply::Newer { version: lane.version }),
+            Some(lane) if lane.version >= entry.version => {
+                return Ok(InstallLaneReply::Newer { version: lane.version });
+            }
             Some(lane) => (lane.version, lane.definition) = (entry.version, entry.definition.clone()),
             None => {
                 self.lanes.insert(path, Lane::new(entry.version, entry.definition.clone()));

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
-    AdmissionReason, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution, ClaimExecutions, CompleteExecution,
-    CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution, DescribeExecution, DrainLeases, FailExecution, Fairness,
-    Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution, InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState,
-    LeaseIds, NextDue, ReleaseExecution, ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease,
-    Submission, SubmitExecution, SubmitExecutions, UnblockExecution, UpdateProgress, YieldExecution,
+    AdmissionReason, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution, ClaimExecutions,
+    CompleteExecution, CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution,
+    DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution,
+    InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue, ReleaseExecution,
+    ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease, Submission,
+    SubmitExecution, SubmitExecutions, UnblockExecution, UpdateProgress, YieldExecution,
 };
 use uuid::Uuid;
 
@@ -46,7 +47,10 @@ impl Memory {
         model.now = match step.wait {
             Wait::Not => model.now,
             Wait::Ms(ms) => model.now + ms,
-            Wait::Due(beside) => model.next_wake_up().filter(|at| at - model.now < 60_000).map_or(model.now, |at| (at + beside).max(model.now)),
+            Wait::Due(beside) => model
+                .next_wake_up()
+                .filter(|at| at - model.now < 60_000)
+                .map_or(model.now, |at| (at + beside).max(model.now)),
         };
         self.op(&step.act, model)
     }
@@ -122,7 +126,8 @@ impl Memory {
     /// A grant that was given: mostly an open one.
     fn granted(&self, pick: Pick, model: &Model) -> (ExecutionId, Uuid, String) {
         let number = usize::from(pick.0);
-        let open: Vec<&Execution> = model.executions.values().filter(|e| e.waiting().is_some_and(|w| w.grant.is_some())).collect();
+        let open: Vec<&Execution> =
+            model.executions.values().filter(|e| e.waiting().is_some_and(|w| w.grant.is_some())).collect();
         if number % 8 != 0
             && let Some(execution) = open.get(number / 8 % open.len().max(1))
             && let Some(grant) = execution.waiting().and_then(|w| w.grant.as_ref())
@@ -147,14 +152,17 @@ impl Memory {
         match act {
             Act::Submit(proposal) => SubmitExecution { submission: self.submission(proposal, now) }.into(),
             Act::SubmitMany(proposals) => {
-                let mut submissions: Vec<Submission> = proposals.iter().map(|proposal| self.submission(proposal, now)).collect();
+                let mut submissions: Vec<Submission> =
+                    proposals.iter().map(|proposal| self.submission(proposal, now)).collect();
                 if submissions.len() == 4 {
                     submissions.push(submissions[0].clone());
                 }
                 SubmitExecutions { submissions }.into()
             }
             Act::Resubmit { which, other_body } => {
-                let Some(known) = self.submissions.get(usize::from(which.0) % self.submissions.len().max(1)) else { return NextDue {}.into() };
+                let Some(known) = self.submissions.get(usize::from(which.0) % self.submissions.len().max(1)) else {
+                    return NextDue {}.into();
+                };
                 let mut submission = known.clone();
                 if *other_body {
                     submission.body_digest = "f".repeat(64);
@@ -179,12 +187,15 @@ impl Memory {
                 self.claims.push(call.clone());
                 call.into()
             }
-            Act::ClaimAgain { which } => match self.claims.iter().rev().nth(usize::from(which.0) % self.claims.len().clamp(1, 8)) {
-                Some(call) => call.clone().into(),
-                None => NextDue {}.into(),
-            },
+            Act::ClaimAgain { which } => {
+                match self.claims.iter().rev().nth(usize::from(which.0) % self.claims.len().clamp(1, 8)) {
+                    Some(call) => call.clone().into(),
+                    None => NextDue {}.into(),
+                }
+            }
             Act::InstallLane { lane, definition } => {
-                let version = model.lanes.get(&path(*lane)).map_or(0, |known| known.version) + i64::from(!definition.older);
+                let version =
+                    model.lanes.get(&path(*lane)).map_or(0, |known| known.version) + i64::from(!definition.older);
                 install(*lane, *definition, version).into()
             }
             Act::ReviewRoutes { lane, able, cursor, limit } => {
@@ -202,7 +213,11 @@ impl Memory {
                 GetAttempt { execution_id: self.find(*of, model, |e| !e.attempts.is_empty()), index: *index }.into()
             }
             Act::Describe { of } => DescribeExecution { execution_id: self.find(*of, model, |_| true) }.into(),
-            _ => self.worker_op(act, model).or_else(|| self.grant_op(act, model)).or_else(|| self.operator_op(act, model)).expect("every act is one of these"),
+            _ => self
+                .worker_op(act, model)
+                .or_else(|| self.grant_op(act, model))
+                .or_else(|| self.operator_op(act, model))
+                .expect("every act is one of these"),
         }
     }
 
@@ -240,7 +255,16 @@ impl Memory {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
                 let category = CATEGORIES[usize::from(*category) % 3].to_owned();
                 let (retry_after_ms, retryable) = (*retry_after_ms, *retryable);
-                FailExecution { category, draw: *draw, execution_id, fence, reason: "it broke".to_owned(), retry_after_ms, retryable }.into()
+                FailExecution {
+                    category,
+                    draw: *draw,
+                    execution_id,
+                    fence,
+                    reason: "it broke".to_owned(),
+                    retry_after_ms,
+                    retryable,
+                }
+                .into()
             }
             Act::CancelAttempt { of, proof, reason } => {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
@@ -248,7 +272,8 @@ impl Memory {
             }
             Act::Delay { of, proof, by_ms, absolute } => {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
-                let (until, ms) = if *absolute { (Some(model.now + by_ms), None) } else { (None, Some((*by_ms).max(0))) };
+                let (until, ms) =
+                    if *absolute { (Some(model.now + by_ms), None) } else { (None, Some((*by_ms).max(0))) };
                 // Both or none of them is refused.
                 let (until, ms) = if *by_ms % 50 == 1 { (until.or(ms), until.map(|_| 1).or(ms)) } else { (until, ms) };
                 DelayExecution { delay_ms: ms, delay_until: until, execution_id, fence }.into()
@@ -278,10 +303,12 @@ impl Memory {
                 self.issues.push(call.clone());
                 call.into()
             }
-            Act::IssueAgain { which } => match self.issues.iter().rev().nth(usize::from(which.0) % self.issues.len().clamp(1, 4)) {
-                Some(call) => call.clone().into(),
-                None => NextDue {}.into(),
-            },
+            Act::IssueAgain { which } => {
+                match self.issues.iter().rev().nth(usize::from(which.0) % self.issues.len().clamp(1, 4)) {
+                    Some(call) => call.clone().into(),
+                    None => NextDue {}.into(),
+                }
+            }
             Act::Consume { which, able, other_worker, request, ttl_ms } => {
                 let (execution_id, grant_id, holder) = self.granted(*which, model);
                 let LeaseIds { attempt_id, lease_id } = self.lease_ids();
@@ -317,7 +344,14 @@ impl Memory {
                 let execution_id = self.find(*of, model, |e| e.is_eligible() && e.fence().is_some());
                 let known = self.grants.iter().rev().find(|(id, _, _)| *id == execution_id).map(|(_, grant, _)| *grant);
                 let grant_id = known.filter(|_| of.0 % 4 == 1).unwrap_or_else(|| self.mint());
-                GrantReclaim { actor: "ops".to_owned(), execution_id, grant_id, instance: instance(*worker), ttl_ms: *ttl_ms }.into()
+                GrantReclaim {
+                    actor: "ops".to_owned(),
+                    execution_id,
+                    grant_id,
+                    instance: instance(*worker),
+                    ttl_ms: *ttl_ms,
+                }
+                .into()
             }
             _ => return None,
         })
@@ -355,7 +389,9 @@ impl Memory {
                 let execution_id = self.find(*of, model, |e| e.ended().is_some());
                 ReplayExecution { actor, execution_id, reason: text(Some((of.0 % 3) as u8)) }.into()
             }
-            Act::Delete { of } => DeleteExecution { execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into(),
+            Act::Delete { of } => {
+                DeleteExecution { execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into()
+            }
             Act::Await { of } => AwaitResult { execution_id: self.find(*of, model, |_| true) }.into(),
             Act::Revoke { of, grace } => {
                 let execution_id = self.find(*of, model, |e| e.running().is_some());
@@ -409,12 +445,14 @@ fn admission(budget: bool) -> AdmissionReason {
 
 fn install(lane: u8, knobs: Definition, version: i64) -> InstallLane {
     let (namespace, name) = lane_name(lane);
-    let state = [LaneState::Active, LaneState::Paused, LaneState::Draining, LaneState::Disabled][usize::from(knobs.state) % 4];
+    let state =
+        [LaneState::Active, LaneState::Paused, LaneState::Draining, LaneState::Disabled][usize::from(knobs.state) % 4];
     let usual = if name == "aging" { 1_000 } else { 1_000_000_000_000 };
     let priority_weight = [usual, usual, 0, 1_000_000_000_000][usize::from(knobs.weight) % 4];
     let fair = knobs.fair.unwrap_or(name == "fair");
     let definition = LaneDefinition {
-        fairness_weights: (knobs.policy & 1 == 0).then(|| [("tenant 1".to_owned(), 4), ("tenant 2".to_owned(), 3_000)].into()),
+        fairness_weights: (knobs.policy & 1 == 0)
+            .then(|| [("tenant 1".to_owned(), 4), ("tenant 2".to_owned(), 3_000)].into()),
         max_depth: knobs.max_depth,
         retry: (knobs.policy & 2 != 0).then(|| retry(knobs.policy)),
         attempt_timeout_ms: (knobs.policy & 0x30 == 0x30).then_some(2_500),

@@ -12,7 +12,8 @@ use uuid::Uuid;
 const CAPABILITIES: [&str; 3] = ["gpu", "eu", "arm64"];
 
 /// The lanes there are; the last one is never installed at the start.
-pub const LANES: [(&str, &str); 5] = [("default", "main"), ("default", "aging"), ("default", "fair"), ("other", "main"), ("default", "late")];
+pub const LANES: [(&str, &str); 5] =
+    [("default", "main"), ("default", "aging"), ("default", "fair"), ("other", "main"), ("default", "late")];
 
 /// One submission by its knobs.
 #[derive(Clone, Debug)]
@@ -76,7 +77,14 @@ pub fn proposal() -> impl Strategy<Value = Proposal> {
     let seldom = |strategy: std::ops::Range<i64>| proptest::option::weighted(0.15, strategy);
     let shape = (0..3u8, any::<u8>(), any::<u8>(), proptest::option::of(priority()), any::<u8>())
         .prop_map(|(kind, input, tags, priority, extras)| Shape { kind, input, tags, priority, extras });
-    let times = (seldom(-1_000..4_000), seldom(-100..8_000), 0..16u8, seldom(0..4_000), seldom(0..5_000), proptest::option::weighted(0.3, 0..6_000i64))
+    let times = (
+        seldom(-1_000..4_000),
+        seldom(-100..8_000),
+        0..16u8,
+        seldom(0..4_000),
+        seldom(0..5_000),
+        proptest::option::weighted(0.3, 0..6_000i64),
+    )
         .prop_map(|(delay_ms, deadline_ms, absolute, start_within_ms, attempt_timeout_ms, retention_ms)| Times {
             delay_ms,
             deadline_ms,
@@ -85,19 +93,44 @@ pub fn proposal() -> impl Strategy<Value = Proposal> {
             attempt_timeout_ms,
             retention_ms,
         });
-    let rules = (proptest::option::of(any::<u8>()), proptest::option::of(0..4i64), proptest::option::of(0..3i64), 0..4u8)
-        .prop_map(|(retry, max_reclaims, max_replays, fallbacks)| Rules { retry, max_reclaims, max_replays, fallbacks });
-    let needs = (few(), few(), proptest::option::of(0..3u8), prop_oneof![4 => Just(0u8), 1 => 1..4u8], proptest::option::of(0..12i64))
-        .prop_map(|(requires, prefers, fairness_key, admission, lane_depth)| Needs { requires, prefers, fairness_key, admission, lane_depth });
+    let rules =
+        (proptest::option::of(any::<u8>()), proptest::option::of(0..4i64), proptest::option::of(0..3i64), 0..4u8)
+            .prop_map(|(retry, max_reclaims, max_replays, fallbacks)| Rules {
+                retry,
+                max_reclaims,
+                max_replays,
+                fallbacks,
+            });
+    let needs = (
+        few(),
+        few(),
+        proptest::option::of(0..3u8),
+        prop_oneof![4 => Just(0u8), 1 => 1..4u8],
+        proptest::option::of(0..12i64),
+    )
+        .prop_map(|(requires, prefers, fairness_key, admission, lane_depth)| Needs {
+            requires,
+            prefers,
+            fairness_key,
+            admission,
+            lane_depth,
+        });
     let key = proptest::option::weighted(0.15, (0..4u8, proptest::option::of(0..5_000i64), 0..2u8));
     let lane = prop_oneof![4 => 0..3u8, 1 => 3..5u8];
-    (lane, shape, times, rules, needs, key)
-        .prop_map(|(lane, shape, times, rules, needs, key)| Proposal { lane, shape, times, rules, needs, key })
+    (lane, shape, times, rules, needs, key).prop_map(|(lane, shape, times, rules, needs, key)| Proposal {
+        lane,
+        shape,
+        times,
+        rules,
+        needs,
+        key,
+    })
 }
 
 pub fn capabilities(bits: u8) -> Vec<String> {
     // The last bit of the byte turns the order round and says one twice: sets are sets.
-    let mut tokens: Vec<String> = (0..3).filter(|bit| bits >> bit & 1 == 1).map(|bit| CAPABILITIES[bit].to_owned()).collect();
+    let mut tokens: Vec<String> =
+        (0..3).filter(|bit| bits >> bit & 1 == 1).map(|bit| CAPABILITIES[bit].to_owned()).collect();
     if bits & 0x80 != 0 {
         tokens.reverse();
         tokens.extend(tokens.first().cloned());
@@ -128,7 +161,12 @@ pub fn retry(which: u8) -> Retry {
         0 => None,
         1 => Some(Backoff { delay_ms: Some(i64::from(which) * 10), ..Backoff::new(BackoffType::Fixed) }),
         2 => Some(Backoff::new(BackoffType::Exponential)),
-        _ => Some(Backoff { initial_ms: Some(100), factor: Some(i64::from(which % 5) + 1), max_ms: Some(1_500), ..Backoff::new(BackoffType::Exponential) }),
+        _ => Some(Backoff {
+            initial_ms: Some(100),
+            factor: Some(i64::from(which % 5) + 1),
+            max_ms: Some(1_500),
+            ..Backoff::new(BackoffType::Exponential)
+        }),
     };
     Retry {
         max_attempts: (which & 0x10 != 0).then_some(i64::from(which >> 5) + 1),
@@ -174,16 +212,35 @@ impl Proposal {
             prefers: (self.needs.prefers > 0).then(|| capabilities(self.needs.prefers | 0x80)),
             fairness_key: self.needs.fairness_key.map(|key| format!("tenant {key}")),
             budgets: (admission & 1 != 0).then(|| {
-                vec![BudgetRef { estimate: Some([("usd".to_owned(), 5), ("tokens".to_owned(), 1)].into()), ..BudgetRef::new(uuid(1)) }, BudgetRef::new(uuid(2))]
+                vec![
+                    BudgetRef {
+                        estimate: Some([("usd".to_owned(), 5), ("tokens".to_owned(), 1)].into()),
+                        ..BudgetRef::new(uuid(1))
+                    },
+                    BudgetRef::new(uuid(2)),
+                ]
             }),
-            quotas: (admission & 2 != 0).then(|| vec![QuotaRef::new(uuid(3), "k".to_owned()), QuotaRef { weight: Some(7), ..QuotaRef::new(uuid(4), "k".to_owned()) }]),
-            fallbacks: (self.rules.fallbacks > 0).then(|| (1..self.rules.fallbacks).map(|n| Bytes(vec![n, 0xff])).collect()),
+            quotas: (admission & 2 != 0).then(|| {
+                vec![
+                    QuotaRef::new(uuid(3), "k".to_owned()),
+                    QuotaRef { weight: Some(7), ..QuotaRef::new(uuid(4), "k".to_owned()) },
+                ]
+            }),
+            fallbacks: (self.rules.fallbacks > 0)
+                .then(|| (1..self.rules.fallbacks).map(|n| Bytes(vec![n, 0xff])).collect()),
             retention_ms: self.times.retention_ms,
-            stream: (self.shape.extras & 2 != 0).then(|| StreamOptions { max_frames: (self.shape.extras & 4 != 0).then_some(17) }),
+            stream: (self.shape.extras & 2 != 0)
+                .then(|| StreamOptions { max_frames: (self.shape.extras & 4 != 0).then_some(17) }),
             trace_parent: (self.shape.extras & 8 != 0).then(|| "00-ab-cd-01".to_owned()),
             completion_webhook: (self.shape.extras & 16 != 0).then(|| "https://example.org/done".to_owned()),
             lane_depth: self.needs.lane_depth,
-            ..Submission::new(id, namespace.to_owned(), lane.to_owned(), format!("kind.{}", self.shape.kind), body_digest)
+            ..Submission::new(
+                id,
+                namespace.to_owned(),
+                lane.to_owned(),
+                format!("kind.{}", self.shape.kind),
+                body_digest,
+            )
         }
     }
 }

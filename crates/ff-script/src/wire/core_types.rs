@@ -1,9 +1,8 @@
 //! Ids, counters and words of `ff-core` on the wire.
 
 use ff_core::types::{
-    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId,
-    Namespace, QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WorkerId,
-    WorkerInstanceId,
+    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace,
+    QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WorkerId, WorkerInstanceId,
 };
 use rmpv::ValueRef;
 use uuid::Uuid;
@@ -74,14 +73,10 @@ impl Wire for AttemptIndex {
 
 impl Wire for LeaseEpoch {
     fn write(&self, out: &mut Vec<u8>) {
-        i64::try_from(self.get())
-            .expect("an epoch is below 2^53")
-            .write(out);
+        i64::try_from(self.get()).expect("an epoch is below 2^53").write(out);
     }
     fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
         let epoch = i64::read(value)?;
-        u64::try_from(epoch)
-            .map(LeaseEpoch::new)
-            .map_err(|_| DecodeError::new(format!("{epoch} is not an epoch")))
+        u64::try_from(epoch).map(LeaseEpoch::new).map_err(|_| DecodeError::new(format!("{epoch} is not an epoch")))
     }
 }

@@ -83,9 +83,8 @@ macro_rules! wire_word_codec {
             }
             fn read(value: &rmpv::ValueRef<'_>) -> Result<Self, $crate::wire::DecodeError> {
                 let text = <String as $crate::wire::Wire>::read(value)?;
-                text.parse().map_err(|error: ff_core::types::UnknownWord| {
-                    $crate::wire::DecodeError::new(error.to_string())
-                })
+                text.parse()
+                    .map_err(|error: ff_core::types::UnknownWord| $crate::wire::DecodeError::new(error.to_string()))
             }
         }
 

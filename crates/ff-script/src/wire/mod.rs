@@ -43,10 +43,7 @@ pub struct DecodeError {
 impl DecodeError {
     /// What is wrong with the value at hand.
     pub fn new(problem: impl Into<String>) -> Self {
-        Self {
-            path: Vec::new(),
-            problem: problem.into(),
-        }
+        Self { path: Vec::new(), problem: problem.into() }
     }
 
     /// A value of another kind than `wanted`.
@@ -72,27 +69,16 @@ impl DecodeError {
     }
 
     fn place(&self) -> String {
-        if self.path.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", self.path.join("."))
-        }
+        if self.path.is_empty() { String::new() } else { format!("{}: ", self.path.join(".")) }
     }
 }
 
 /// Reads one msgpack value and nothing after it.
 pub fn parse(bytes: &[u8]) -> Result<ValueRef<'_>, DecodeError> {
     let mut rest = bytes;
-    let value = rmpv::decode::read_value_ref(&mut rest)
-        .map_err(|error| DecodeError::new(format!("not msgpack: {error}")))?;
-    if rest.is_empty() {
-        Ok(value)
-    } else {
-        Err(DecodeError::new(format!(
-            "{} bytes after the value",
-            rest.len()
-        )))
-    }
+    let value =
+        rmpv::decode::read_value_ref(&mut rest).map_err(|error| DecodeError::new(format!("not msgpack: {error}")))?;
+    if rest.is_empty() { Ok(value) } else { Err(DecodeError::new(format!("{} bytes after the value", rest.len()))) }
 }
 
 /// The fields of a map or struct.
@@ -142,11 +128,8 @@ pub(crate) fn text_bytes<'a>(value: &'a ValueRef<'_>) -> Option<&'a [u8]> {
 
 /// Writes the header of a map with this many entries.
 pub fn write_map_len(out: &mut Vec<u8>, len: usize) {
-    rmp::encode::write_map_len(
-        out,
-        u32::try_from(len).expect("a map holds fewer than 2^32 entries"),
-    )
-    .expect("writing to memory does not fail");
+    rmp::encode::write_map_len(out, u32::try_from(len).expect("a map holds fewer than 2^32 entries"))
+        .expect("writing to memory does not fail");
 }
 
 /// Writes text or bytes in the str family.

@@ -61,9 +61,7 @@ impl Wire for Bytes {
         write_bytes(out, &self.0);
     }
     fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        text_bytes(value)
-            .map(Self::from)
-            .ok_or_else(|| DecodeError::unexpected("bytes", value))
+        text_bytes(value).map(Self::from).ok_or_else(|| DecodeError::unexpected("bytes", value))
     }
 }
 
@@ -88,9 +86,9 @@ impl Wire for i64 {
     }
     fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
         match value {
-            ValueRef::Integer(integer) => integer
-                .as_i64()
-                .ok_or_else(|| DecodeError::new(format!("integer {integer} is out of range"))),
+            ValueRef::Integer(integer) => {
+                integer.as_i64().ok_or_else(|| DecodeError::new(format!("integer {integer} is out of range")))
+            }
             other => Err(DecodeError::unexpected("an integer", other)),
         }
     }
@@ -111,10 +109,7 @@ impl Wire for bool {
 impl Wire for uuid::Uuid {
     fn write(&self, out: &mut Vec<u8>) {
         let mut buffer = uuid::Uuid::encode_buffer();
-        write_bytes(
-            out,
-            self.as_hyphenated().encode_lower(&mut buffer).as_bytes(),
-        );
+        write_bytes(out, self.as_hyphenated().encode_lower(&mut buffer).as_bytes());
     }
     fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
         let text = text(value)?;
@@ -156,9 +151,7 @@ impl<T: Wire> Wire for Vec<T> {
             ValueRef::Array(items) => items
                 .iter()
                 .enumerate()
-                .map(|(index, item)| {
-                    T::read(item).map_err(|error| error.within(format!("[{index}]")))
-                })
+                .map(|(index, item)| T::read(item).map_err(|error| error.within(format!("[{index}]"))))
                 .collect(),
             other => Err(DecodeError::unexpected("a list", other)),
         }
@@ -197,19 +190,9 @@ mod tests {
 
     #[test]
     fn bytes_travel_in_the_str_family_whatever_they_hold() {
-        for bytes in [
-            vec![],
-            vec![0xff, 0x00, 0xc3],
-            vec![b'a'; 40],
-            vec![0x80; 300],
-            vec![1; 70_000],
-        ] {
+        for bytes in [vec![], vec![0xff, 0x00, 0xc3], vec![b'a'; 40], vec![0x80; 300], vec![1; 70_000]] {
             let out = encoded(&Bytes(bytes.clone()));
-            assert!(
-                matches!(out[0], 0xa0..=0xbf | 0xd9 | 0xda | 0xdb),
-                "marker {:#x}",
-                out[0]
-            );
+            assert!(matches!(out[0], 0xa0..=0xbf | 0xd9 | 0xda | 0xdb), "marker {:#x}", out[0]);
             assert_eq!(Bytes::read(&parse(&out).unwrap()).unwrap().0, bytes);
         }
     }
@@ -225,20 +208,12 @@ mod tests {
     fn a_wrong_value_is_named_with_its_place() {
         let out = encoded(&BTreeMap::from([("a".to_owned(), vec!["x".to_owned()])]));
         let error = BTreeMap::<String, Vec<i64>>::read(&parse(&out).unwrap()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "\"a\".[0]: expected an integer, got text"
-        );
+        assert_eq!(error.to_string(), "\"a\".[0]: expected an integer, got text");
     }
 
     #[test]
     fn text_must_be_utf8_and_fractions_are_no_integers() {
-        assert_eq!(
-            String::read(&parse(&[0xa1, 0xff]).unwrap())
-                .unwrap_err()
-                .to_string(),
-            "text is not UTF-8"
-        );
+        assert_eq!(String::read(&parse(&[0xa1, 0xff]).unwrap()).unwrap_err().to_string(), "text is not UTF-8");
         assert!(i64::read(&ValueRef::F64(1.5)).is_err());
         assert!(parse(&[0x01, 0x02]).is_err(), "trailing bytes");
         assert!(parse(&[0x92, 0x02]).is_err(), "cut short");

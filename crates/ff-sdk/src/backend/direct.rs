@@ -13,10 +13,11 @@ use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
 use ff_scheduler::{Admission, Admitted, Dispatcher, DispatcherOptions, Profile, RefuseAll};
 use ff_script::generated::{
-    AnswerChallenge, AwaitResultReply, BlockExecution, CancelAttempt, ChallengeWorker, ChallengeWorkerReply, CompleteExecution, ConsumeGrant,
-    ConsumeGrantReply, DelayExecution, FailExecution, FailExecutionReply, Fence, Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer,
-    HeartbeatServerReply, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker, RegisterWorkerReply,
-    ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
+    AnswerChallenge, AwaitResultReply, BlockExecution, CancelAttempt, ChallengeWorker, ChallengeWorkerReply,
+    CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution, FailExecutionReply, Fence,
+    Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer, HeartbeatServerReply, IssueGrants, IssueGrantsReply,
+    PartitionStats, PartitionStatsReply, RegisterWorker, RegisterWorkerReply, ReleaseGrant, RenewLeases,
+    RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -155,13 +156,16 @@ impl Direct {
         match self.admission.admit(grant).await {
             Ok(Admitted::Yes) => Ok(true),
             Ok(Admitted::No { reason, detail }) => {
-                let call = BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
+                let call =
+                    BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
                 client.call(route, &call).await?;
                 Ok(false)
             }
             Err(error) => {
                 tracing::warn!(%error, execution = %grant.execution_id, "admission failed; the grant is given back");
-                client.call(route, &ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id }).await?;
+                client
+                    .call(route, &ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id })
+                    .await?;
                 Ok(false)
             }
         }
@@ -236,11 +240,16 @@ impl Backend for Direct {
             worker_id: who.worker_id.clone(),
         };
         let registered = match self.operations().register_worker(call(None)).await {
-            Err(Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused)))) if refused.code == ErrorCode::InstanceInUse => {
+            Err(Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused))))
+                if refused.code == ErrorCode::InstanceInUse =>
+            {
                 if self.holder_lives(&who.instance).await? {
                     return Err(EngineError::Conflict(ConflictKind::Refused(refused)).into());
                 }
-                tracing::info!(instance = who.instance, "the last holder of this instance id is gone; its registration is taken over");
+                tracing::info!(
+                    instance = who.instance,
+                    "the last holder of this instance id is gone; its registration is taken over"
+                );
                 self.operations().register_worker(call(Some(true))).await?
             }
             answer => answer?,
@@ -292,7 +301,14 @@ impl Backend for Direct {
         Ok(())
     }
 
-    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+    async fn claim(
+        &self,
+        who: &Identity,
+        lanes: &[String],
+        max: u16,
+        wait: Duration,
+        request_id: Uuid,
+    ) -> Result<Vec<Claim>, SdkError> {
         let profile = Profile {
             namespace: who.namespace.clone(),
             lanes: lanes.to_vec(),
@@ -316,7 +332,9 @@ impl Backend for Direct {
                 namespace: who.namespace.clone(),
                 ttl_ms: millis(ttl_ms),
             };
-            let IssueGrantsReply::Granted { grants, .. } = self.operations().client().call(route, &call).await? else { continue };
+            let IssueGrantsReply::Granted { grants, .. } = self.operations().client().call(route, &call).await? else {
+                continue;
+            };
             for grant in grants {
                 if self.admitted(route, &grant).await? {
                     return Ok(Some(ClaimGrant {
@@ -332,7 +350,12 @@ impl Backend for Direct {
         Ok(None)
     }
 
-    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+    async fn grant_reclaim(
+        &self,
+        execution_id: ExecutionId,
+        instance: &str,
+        ttl_ms: u64,
+    ) -> Result<ReclaimGrant, SdkError> {
         let call = GrantReclaim {
             actor: "sdk".to_owned(),
             execution_id,
@@ -350,7 +373,13 @@ impl Backend for Direct {
         })
     }
 
-    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+    async fn consume_grant(
+        &self,
+        who: &Identity,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Result<Claim, SdkError> {
         let call = ConsumeGrant {
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
@@ -362,7 +391,8 @@ impl Backend for Direct {
             request_id,
             worker_id: who.worker_id.clone(),
         };
-        let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) = self.call(execution_id, &call).await?;
+        let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =
+            self.call(execution_id, &call).await?;
         Ok(task.into())
     }
 
@@ -426,12 +456,15 @@ impl Backend for Direct {
         };
         Ok(match self.call(lease.execution_id, &call).await? {
             FailExecutionReply::Failed { .. } => FailOutcome::TerminalFailed,
-            FailExecutionReply::RetryScheduled { delay_until, .. } => FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) },
+            FailExecutionReply::RetryScheduled { delay_until, .. } => {
+                FailOutcome::RetryScheduled { delay_until: TimestampMs(delay_until) }
+            }
         })
     }
 
     async fn cancel_attempt(&self, lease: LeaseRef, reason: &str) -> Result<(), SdkError> {
-        let call = CancelAttempt { execution_id: lease.execution_id, fence: fence(lease), reason: Some(reason.to_owned()) };
+        let call =
+            CancelAttempt { execution_id: lease.execution_id, fence: fence(lease), reason: Some(reason.to_owned()) };
         self.call(lease.execution_id, &call).await.map(|_| ())
     }
 
@@ -471,7 +504,12 @@ impl Backend for Direct {
         Ok(self.operations().describe(id).await?.into())
     }
 
-    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+    async fn list(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ExecutionPage, SdkError> {
         let page = self.operations().list(filter, after, limit).await?;
         Ok(ExecutionPage { items: page.items.into_iter().map(Into::into).collect(), next: page.next })
     }

@@ -24,7 +24,8 @@ use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Tran
 use crate::SdkError;
 use crate::config::Secret;
 use crate::snapshot::{
-    AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot, Progress, WorkerSnapshot,
+    AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot,
+    Progress, WorkerSnapshot,
 };
 use crate::task::FailOutcome;
 
@@ -59,12 +60,19 @@ impl Http {
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>, wait: Duration) -> Result<(StatusCode, Vec<u8>), SdkError> {
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        wait: Duration,
+    ) -> Result<(StatusCode, Vec<u8>), SdkError> {
         let lost = |error: reqwest::Error| SdkError::Transport {
             context: format!("{method} {path}"),
             source: Box::new(error.without_url()),
         };
-        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base)).timeout(wait + REQUEST_LIMIT);
+        let mut request =
+            self.client.request(method.clone(), format!("{}{path}", self.base)).timeout(wait + REQUEST_LIMIT);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.as_str());
         }
@@ -92,7 +100,12 @@ impl Http {
         self.ask(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
 
-    async fn task<T: DeserializeOwned>(&self, lease: LeaseRef, verb: &str, mut body: Map<String, Value>) -> Result<T, SdkError> {
+    async fn task<T: DeserializeOwned>(
+        &self,
+        lease: LeaseRef,
+        verb: &str,
+        mut body: Map<String, Value>,
+    ) -> Result<T, SdkError> {
         body.insert("fence".to_owned(), fence(lease));
         self.post(&format!("/v1/tasks/{}/{verb}", lease.execution_id), &Value::Object(body), Duration::ZERO).await
     }
@@ -179,7 +192,8 @@ fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> 
     if encoding != Some("base64") {
         return Ok(value.get().as_bytes().to_vec());
     }
-    let unreadable = || EngineError::Transport { kind: TransportKind::Defect, detail: format!("{field} is not base64") };
+    let unreadable =
+        || EngineError::Transport { kind: TransportKind::Defect, detail: format!("{field} is not base64") };
     let text: String = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
     STANDARD.decode(text).map_err(|_| unreadable().into())
 }
@@ -451,7 +465,8 @@ fn submission(fields: &Submission) -> Map<String, Value> {
         body.insert("execution_id".to_owned(), json!(fields.execution_id));
     }
     let refs = |budget: &generated::BudgetRef| json!({ "budget_id": budget.budget_id, "estimate": budget.estimate });
-    let quotas = |quota: &generated::QuotaRef| json!({ "quota_id": quota.quota_id, "key": quota.key, "weight": quota.weight });
+    let quotas =
+        |quota: &generated::QuotaRef| json!({ "quota_id": quota.quota_id, "key": quota.key, "weight": quota.weight });
     let said = [
         ("namespace", json!(fields.namespace)),
         ("lane", json!(fields.lane)),
@@ -484,7 +499,9 @@ fn submission(fields: &Submission) -> Map<String, Value> {
     }
     if let Some(fallbacks) = &fields.fallbacks {
         // Tiers are JSON in the API; others travel as the text they are.
-        let tier = |tier: &ff_script::Bytes| serde_json::from_slice(&tier.0).unwrap_or_else(|_| json!(String::from_utf8_lossy(&tier.0)));
+        let tier = |tier: &ff_script::Bytes| {
+            serde_json::from_slice(&tier.0).unwrap_or_else(|_| json!(String::from_utf8_lossy(&tier.0)))
+        };
         body.insert("fallbacks".to_owned(), fallbacks.iter().map(tier).collect());
     }
     body
@@ -526,7 +543,8 @@ impl Backend for Http {
             "slots": who.slots,
             "incarnation": who.incarnation,
         });
-        let registered: Registered = self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
+        let registered: Registered =
+            self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
         Ok(Duration::from_millis(registered.heartbeat_ms))
     }
 
@@ -547,10 +565,19 @@ impl Backend for Http {
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
         let body = json!({ "incarnation": who.incarnation });
-        self.ask(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO).await.map(|_| ())
+        self.ask(Method::DELETE, &format!("/v1/workers/{}", who.instance), Some(&body), Duration::ZERO)
+            .await
+            .map(|_| ())
     }
 
-    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+    async fn claim(
+        &self,
+        who: &Identity,
+        lanes: &[String],
+        max: u16,
+        wait: Duration,
+        request_id: Uuid,
+    ) -> Result<Vec<Claim>, SdkError> {
         let wait = wait.min(WAIT_MAX);
         let body = json!({
             "lanes": lanes,
@@ -574,7 +601,12 @@ impl Backend for Http {
         Ok(granted.grants.into_iter().next())
     }
 
-    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+    async fn grant_reclaim(
+        &self,
+        execution_id: ExecutionId,
+        instance: &str,
+        ttl_ms: u64,
+    ) -> Result<ReclaimGrant, SdkError> {
         #[derive(Deserialize)]
         struct Granted {
             grant: ReclaimGrant,
@@ -583,7 +615,13 @@ impl Backend for Http {
         Ok(self.post::<Granted>(&format!("/v1/executions/{execution_id}/reclaim"), &body, Duration::ZERO).await?.grant)
     }
 
-    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+    async fn consume_grant(
+        &self,
+        who: &Identity,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Result<Claim, SdkError> {
         #[derive(Deserialize)]
         struct Consumed {
             task: TaskShape,
@@ -609,7 +647,9 @@ impl Backend for Http {
             let body = json!({ "renew": chunk.iter().map(one).collect::<Vec<_>>(), "incarnation": who.incarnation });
             let path = format!("/v1/workers/{}/heartbeat", who.instance);
             match self.post::<Beaten>(&path, &body, Duration::ZERO).await {
-                Ok(beaten) if beaten.leases.len() == chunk.len() => answers.extend(beaten.leases.into_iter().map(LeaseAnswer::renewal)),
+                Ok(beaten) if beaten.leases.len() == chunk.len() => {
+                    answers.extend(beaten.leases.into_iter().map(LeaseAnswer::renewal))
+                }
                 Ok(beaten) => {
                     let detail = format!("{} answers for {} leases", beaten.leases.len(), chunk.len());
                     answers.extend(chunk.iter().map(|_| Renewal::Unanswered(detail.clone())));
@@ -668,7 +708,12 @@ impl Backend for Http {
         self.get::<ExecutionShape>(&format!("/v1/executions/{id}")).await?.snapshot()
     }
 
-    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+    async fn list(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ExecutionPage, SdkError> {
         let mut query = vec![format!("limit={limit}")];
         let mut ask = |name: &str, value: Option<String>| {
             if let Some(value) = value {

@@ -163,16 +163,34 @@ pub trait Backend: Send + Sync + 'static {
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError>;
 
     /// Up to `max` executions of these lanes; waits up to `wait` for the first. Dropping the future loses nothing for long.
-    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError>;
+    async fn claim(
+        &self,
+        who: &Identity,
+        lanes: &[String],
+        max: u16,
+        wait: Duration,
+        request_id: Uuid,
+    ) -> Result<Vec<Claim>, SdkError>;
 
     /// Reserves the best admitted execution of a lane for this worker.
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError>;
 
     /// Hands an interrupted execution to a worker.
-    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError>;
+    async fn grant_reclaim(
+        &self,
+        execution_id: ExecutionId,
+        instance: &str,
+        ttl_ms: u64,
+    ) -> Result<ReclaimGrant, SdkError>;
 
     /// Turns a grant into a lease; the same request id answers the same lease.
-    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError>;
+    async fn consume_grant(
+        &self,
+        who: &Identity,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Result<Claim, SdkError>;
 
     /// Renews many leases of one worker; one answer for each, in order.
     async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal>;
@@ -202,7 +220,12 @@ pub trait Backend: Send + Sync + 'static {
     async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError>;
 
     /// One page of executions, newest first.
-    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError>;
+    async fn list(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ExecutionPage, SdkError>;
 
     /// Every live worker.
     async fn workers(&self) -> Result<Vec<WorkerSnapshot>, SdkError>;

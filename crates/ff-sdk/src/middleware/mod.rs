@@ -146,13 +146,19 @@ impl TaskError {
 
 impl From<TaskError> for Failing {
     fn from(error: TaskError) -> Self {
-        Failing { reason: error.reason, category: error.category, retryable: error.retryable, retry_after_ms: error.retry_after_ms }
+        Failing {
+            reason: error.reason,
+            category: error.category,
+            retryable: error.retryable,
+            retry_after_ms: error.retry_after_ms,
+        }
     }
 }
 
 /// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text =
+        panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "panicked with something that is no text".to_owned())
 }
 

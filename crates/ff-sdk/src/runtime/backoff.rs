@@ -53,7 +53,9 @@ mod tests {
         assert_eq!(policy.ceiling(u32::MAX), policy.max);
         for failures in 1..20 {
             let delay = policy.delay(failures);
-            assert!(delay <= policy.ceiling(failures) && delay >= policy.ceiling(failures) / 2 - Duration::from_nanos(1));
+            assert!(
+                delay <= policy.ceiling(failures) && delay >= policy.ceiling(failures) / 2 - Duration::from_nanos(1)
+            );
         }
         assert_eq!(BackoffPolicy::fixed(Duration::from_secs(1)).ceiling(7), Duration::from_secs(1));
     }

@@ -108,7 +108,10 @@ impl<T: Send + Sync + 'static> FromTask for Data<T> {
         let state = request.state().get(&TypeId::of::<T>()).cloned();
         let state = state.and_then(|state| state.downcast::<T>().ok());
         state.map(Data).ok_or_else(|| {
-            TaskError::new(format!("no state of type {} was given to the runtime", type_name::<T>()), TaskError::MISSING_STATE)
+            TaskError::new(
+                format!("no state of type {} was given to the runtime", type_name::<T>()),
+                TaskError::MISSING_STATE,
+            )
         })
     }
 }

@@ -17,7 +17,8 @@ pub trait Handler<Args>: Send + Sync + 'static {
     fn call(&self, request: TaskRequest) -> BoxFuture<'static, Result<Option<Vec<u8>>, TaskError>>;
 }
 
-pub(crate) type BoxedHandler = Arc<dyn Fn(TaskRequest) -> BoxFuture<'static, Result<Option<Vec<u8>>, TaskError>> + Send + Sync>;
+pub(crate) type BoxedHandler =
+    Arc<dyn Fn(TaskRequest) -> BoxFuture<'static, Result<Option<Vec<u8>>, TaskError>> + Send + Sync>;
 
 pub(super) fn boxed<Args, H: Handler<Args>>(handler: H) -> BoxedHandler {
     Arc::new(move |request| handler.call(request))

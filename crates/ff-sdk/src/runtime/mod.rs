@@ -77,7 +77,14 @@ impl WorkerRuntime {
             signals: true,
             shutdown: CancellationToken::new(),
         };
-        Self { worker, state: StateMap::new(), handlers: HashMap::new(), layers: Vec::new(), settings, health: HealthHandle::default() }
+        Self {
+            worker,
+            state: StateMap::new(),
+            handlers: HashMap::new(),
+            layers: Vec::new(),
+            settings,
+            health: HealthHandle::default(),
+        }
     }
 
     /// State that handlers take as [`Data`]; one value per type.

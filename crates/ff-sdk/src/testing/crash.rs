@@ -1,7 +1,7 @@
 //! A backend whose process can die at a chosen call.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -140,7 +140,14 @@ impl Backend for Mortal {
         self.inner.deregister(who).await
     }
 
-    async fn claim(&self, who: &Identity, lanes: &[String], max: u16, wait: Duration, request_id: Uuid) -> Result<Vec<Claim>, SdkError> {
+    async fn claim(
+        &self,
+        who: &Identity,
+        lanes: &[String],
+        max: u16,
+        wait: Duration,
+        request_id: Uuid,
+    ) -> Result<Vec<Claim>, SdkError> {
         self.through(Call::Claim, self.inner.claim(who, lanes, max, wait, request_id)).await
     }
 
@@ -148,11 +155,22 @@ impl Backend for Mortal {
         self.inner.grant(who, lane, ttl_ms).await
     }
 
-    async fn grant_reclaim(&self, execution_id: ExecutionId, instance: &str, ttl_ms: u64) -> Result<ReclaimGrant, SdkError> {
+    async fn grant_reclaim(
+        &self,
+        execution_id: ExecutionId,
+        instance: &str,
+        ttl_ms: u64,
+    ) -> Result<ReclaimGrant, SdkError> {
         self.inner.grant_reclaim(execution_id, instance, ttl_ms).await
     }
 
-    async fn consume_grant(&self, who: &Identity, execution_id: ExecutionId, grant_id: Uuid, request_id: Uuid) -> Result<Claim, SdkError> {
+    async fn consume_grant(
+        &self,
+        who: &Identity,
+        execution_id: ExecutionId,
+        grant_id: Uuid,
+        request_id: Uuid,
+    ) -> Result<Claim, SdkError> {
         self.through(Call::ConsumeGrant, self.inner.consume_grant(who, execution_id, grant_id, request_id)).await
     }
 
@@ -195,7 +213,12 @@ impl Backend for Mortal {
         self.inner.describe(id).await
     }
 
-    async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<ExecutionPage, SdkError> {
+    async fn list(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ExecutionPage, SdkError> {
         self.alive()?;
         self.inner.list(filter, after, limit).await
     }

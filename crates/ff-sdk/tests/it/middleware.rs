@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ff_sdk::middleware::{ConcurrencyByKeyLayer, MetricsLayer, TaskError, TaskMetrics, TaskRequest, TimeoutLayer, TracingLayer};
+use ff_sdk::middleware::{
+    ConcurrencyByKeyLayer, MetricsLayer, TaskError, TaskMetrics, TaskRequest, TimeoutLayer, TracingLayer,
+};
 use ff_sdk::runtime::{HandlerResult, TaskInfo, WorkerRuntime};
 use ff_sdk::testing::TestEngine;
 use ff_sdk::{NewExecution, SdkError};
@@ -26,7 +28,13 @@ impl TaskMetrics for Heard {
 
 async fn once(engine: &TestEngine, kind: &str) -> Result<ff_core::types::ExecutionId, SdkError> {
     let mut new = NewExecution::new("default", "default", kind);
-    new.fields.retry = Some(ff_script::generated::Retry { max_attempts: Some(1), backoff: None, jitter: None, retry_on: None, never_on: None });
+    new.fields.retry = Some(ff_script::generated::Retry {
+        max_attempts: Some(1),
+        backoff: None,
+        jitter: None,
+        retry_on: None,
+        never_on: None,
+    });
     engine.submit_new(new).await
 }
 
@@ -78,7 +86,9 @@ async fn tasks_of_one_key_wait_for_each_other_and_others_do_not() -> Result<(), 
             }
         }
     };
-    let runtime = WorkerRuntime::new(engine.worker("w-1").await?).on("k", handler).layer(ConcurrencyByKeyLayer::by_tag(1, "tenant"));
+    let runtime = WorkerRuntime::new(engine.worker("w-1").await?)
+        .on("k", handler)
+        .layer(ConcurrencyByKeyLayer::by_tag(1, "tenant"));
     let background = engine.run(runtime);
     let mut ids = Vec::new();
     for n in 0..12 {
@@ -124,7 +134,9 @@ impl Service<TaskRequest> for BrokenService {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_layer_loses_no_task() -> Result<(), SdkError> {
     let engine = TestEngine::start().await?;
-    let runtime = WorkerRuntime::new(engine.worker("w-1").await?).on("k", || async { HandlerResult::<SdkError>::Ok(None) }).layer(Broken);
+    let runtime = WorkerRuntime::new(engine.worker("w-1").await?)
+        .on("k", || async { HandlerResult::<SdkError>::Ok(None) })
+        .layer(Broken);
     let running = engine.run(runtime);
     let id = once(&engine, "k").await?;
     let failure = engine.result(&id).await?.failure.expect("it failed");

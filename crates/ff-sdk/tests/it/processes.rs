@@ -24,19 +24,28 @@ fn note(line: &str) {
     writeln!(file, "{line}").expect("the line is written");
 }
 
-/// Sleeps as long as the input says, in milliseconds, and notes how it ended.
-async fn sleep(Payload(ms): Payload<u64>, ctx: Ctx) -> HandlerResult<String> {
-    note(&format!("began {}", ctx.execution_id()));
-    tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(ms)) => {
-            note(&format!("ended {}", ctx.execution_id()));
-            Ok(Some(std::env::var(INSTANCE).expect("it has a name").into_bytes()))
-        }
-        reason = ctx.cancellation().cancelled() => {
-            note(&format!("{reason} {}", ctx.execution_id()));
-            Err(format!("told to stop: {reason}"))
+/// Works as long as the input says, in milliseconds of its own: a process that is stopped makes no headway meanwhile. Told to
+/// stop, it tries one more write, as a zombie would, and notes what came of it.
+async fn work(Payload(ms): Payload<u64>, ctx: Ctx) -> HandlerResult<String> {
+    const STEP: u64 = 20;
+    let id = *ctx.execution_id();
+    note(&format!("began {id}"));
+    for _ in 0..ms / STEP {
+        tokio::select! {
+            biased;
+            reason = ctx.cancellation().cancelled() => {
+                note(&format!("{reason} {id}"));
+                match ctx.progress(99, "one more word").await {
+                    Ok(()) => note(&format!("accepted {id}")),
+                    Err(error) => note(&format!("refused {} {id}", error.engine().map_or("?", |error| error.code()))),
+                }
+                return Err(format!("told to stop: {reason}"));
+            }
+            () = tokio::time::sleep(Duration::from_millis(STEP)) => {}
         }
     }
+    note(&format!("ended {id}"));
+    Ok(Some(std::env::var(INSTANCE).expect("it has a name").into_bytes()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +57,8 @@ async fn child() {
     config.lease_ttl_ms = 2_000;
     let worker = FlowFabricWorker::connect(config).await.expect("the child connects");
     note("ready");
-    let ended = WorkerRuntime::new(worker).concurrency(4).drain_grace(Duration::from_secs(2)).on("sleep", sleep).run().await;
+    let ended =
+        WorkerRuntime::new(worker).concurrency(4).drain_grace(Duration::from_secs(2)).on("work", work).run().await;
     note(&format!("run {ended:?}"));
     ended.expect("a clean end");
 }
@@ -113,7 +123,7 @@ async fn a_zombie_is_cancelled_its_writes_refused_and_the_other_worker_finishes(
     until("the first is ready", || async { first.noted("ready") == 1 }).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(world.submit("sleep", b"1500").await);
+        ids.push(world.submit("work", b"1500").await);
     }
     until("it runs them", || async { first.noted("began") == 3 }).await;
     first.signal("STOP");
@@ -123,11 +133,10 @@ async fn a_zombie_is_cancelled_its_writes_refused_and_the_other_worker_finishes(
         assert_eq!((result.outcome, result.result.as_deref()), (Outcome::Success, Some(b"second".as_slice())));
     }
     first.signal("CONT");
-    until("its handlers are told or their results refused", || async {
-        first.noted("lease_lost") + first.noted("ended") >= 3
-    })
-    .await;
-    let late = world.submit("sleep", b"10").await;
+    until("its handlers are told to stop", || async { first.noted("refused") + first.noted("accepted") == 3 }).await;
+    assert_eq!((first.noted("lease_lost"), first.noted("ended")), (3, 0), "{:?}", first.notes());
+    assert_eq!(first.noted("refused stale_lease"), 3, "every write of the zombie is refused: {:?}", first.notes());
+    let late = world.submit("work", b"10").await;
     assert_eq!(world.result(&late).await.outcome, Outcome::Success);
     for id in &ids {
         let seen = world.describe(id).await;
@@ -147,7 +156,7 @@ async fn sigterm_under_load_finishes_or_hands_back_and_exits_cleanly() {
     for n in 0..20 {
         // Some end within the grace, some do not.
         let ms: &[u8] = if n % 4 == 3 { b"60000" } else { b"200" };
-        ids.push(world.submit("sleep", ms).await);
+        ids.push(world.submit("work", ms).await);
     }
     until("it is busy", || async { process.noted("began") >= 4 }).await;
     process.signal("TERM");

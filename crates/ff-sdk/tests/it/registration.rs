@@ -109,7 +109,14 @@ async fn a_crashed_worker_restarts_at_once() {
             // One process is one store here: only its tasks can die, so the registration is made by hand.
             let call = ff_script::generated::RegisterWorker {
                 incarnation: Some(uuid::Uuid::new_v4()),
-                ..ff_script::generated::RegisterWorker::new(Vec::new(), "w-1".into(), vec!["work".into()], "default".into(), 1, "tester".into())
+                ..ff_script::generated::RegisterWorker::new(
+                    Vec::new(),
+                    "w-1".into(),
+                    vec!["work".into()],
+                    "default".into(),
+                    1,
+                    "tester".into(),
+                )
             };
             let ff_sdk::BackendConfig::Embedded(engine) = &world.config("w-1").backend else { panic!() };
             engine.engine().operations().register_worker(call).await.unwrap();
@@ -132,11 +139,22 @@ async fn a_holder_that_was_replaced_stops_claiming() {
         let taker = ff_script::generated::RegisterWorker {
             incarnation: Some(uuid::Uuid::new_v4()),
             take_over: Some(true),
-            ..ff_script::generated::RegisterWorker::new(Vec::new(), "w-1".into(), vec!["work".into()], "default".into(), 1, "thief".into())
+            ..ff_script::generated::RegisterWorker::new(
+                Vec::new(),
+                "w-1".into(),
+                vec!["work".into()],
+                "default".into(),
+                1,
+                "thief".into(),
+            )
         };
         match (&world.config("x").backend, &world.behind) {
-            (ff_sdk::BackendConfig::Embedded(engine), _) => engine.engine().operations().register_worker(taker).await.unwrap(),
-            (_, crate::world::Behind::Valkey { engine, .. }) => engine.operations().register_worker(taker).await.unwrap(),
+            (ff_sdk::BackendConfig::Embedded(engine), _) => {
+                engine.engine().operations().register_worker(taker).await.unwrap()
+            }
+            (_, crate::world::Behind::Valkey { engine, .. }) => {
+                engine.operations().register_worker(taker).await.unwrap()
+            }
             _ => unreachable!(),
         };
         let replaced = state.wait_for(|state| *state == WorkerState::Replaced);

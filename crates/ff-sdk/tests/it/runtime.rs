@@ -76,7 +76,8 @@ fn start(runtime: WorkerRuntime) -> Stop {
 async fn submit_once(world: &World, kind: &str, input: &[u8]) -> ExecutionId {
     let mut new = world.new_execution(kind);
     new.fields.input = Some(input.to_vec().into());
-    new.fields.retry = Some(Retry { max_attempts: Some(1), backoff: None, jitter: None, retry_on: None, never_on: None });
+    new.fields.retry =
+        Some(Retry { max_attempts: Some(1), backoff: None, jitter: None, retry_on: None, never_on: None });
     world.admin.submit(new).await.unwrap()
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{ConflictKind, ContentionKind, StateKind, ValidationKind};
 use ff_core::types::{
-    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace, QuotaPolicyId, SignalId,
-    SuspensionId, TimestampMs, WaitpointId, WaitpointToken, WorkerId, WorkerInstanceId,
+    AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace,
+    QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WaitpointToken, WorkerId, WorkerInstanceId,
 };
 use ff_sdk::runtime::{BackoffPolicy, Ctx, Data, HandlerResult, Payload, PayloadBytes, TaskInfo, WorkerRuntime};
 use ff_sdk::task::FailOutcome;
@@ -28,11 +28,20 @@ fn ids() {
     let token = WaitpointToken::new("secret").clone();
     assert_eq!(token.as_str(), "secret");
     assert!(!format!("{token} {token:?}").contains("secret"));
-    let _ = (FlowId::mint(), EdgeId::mint(), BudgetId::mint(), QuotaPolicyId::mint(), WaitpointId::mint(), SuspensionId::mint(), SignalId::mint());
+    let _ = (
+        FlowId::mint(),
+        EdgeId::mint(),
+        BudgetId::mint(),
+        QuotaPolicyId::mint(),
+        WaitpointId::mint(),
+        SuspensionId::mint(),
+        SignalId::mint(),
+    );
 }
 
 fn config() -> WorkerConfig {
-    let mut config: WorkerConfig = WorkerConfig::new("localhost", 6379_u16, "worker", String::from("worker-1"), "default", "lane");
+    let mut config: WorkerConfig =
+        WorkerConfig::new("localhost", 6379_u16, "worker", String::from("worker-1"), "default", "lane");
     config.worker_id = WorkerId::new("w");
     config.worker_instance_id = WorkerInstanceId::new("w-1");
     config.namespace = Namespace::new("default");
@@ -46,7 +55,12 @@ fn config() -> WorkerConfig {
     config
 }
 
-async fn worker(worker: FlowFabricWorker, admin: FlowFabricAdminClient, grant: ClaimGrant, reclaim: ReclaimGrant) -> Result<(), SdkError> {
+async fn worker(
+    worker: FlowFabricWorker,
+    admin: FlowFabricAdminClient,
+    grant: ClaimGrant,
+    reclaim: ReclaimGrant,
+) -> Result<(), SdkError> {
     let claimed: Result<Option<ClaimedTask>, SdkError> = worker.claim_next().await;
     drop(claimed);
     let claimed: Option<ClaimedTask> = worker.claim_via_server(&admin, &LaneId::new("a"), 5_000).await?;
@@ -106,11 +120,18 @@ fn errors(error: SdkError) -> &'static str {
                     "mismatch"
                 }
                 EngineError::Validation { .. } => "validation",
-                EngineError::Contention(ContentionKind::ExecutionNotActive { terminal_outcome: _, lease_epoch: _, lifecycle_phase: _, attempt_id: _ }) => "not active",
+                EngineError::Contention(ContentionKind::ExecutionNotActive {
+                    terminal_outcome: _,
+                    lease_epoch: _,
+                    lifecycle_phase: _,
+                    attempt_id: _,
+                }) => "not active",
                 EngineError::Contention(_) => "contention",
                 EngineError::Conflict(ConflictKind::IdempotencyConflict { .. }) => "idempotency",
                 EngineError::Conflict(_) => "conflict",
-                EngineError::State(StateKind::StaleLease | StateKind::LeaseExpired | StateKind::LeaseRevoked) => "lease",
+                EngineError::State(StateKind::StaleLease | StateKind::LeaseExpired | StateKind::LeaseRevoked) => {
+                    "lease"
+                }
                 EngineError::State(_) => "state",
                 EngineError::Corrupt { key: _, field: _ } => "corrupt",
                 EngineError::Transport { .. } => "transport",
@@ -126,7 +147,14 @@ struct State;
 async fn none() -> HandlerResult {
     Ok(None)
 }
-async fn six(_: Payload<u8>, _: PayloadBytes, _: Data<State>, _: TaskInfo, _: Ctx, _: Payload<String>) -> HandlerResult {
+async fn six(
+    _: Payload<u8>,
+    _: PayloadBytes,
+    _: Data<State>,
+    _: TaskInfo,
+    _: Ctx,
+    _: Payload<String>,
+) -> HandlerResult {
     Ok(Some(Vec::new()))
 }
 

@@ -5,15 +5,21 @@ use std::time::Duration;
 use ff_core::error::{ContentionKind, EngineError, StateKind};
 use ff_core::state::{AttemptState, LifecyclePhase, Outcome, PublicState};
 use ff_core::types::{AttemptIndex, TimestampMs};
+use ff_script::generated::{Backoff, BackoffType, Retry};
 use ff_sdk::task::FailOutcome;
 use ff_sdk::{CancelReason, SdkError};
-use ff_script::generated::{Backoff, BackoffType, Retry};
 
 use crate::world::{LANE, World, claim, until};
 
 fn tries(max_attempts: i64) -> Option<Retry> {
     let backoff = Backoff { delay_ms: Some(20), ..Backoff::new(BackoffType::Fixed) };
-    Some(Retry { max_attempts: Some(max_attempts), backoff: Some(backoff), jitter: None, retry_on: None, never_on: None })
+    Some(Retry {
+        max_attempts: Some(max_attempts),
+        backoff: Some(backoff),
+        jitter: None,
+        retry_on: None,
+        never_on: None,
+    })
 }
 
 fn engine_error(error: SdkError) -> EngineError {

@@ -50,7 +50,9 @@ impl World {
         let server = TestServer::start(ff_testkit::Options::default()).expect("valkey starts");
         let options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
         let host = Arc::new(ValkeyHost::connect(options).await.expect("valkey answers"));
-        let engine = Engine::start(host, EngineOptions { partitions: partitions(), ..EngineOptions::valkey() }).await.expect("the engine starts");
+        let engine = Engine::start(host, EngineOptions { partitions: partitions(), ..EngineOptions::valkey() })
+            .await
+            .expect("the engine starts");
         let base = WorkerConfig::new("127.0.0.1", server.port(), "tester", "base", "default", LANE);
         let admin_worker = WorkerConfig::new("127.0.0.1", server.port(), "admin", "admin", "default", "nothing");
         let worker = FlowFabricWorker::connect(admin_worker).await.expect("the admin connects");
@@ -64,7 +66,9 @@ impl World {
         let options = ff_backend_embedded::Options::new(directory.path().join("store"), Library::shipped().text);
         let host = Arc::new(Embedded::open(options).expect("the store opens"));
         let listen = "127.0.0.1:0".parse().expect("an address");
-        let server = Server::start(host, EngineOptions::embedded(), ServerOptions { listen, no_auth: true }).await.expect("the server starts");
+        let server = Server::start(host, EngineOptions::embedded(), ServerOptions { listen, no_auth: true })
+            .await
+            .expect("the server starts");
         let url = format!("http://{}", server.address());
         let base = WorkerConfig::http(&url, "tester", "base", "default", LANE);
         let admin = FlowFabricAdminClient::new(&url).expect("a URL");

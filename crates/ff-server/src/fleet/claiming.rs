@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::worker::{Begun, Poll, Worker};
 use super::Fleet;
+use super::worker::{Begun, Poll, Worker};
 use crate::problem::{Answer, Problem};
 
 /// What a claim asks for.
@@ -60,7 +60,13 @@ impl Fleet {
         Ok(tasks)
     }
 
-    async fn wait_for_tasks(&self, worker: &Arc<Worker>, wish: &ClaimWish, poll: &Poll, stop: &CancellationToken) -> Answer<Vec<Task>> {
+    async fn wait_for_tasks(
+        &self,
+        worker: &Arc<Worker>,
+        wish: &ClaimWish,
+        poll: &Poll,
+        stop: &CancellationToken,
+    ) -> Answer<Vec<Task>> {
         let until = Instant::now() + wish.wait;
         let dispatcher: &Dispatcher = &self.dispatcher;
         loop {

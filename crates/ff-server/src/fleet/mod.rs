@@ -193,8 +193,11 @@ impl Fleet {
 
     /// One batched heartbeat for the workers heard of since the last one.
     async fn beat(&self) -> Answer<()> {
-        let heard: Vec<String> =
-            lock(&self.workers).values().filter(|worker| worker.take_heard()).map(|worker| worker.instance.clone()).collect();
+        let heard: Vec<String> = lock(&self.workers)
+            .values()
+            .filter(|worker| worker.take_heard())
+            .map(|worker| worker.instance.clone())
+            .collect();
         for batch in heard.chunks(BATCH) {
             let results = match self.operations.heartbeat(batch.to_vec()).await {
                 Ok(results) => results,
@@ -218,7 +221,8 @@ impl Fleet {
     }
 
     async fn end_silent(&self) -> Answer<()> {
-        let silent: Vec<Arc<Worker>> = lock(&self.workers).values().filter(|worker| !worker.is_registered()).cloned().collect();
+        let silent: Vec<Arc<Worker>> =
+            lock(&self.workers).values().filter(|worker| !worker.is_registered()).cloned().collect();
         for worker in silent {
             let kept_elsewhere = match self.operations.worker(&worker.instance).await {
                 Ok(found) => {

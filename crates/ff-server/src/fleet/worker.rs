@@ -360,7 +360,9 @@ impl Poll {
         self.answered = true;
         let mut facts = self.worker.facts();
         let (request_id, serial, kept_as) = (self.request_id, self.serial, self.kept_as);
-        facts.requests.retain(|(id, seen)| *id != request_id || !matches!(seen, Seen::Waiting { serial: mine, .. } if *mine == serial));
+        facts.requests.retain(|(id, seen)| {
+            *id != request_id || !matches!(seen, Seen::Waiting { serial: mine, .. } if *mine == serial)
+        });
         if !executions.is_empty() {
             facts.requests.retain(|(id, _)| *id != request_id);
             facts.requests.push_back((request_id, Seen::Answered { kept_as, executions }));

@@ -66,8 +66,8 @@ async fn batch(State(app): State<App>, request: Request) -> Answer<impl IntoResp
 /// The items as they were written: elements of one array, or one per line.
 fn items(bytes: &[u8]) -> Answer<Vec<&[u8]>> {
     if bytes.trim_ascii_start().first() == Some(&b'[') {
-        let items: Vec<&RawValue> =
-            serde_json::from_slice(bytes).map_err(|error| Problem::invalid("body", format!("is not a JSON array: {error}")))?;
+        let items: Vec<&RawValue> = serde_json::from_slice(bytes)
+            .map_err(|error| Problem::invalid("body", format!("is not a JSON array: {error}")))?;
         return Ok(items.into_iter().map(|item| item.get().as_bytes()).collect());
     }
     Ok(bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect())

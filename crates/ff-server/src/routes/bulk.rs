@@ -15,7 +15,7 @@ use crate::app::{ACTOR, App, JsonAnswer};
 use crate::body::Body;
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
-use crate::query::Query;
+use crate::query::{Query, number};
 
 const LIMIT_DEFAULT: usize = 1_000;
 const LIMIT_MAX: usize = 10_000;
@@ -49,13 +49,23 @@ struct BulkBody {
 impl BulkBody {
     fn filters(&self, query: FilterQuery) -> FilterQuery {
         query.or(FilterQuery::of(
-            [&self.namespace, &self.lane, &self.kind, &self.state, &self.tag, &self.flow_id, &self.worker, &self.cursor],
+            [
+                &self.namespace,
+                &self.lane,
+                &self.kind,
+                &self.state,
+                &self.tag,
+                &self.flow_id,
+                &self.worker,
+                &self.cursor,
+            ],
             [self.created_after, self.created_before],
         ))
     }
 
-    fn limit(&self) -> Answer<usize> {
-        match self.limit.unwrap_or(LIMIT_DEFAULT) {
+    fn limit(&self, query: &FilterQuery) -> Answer<usize> {
+        let said = number("limit", query.limit.as_deref())?.map(|limit| usize::try_from(limit).unwrap_or(0));
+        match said.or(self.limit).unwrap_or(LIMIT_DEFAULT) {
             limit @ 1..=LIMIT_MAX => Ok(limit),
             limit => Err(Problem::invalid("limit", format!("must be in 1..={LIMIT_MAX}, got {limit}"))),
         }
@@ -89,14 +99,22 @@ async fn matching(
 ) -> Answer<(Vec<ExecutionId>, Option<ListCursor>)> {
     let wanted = filters.wanted()?;
     if !wanted.narrowed {
-        return Err(Problem::invalid("filters", "must name at least one: namespace, lane, kind, state, tag, worker, created_after, created_before"));
+        return Err(Problem::invalid(
+            "filters",
+            "must name at least one: namespace, lane, kind, state, tag, worker, created_after, created_before",
+        ));
     }
     let mut cursor = filters.cursor()?;
     let Some(filter) = wanted.filter else { return Ok((Vec::new(), None)) };
     let mut ids = Vec::new();
     loop {
         let page = operations.list(&filter, cursor, PAGE.min(limit - ids.len())).await?;
-        ids.extend(page.items.iter().filter(|item| (item.phase == LifecyclePhase::Terminal) == ended).map(|item| item.execution_id));
+        ids.extend(
+            page.items
+                .iter()
+                .filter(|item| (item.phase == LifecyclePhase::Terminal) == ended)
+                .map(|item| item.execution_id),
+        );
         match page.next {
             None => return Ok((ids, None)),
             Some(next) if ids.len() >= limit => return Ok((ids, Some(next))),
@@ -125,9 +143,14 @@ fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<
     }
 }
 
-async fn cancel(State(app): State<App>, Query(query): Query<FilterQuery>, Body(body): Body<BulkBody>) -> JsonAnswer<Counts> {
+async fn cancel(
+    State(app): State<App>,
+    Query(query): Query<FilterQuery>,
+    Body(body): Body<BulkBody>,
+) -> JsonAnswer<Counts> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let (ids, next) = matching(&app.operations, &body.filters(query), body.limit()?, false).await?;
+    let limit = body.limit(&query)?;
+    let (ids, next) = matching(&app.operations, &body.filters(query), limit, false).await?;
     let (reason, grace_ms, operations) = (body.reason.as_deref(), body.grace_ms, &app.operations);
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move {
@@ -144,12 +167,17 @@ async fn cancel(State(app): State<App>, Query(query): Query<FilterQuery>, Body(b
     Ok(Json(counted(counts, &done, next)))
 }
 
-async fn replay(State(app): State<App>, Query(query): Query<FilterQuery>, Body(body): Body<BulkBody>) -> JsonAnswer<Counts> {
+async fn replay(
+    State(app): State<App>,
+    Query(query): Query<FilterQuery>,
+    Body(body): Body<BulkBody>,
+) -> JsonAnswer<Counts> {
     bounded("reason", &body.reason, REASON_MAX)?;
     if body.grace_ms.is_some() {
         return Err(Problem::invalid("grace_ms", "is not a field of this request"));
     }
-    let (ids, next) = matching(&app.operations, &body.filters(query), body.limit()?, true).await?;
+    let limit = body.limit(&query)?;
+    let (ids, next) = matching(&app.operations, &body.filters(query), limit, true).await?;
     let (reason, operations) = (body.reason.as_deref(), &app.operations);
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move { settled(operations.replay(id, ACTOR, reason).await, |_| Done::Replayed) })

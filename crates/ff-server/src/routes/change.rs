@@ -6,8 +6,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, GrantReclaimReply, HoldExecutionReply, Outcome, PublicState,
-    ReleaseExecutionReply, ReplayExecutionReply, RevokeLeaseReply,
+    CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, GrantReclaimReply, HoldExecutionReply,
+    Outcome, PublicState, ReleaseExecutionReply, ReplayExecutionReply, RevokeLeaseReply,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,8 +69,12 @@ async fn cancel(State(app): State<App>, Id(id): Id, Body(body): Body<CancelBody>
     let reply = app.operations.cancel(id, ACTOR, body.reason.as_deref(), body.grace_ms).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         CancelExecutionReply::Cancelled => Done::new(id, "cancelled"),
-        CancelExecutionReply::Requested { cancel_by } => Done { cancel_by: Some(cancel_by), ..Done::new(id, "requested") },
-        CancelExecutionReply::Already { outcome } => Done { terminal_outcome: Some(outcome), ..Done::new(id, "already") },
+        CancelExecutionReply::Requested { cancel_by } => {
+            Done { cancel_by: Some(cancel_by), ..Done::new(id, "requested") }
+        }
+        CancelExecutionReply::Already { outcome } => {
+            Done { terminal_outcome: Some(outcome), ..Done::new(id, "already") }
+        }
     }))
 }
 
@@ -83,7 +87,8 @@ struct ReasonBody {
 async fn replay(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let reply = app.operations.replay(id, ACTOR, body.reason.as_deref()).await;
-    let ReplayExecutionReply::Replayed { replay_count, state } = reply.map_err(|error| Problem::from(error).about(id))?;
+    let ReplayExecutionReply::Replayed { replay_count, state } =
+        reply.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Done { replay_count: Some(replay_count), ..Done::new(id, "replayed").in_state(state) }))
 }
 
@@ -98,7 +103,8 @@ async fn hold(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) 
 
 async fn release(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let call = ff_script::generated::ReleaseExecution { actor: ACTOR.to_owned(), execution_id: id, reason: body.reason };
+    let call =
+        ff_script::generated::ReleaseExecution { actor: ACTOR.to_owned(), execution_id: id, reason: body.reason };
     let client = app.operations.client();
     let reply = client.call(client.route_of(&id), &call).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
@@ -174,9 +180,13 @@ pub struct Changed {
 pub async fn patch(State(app): State<App>, Id(id): Id, Body(body): Body<PatchBody>) -> JsonAnswer<Changed> {
     let PatchBody { priority, lane, tags, deadline_at, delay_until } = body;
     if priority.is_none() && lane.is_none() && tags.is_none() && deadline_at.is_none() && delay_until.is_none() {
-        return Err(Problem::invalid("body", "must name at least one of priority, lane, tags, deadline_at, delay_until"));
+        return Err(Problem::invalid(
+            "body",
+            "must name at least one of priority, lane, tags, deadline_at, delay_until",
+        ));
     }
-    let change = ChangeExecution { actor: ACTOR.to_owned(), deadline_at, delay_until, execution_id: id, lane, priority, tags };
+    let change =
+        ChangeExecution { actor: ACTOR.to_owned(), deadline_at, delay_until, execution_id: id, lane, priority, tags };
     let reply = app.operations.change(change).await;
     let ChangeExecutionReply::Changed { state } = reply.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Changed { execution_id: id, state }))

@@ -88,11 +88,16 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
         lane: said(&query.lane),
         kind: said(&query.kind),
         tag,
-        types: said(&query.types).map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect()).unwrap_or_default(),
+        types: said(&query.types)
+            .map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect())
+            .unwrap_or_default(),
     };
     let left = match number("limit", query.limit.as_deref())? {
         None => u64::MAX,
-        Some(limit) => u64::try_from(limit).ok().filter(|limit| *limit > 0).ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
+        Some(limit) => u64::try_from(limit)
+            .ok()
+            .filter(|limit| *limit > 0)
+            .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };

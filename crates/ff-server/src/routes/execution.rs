@@ -10,7 +10,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    AwaitResultReply, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, Outcome, PublicState, Worker, WorkerState,
+    AwaitResultReply, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, Outcome, PublicState, Worker,
+    WorkerState,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,9 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
             let failure = failure.map(FailureShape::from);
             Json(ResultShape { execution_id: id, outcome, result, result_encoding, failure }).into_response()
         }
-        AwaitResultReply::Waiting { state } => (StatusCode::ACCEPTED, Json(NotYet { execution_id: id, state })).into_response(),
+        AwaitResultReply::Waiting { state } => {
+            (StatusCode::ACCEPTED, Json(NotYet { execution_id: id, state })).into_response()
+        }
     })
 }
 
@@ -183,7 +186,11 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
 fn serving<'a>(execution: &Execution, workers: &'a [Worker]) -> Vec<&'a Worker> {
     workers
         .iter()
-        .filter(|worker| worker.state == WorkerState::Live && worker.namespace == execution.namespace && worker.lanes.contains(&execution.lane))
+        .filter(|worker| {
+            worker.state == WorkerState::Live
+                && worker.namespace == execution.namespace
+                && worker.lanes.contains(&execution.lane)
+        })
         .collect()
 }
 
@@ -216,7 +223,11 @@ fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires
         LifecyclePhase::Runnable => {}
     }
     if let Some(until) = execution.delay_until.filter(|_| execution.state == PublicState::Delayed) {
-        say("delayed", &[("delay_until", until.to_string())], "it becomes eligible then; PATCH delay_until to change it".to_owned());
+        say(
+            "delayed",
+            &[("delay_until", until.to_string())],
+            "it becomes eligible then; PATCH delay_until to change it".to_owned(),
+        );
     }
     if let Some(reason) = execution.blocking_reason {
         let detail: Vec<(&str, String)> =
@@ -225,7 +236,9 @@ fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires
             ("waiting_for_capable_worker", Some(nearest)) => {
                 format!("{} lacks only {}", nearest.instance, nearest.missing.join(", "))
             }
-            ("waiting_for_capable_worker", None) => "start a worker of this lane that has the required capabilities".to_owned(),
+            ("waiting_for_capable_worker", None) => {
+                "start a worker of this lane that has the required capabilities".to_owned()
+            }
             ("held_by_operator", _) => "release it".to_owned(),
             _ => "it goes on by itself once that has cleared".to_owned(),
         };
@@ -235,7 +248,11 @@ fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires
         say("lane_state", &[("state", lane.to_string())], "resume the lane".to_owned());
     }
     if let Some(until) = execution.granted_until {
-        say("granted", &[("granted_until", until.to_string())], "its worker starts it, or the grant runs out".to_owned());
+        say(
+            "granted",
+            &[("granted_until", until.to_string())],
+            "its worker starts it, or the grant runs out".to_owned(),
+        );
     }
     if serving.is_empty() {
         say("no_worker", &[("lane", execution.lane.clone())], "start a worker that registers for this lane".to_owned());

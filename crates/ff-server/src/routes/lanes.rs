@@ -6,7 +6,9 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_script::Route;
-use ff_script::generated::{DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply};
+use ff_script::generated::{
+    DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 
@@ -22,7 +24,9 @@ const AT_ONCE: usize = 32;
 
 pub fn routes() -> Router<App> {
     let state = |state: LaneState| {
-        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| set_state(app, name, query, state).await)
+        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| {
+            set_state(app, name, query, state).await
+        })
     };
     Router::new()
         .route("/v1/lanes", get(list))
@@ -60,7 +64,8 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
     if offset < 0 {
         return Err(Problem::invalid("cursor", "is not a cursor of this list"));
     }
-    let ListLanesReply::Lanes { entries, more } = app.operations.client().call(Route::Fleet, &ListLanes { limit, offset }).await?;
+    let ListLanesReply::Lanes { entries, more } =
+        app.operations.client().call(Route::Fleet, &ListLanes { limit, offset }).await?;
     let items = entries
         .into_iter()
         .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
@@ -126,7 +131,8 @@ async fn define(
 }
 
 fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answer<Option<T>> {
-    text.map(|word| word.parse().map_err(|_| Problem::invalid(field, format!("{word:?} is none of its words")))).transpose()
+    text.map(|word| word.parse().map_err(|_| Problem::invalid(field, format!("{word:?} is none of its words"))))
+        .transpose()
 }
 
 async fn set_state(

@@ -1,7 +1,7 @@
 //! `GET /v1/executions`: newest first, by filters, page by page.
 
-use axum::extract::State;
 use axum::Json;
+use axum::extract::State;
 use ff_engine::ExecutionFilter;
 use serde::Deserialize;
 
@@ -24,7 +24,8 @@ pub struct FilterQuery {
     created_after: Option<String>,
     created_before: Option<String>,
     worker: Option<String>,
-    limit: Option<String>,
+    /// How many at most.
+    pub limit: Option<String>,
     cursor: Option<String>,
 }
 
@@ -66,7 +67,9 @@ impl FilterQuery {
         let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let state = match said(&self.state) {
             None => None,
-            Some(word) => Some(word.parse().map_err(|_| Problem::invalid("state", format!("{word:?} is not a state")))?),
+            Some(word) => {
+                Some(word.parse().map_err(|_| Problem::invalid("state", format!("{word:?} is not a state")))?)
+            }
         };
         let tag = match said(&self.tag) {
             None => None,

@@ -84,7 +84,8 @@ enum Wish {
 
 impl ResultBody {
     fn wish(self) -> Answer<Wish> {
-        let named = |field: &'static str, text: Option<String>| text.ok_or_else(|| Problem::invalid(field, "is missing"));
+        let named =
+            |field: &'static str, text: Option<String>| text.ok_or_else(|| Problem::invalid(field, "is missing"));
         match self.op {
             Op::Complete => {
                 for (field, said) in [
@@ -97,15 +98,22 @@ impl ResultBody {
                         return Err(Problem::invalid(field, "is not a field of complete"));
                     }
                 }
-                let (result, result_encoding) = payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
-                Ok(Wish::Complete(Completion { execution_id: self.execution_id, fence: self.fence.into(), result, result_encoding }))
+                let (result, result_encoding) =
+                    payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
+                Ok(Wish::Complete(Completion {
+                    execution_id: self.execution_id,
+                    fence: self.fence.into(),
+                    result,
+                    result_encoding,
+                }))
             }
             Op::Fail => {
                 if self.result.is_some() || self.result_encoding.is_some() {
                     return Err(Problem::invalid("result", "is not a field of fail"));
                 }
                 let (reason, category) = (named("reason", self.reason)?, named("category", self.category)?);
-                let call = failure(self.execution_id, self.fence, reason, category, self.retryable, self.retry_after_ms)?;
+                let call =
+                    failure(self.execution_id, self.fence, reason, category, self.retryable, self.retry_after_ms)?;
                 Ok(Wish::Fail(self.fence, call))
             }
         }
@@ -126,7 +134,10 @@ async fn results(State(app): State<App>, Name(instance): Name, request: Request)
         body::read(&bytes)?
     };
     if body.results.len() > RESULTS_MAX {
-        return Err(Problem::invalid("results", format!("must hold at most {RESULTS_MAX} items, got {}", body.results.len())));
+        return Err(Problem::invalid(
+            "results",
+            format!("must hold at most {RESULTS_MAX} items, got {}", body.results.len()),
+        ));
     }
     // A result is worth taking from a worker whose registration ran out; its fence is what counts.
     match app.fleet.worker(&instance, body.incarnation).await {
@@ -146,12 +157,13 @@ async fn results(State(app): State<App>, Name(instance): Name, request: Request)
         }
     }
     let client = app.operations.client();
-    let mut completed = stream::iter(by_partition(completions, |(_, completion)| client.route_of(&completion.execution_id)))
-        .map(|(route, batch)| async move {
-            let completions = batch.iter().map(|(_, completion)| completion.clone()).collect();
-            (batch, client.call(route, &CompleteExecutions { completions }).await)
-        })
-        .buffer_unordered(AT_ONCE);
+    let mut completed =
+        stream::iter(by_partition(completions, |(_, completion)| client.route_of(&completion.execution_id)))
+            .map(|(route, batch)| async move {
+                let completions = batch.iter().map(|(_, completion)| completion.clone()).collect();
+                (batch, client.call(route, &CompleteExecutions { completions }).await)
+            })
+            .buffer_unordered(AT_ONCE);
     while let Some((batch, reply)) = completed.next().await {
         let items: Vec<Answer<bool>> = match reply {
             Ok(CompleteExecutionsReply::Completed { items }) => items

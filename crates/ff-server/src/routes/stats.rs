@@ -60,7 +60,8 @@ async fn stats(State(app): State<App>) -> JsonAnswer<Stats> {
     };
     let mut by_lane: BTreeMap<(String, String), CountsShape> = BTreeMap::new();
     for partition in partitions {
-        let PartitionStatsReply::Stats { events, executions, lanes, next_timer_at, outbox, stuck, timers } = partition.stats;
+        let PartitionStatsReply::Stats { events, executions, lanes, next_timer_at, outbox, stuck, timers } =
+            partition.stats;
         sum.executions += executions;
         sum.events += events;
         sum.outbox += outbox;

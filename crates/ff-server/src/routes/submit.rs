@@ -93,7 +93,9 @@ pub struct SubmittedShape {
 impl From<SubmitExecutionReply> for SubmittedShape {
     fn from(reply: SubmitExecutionReply) -> Self {
         match reply {
-            SubmitExecutionReply::Created { execution_id, state } => Self { execution_id, state: Some(state), duplicate: false },
+            SubmitExecutionReply::Created { execution_id, state } => {
+                Self { execution_id, state: Some(state), duplicate: false }
+            }
             SubmitExecutionReply::Duplicate { execution_id, state } => Self { execution_id, state, duplicate: true },
         }
     }
@@ -128,10 +130,12 @@ impl SubmitBody {
             requires: self.requires,
             prefers: self.prefers,
             fairness_key: self.fairness_key,
-            budgets: self.budgets.map(|all| all.into_iter().map(|b| BudgetRef { budget_id: b.budget_id, estimate: b.estimate }).collect()),
-            quotas: self
-                .quotas
-                .map(|all| all.into_iter().map(|q| QuotaRef { quota_id: q.quota_id, key: q.key, weight: q.weight }).collect()),
+            budgets: self.budgets.map(|all| {
+                all.into_iter().map(|b| BudgetRef { budget_id: b.budget_id, estimate: b.estimate }).collect()
+            }),
+            quotas: self.quotas.map(|all| {
+                all.into_iter().map(|q| QuotaRef { quota_id: q.quota_id, key: q.key, weight: q.weight }).collect()
+            }),
             fallbacks: self.fallbacks.map(|all| all.iter().map(|tier| Bytes(tier.get().as_bytes().to_vec())).collect()),
             retention_ms: self.retention_ms,
             stream: self.stream.map(|stream| StreamOptions { max_frames: stream.max_frames }),
@@ -160,7 +164,11 @@ impl SubmitBody {
     }
 }
 
-async fn submit(State(app): State<App>, headers: HeaderMap, Body(body): Body<SubmitBody, PAYLOAD>) -> Answer<impl IntoResponse> {
+async fn submit(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Body(body): Body<SubmitBody, PAYLOAD>,
+) -> Answer<impl IntoResponse> {
     let reply = app.operations.submit(body.with_headers(&headers)?.into_new()?).await?;
     let submitted = SubmittedShape::from(reply);
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };

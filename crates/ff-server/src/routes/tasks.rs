@@ -5,8 +5,9 @@ use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution,
-    FailExecutionReply, Refusal, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
+    CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply,
+    FailExecution, FailExecutionReply, Refusal, UpdateProgress, UpdateProgressReply, YieldExecution,
+    YieldExecutionReply,
 };
 use ff_script::{Call, Error};
 use serde::{Deserialize, Serialize};
@@ -166,7 +167,12 @@ async fn delay(State(app): State<App>, Id(id): Id, Body(body): Body<DelayBody>) 
     if body.delay_ms.is_some() == body.delay_until.is_some() {
         return Err(Problem::invalid("delay_ms", "or delay_until must be given, not both"));
     }
-    let call = DelayExecution { delay_ms: body.delay_ms, delay_until: body.delay_until, execution_id: id, fence: body.fence.into() };
+    let call = DelayExecution {
+        delay_ms: body.delay_ms,
+        delay_until: body.delay_until,
+        execution_id: id,
+        fence: body.fence.into(),
+    };
     let DelayExecutionReply::Delayed { delay_until, replayed } = fenced(&app, id, body.fence, &call, true).await?;
     Ok(Json(TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "delayed", replayed) }))
 }

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{
-    BlockExecution, Fence, Grant, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker, ReleaseGrant,
-    RenewLeases, RenewLeasesReply, Renewal, Renewed, Task,
-};
 use ff_scheduler::{Admitted, Profile};
+use ff_script::generated::{
+    BlockExecution, Fence, Grant, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker,
+    ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal, Renewed, Task,
+};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,11 @@ struct Registered {
 }
 
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
-async fn register(State(app): State<App>, Name(instance): Name, Body(body): Body<RegisterBody>) -> JsonAnswer<Registered> {
+async fn register(
+    State(app): State<App>,
+    Name(instance): Name,
+    Body(body): Body<RegisterBody>,
+) -> JsonAnswer<Registered> {
     let registration = RegisterWorker {
         capabilities: body.capabilities.unwrap_or_default(),
         incarnation: body.incarnation,
@@ -84,7 +88,11 @@ pub struct LeaveBody {
 }
 
 /// Ends the registration; its leases run out by themselves unless they are given back first.
-pub async fn deregister(State(app): State<App>, Name(instance): Name, Body(body): Body<LeaveBody>) -> Answer<StatusCode> {
+pub async fn deregister(
+    State(app): State<App>,
+    Name(instance): Name,
+    Body(body): Body<LeaveBody>,
+) -> Answer<StatusCode> {
     app.fleet.deregister(&instance, body.incarnation).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -117,7 +125,12 @@ struct Beaten {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LeaseAnswer {
-    Renewed { execution_id: ExecutionId, lease_expires_at: i64, cancel_requested: bool, yield_requested: bool },
+    Renewed {
+        execution_id: ExecutionId,
+        lease_expires_at: i64,
+        cancel_requested: bool,
+        yield_requested: bool,
+    },
     Refused {
         execution_id: ExecutionId,
         #[serde(flatten)]
@@ -126,14 +139,19 @@ enum LeaseAnswer {
 }
 
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
-async fn heartbeat(State(app): State<App>, Name(instance): Name, Body(body): Body<HeartbeatBody>) -> JsonAnswer<Beaten> {
+async fn heartbeat(
+    State(app): State<App>,
+    Name(instance): Name,
+    Body(body): Body<HeartbeatBody>,
+) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let renewals: Vec<(usize, Renewal)> = body
         .renew
         .unwrap_or_default()
         .into_iter()
         .map(|lease| {
-            let fence = Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
+            let fence =
+                Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
             Renewal { execution_id: lease.execution_id, fence, lease_ttl_ms: None }
         })
         .enumerate()
@@ -161,7 +179,12 @@ async fn heartbeat(State(app): State<App>, Name(instance): Name, Body(body): Bod
             answers[index] = Some(match answer {
                 Ok((lease_expires_at, cancel_requested, yield_requested)) => {
                     app.fleet.holds(&worker, lease, lease_expires_at);
-                    LeaseAnswer::Renewed { execution_id: renewal.execution_id, lease_expires_at, cancel_requested, yield_requested }
+                    LeaseAnswer::Renewed {
+                        execution_id: renewal.execution_id,
+                        lease_expires_at,
+                        cancel_requested,
+                        yield_requested,
+                    }
                 }
                 Err(problem) => {
                     if !problem.is_retryable() {

@@ -23,7 +23,8 @@ pub fn routes() -> Router<App> {
 
 async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<WorkerShape>> {
     let (limit, offset) = (query.limit()?, query.offset()?);
-    let ListWorkersReply::Workers { items, more } = app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
+    let ListWorkersReply::Workers { items, more } =
+        app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
     let items = items.into_iter().map(WorkerShape::from).collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
@@ -41,7 +42,8 @@ struct Drained {
 
 /// The worker takes nothing new and is asked to yield what it holds.
 async fn drain(State(app): State<App>, Name(instance): Name) -> JsonAnswer<Drained> {
-    let reply = app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
+    let reply =
+        app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
     app.fleet.drain(&instance);
     let outcome = match reply {
         DrainWorkerReply::Draining => "draining",

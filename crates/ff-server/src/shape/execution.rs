@@ -247,8 +247,16 @@ impl From<Execution> for ExecutionShape {
             max_reclaims: execution.max_reclaims,
             max_replays: execution.max_replays,
             fallback_index: execution.fallback_index,
-            budgets: execution.budgets.into_iter().map(|b| BudgetShape { budget_id: b.budget_id, estimate: b.estimate }).collect(),
-            quotas: execution.quotas.into_iter().map(|q| QuotaShape { quota_id: q.quota_id, key: q.key, weight: q.weight }).collect(),
+            budgets: execution
+                .budgets
+                .into_iter()
+                .map(|b| BudgetShape { budget_id: b.budget_id, estimate: b.estimate })
+                .collect(),
+            quotas: execution
+                .quotas
+                .into_iter()
+                .map(|q| QuotaShape { quota_id: q.quota_id, key: q.key, weight: q.weight })
+                .collect(),
             retention_ms: execution.retention_ms,
             trace_parent: execution.trace_parent,
             completion_webhook: execution.completion_webhook,

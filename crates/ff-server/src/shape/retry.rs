@@ -47,7 +47,13 @@ impl From<RetryShape> for Retry {
             factor: backoff.factor,
             max_ms: backoff.max_ms,
         });
-        Self { max_attempts: shape.max_attempts, backoff, jitter: shape.jitter, retry_on: shape.retry_on, never_on: shape.never_on }
+        Self {
+            max_attempts: shape.max_attempts,
+            backoff,
+            jitter: shape.jitter,
+            retry_on: shape.retry_on,
+            never_on: shape.never_on,
+        }
     }
 }
 
@@ -63,6 +69,12 @@ impl From<Retry> for RetryShape {
             factor: backoff.factor,
             max_ms: backoff.max_ms,
         });
-        Self { max_attempts: retry.max_attempts, backoff, jitter: retry.jitter, retry_on: retry.retry_on, never_on: retry.never_on }
+        Self {
+            max_attempts: retry.max_attempts,
+            backoff,
+            jitter: retry.jitter,
+            retry_on: retry.retry_on,
+            never_on: retry.never_on,
+        }
     }
 }

@@ -95,6 +95,12 @@ pub struct GrantShape {
 
 impl From<Grant> for GrantShape {
     fn from(grant: Grant) -> Self {
-        Self { execution_id: grant.execution_id, grant_id: grant.grant_id, expires_at: grant.expires_at, lane: grant.lane, kind: grant.kind }
+        Self {
+            execution_id: grant.execution_id,
+            grant_id: grant.grant_id,
+            expires_at: grant.expires_at,
+            lane: grant.lane,
+            kind: grant.kind,
+        }
     }
 }

@@ -18,7 +18,10 @@ async fn read(api: &Api, query: &str, headers: &[(&str, &str)], enough: usize) -
     let mut text = String::new();
     let mut seen = Vec::new();
     while seen.len() < enough {
-        let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk()).await.expect("an event comes").expect("a chunk");
+        let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk())
+            .await
+            .expect("an event comes")
+            .expect("a chunk");
         let Some(chunk) = chunk else { break };
         text.push_str(std::str::from_utf8(&chunk).expect("text"));
         let end = if sse { "\n\n" } else { "\n" };

@@ -9,7 +9,12 @@ use crate::kit::{Api, eventually};
 
 async fn ids(api: &Api, query: &str) -> Vec<String> {
     let page = api.get(&format!("/v1/executions?{query}")).await.with(200);
-    page["items"].as_array().expect("items").iter().map(|item| item["execution_id"].as_str().expect("id").to_owned()).collect()
+    page["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| item["execution_id"].as_str().expect("id").to_owned())
+        .collect()
 }
 
 on_both_hosts! {

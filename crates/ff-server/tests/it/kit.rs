@@ -50,7 +50,8 @@ impl Kit {
                 (Arc::new(host), Behind::Embedded { _directory: directory }, EngineOptions::embedded())
             }
             Kind::Valkey => {
-                let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() }).expect("valkey starts");
+                let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() })
+                    .expect("valkey starts");
                 let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
                 options.durability = Some(ff_backend_valkey::Durability::None);
                 let host = ValkeyHost::connect(options).await.expect("the host connects");
@@ -65,14 +66,18 @@ impl Kit {
 
     async fn start(&self) {
         let options = ServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), no_auth: true };
-        let server = Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts");
+        let server =
+            Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts");
         *self.server.lock().await = Some(server);
     }
 
     /// A client of the running server.
     pub async fn api(&self) -> Api {
         let address = self.server.lock().await.as_ref().expect("a server runs").address();
-        Api { base: format!("http://{address}"), http: reqwest::Client::builder().no_proxy().build().expect("a client") }
+        Api {
+            base: format!("http://{address}"),
+            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
+        }
     }
 
     /// Stops the server and starts another over the same store.
@@ -165,7 +170,12 @@ impl Reply {
     /// The problem, which must have this status and code.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Value {
-        assert_eq!(self.headers.get("content-type").map(|v| v.as_bytes()), Some(&b"application/problem+json"[..]), "{}", self.text());
+        assert_eq!(
+            self.headers.get("content-type").map(|v| v.as_bytes()),
+            Some(&b"application/problem+json"[..]),
+            "{}",
+            self.text()
+        );
         let problem = self.json();
         assert_eq!((self.status, problem["code"].as_str()), (status, Some(code)), "{problem}");
         assert_eq!(problem["status"], status);
@@ -179,7 +189,13 @@ impl Reply {
 }
 
 impl Api {
-    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<reqwest::Body>) -> Reply {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Reply {
         let mut request = self.http.request(method, format!("{}{path}", self.base)).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);

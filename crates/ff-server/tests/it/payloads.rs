@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::kit::{Api, Reply, fence};
 
@@ -18,7 +18,8 @@ fn raw(reply: &Reply, path: &[&str]) -> String {
                 items[index].get().to_owned()
             }
             Err(_) => {
-                let fields: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(&text).expect("an object");
+                let fields: std::collections::HashMap<String, Box<RawValue>> =
+                    serde_json::from_str(&text).expect("an object");
                 fields[*name].get().to_owned()
             }
         };
@@ -28,7 +29,8 @@ fn raw(reply: &Reply, path: &[&str]) -> String {
 
 /// Sends a payload through submit, claim, complete and result, and asserts that it stays as it is.
 async fn travels(api: &Api, json: &str, encoding: Option<&str>) {
-    let with = |field: &str| encoding.map(|encoding| format!(r#","{field}_encoding":"{encoding}""#)).unwrap_or_default();
+    let with =
+        |field: &str| encoding.map(|encoding| format!(r#","{field}_encoding":"{encoding}""#)).unwrap_or_default();
     let body = format!(r#"{{"kind":"k","input":{json}{}}}"#, with("input"));
     let submitted = api.send(Method::POST, "/v1/executions", &[], body).await.with(201);
     let id = submitted["execution_id"].as_str().expect("an id").to_owned();

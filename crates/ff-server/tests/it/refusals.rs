@@ -3,7 +3,6 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-
 const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
 
 on_both_hosts! {
@@ -175,10 +174,12 @@ fn a_server_without_authentication_stays_on_loopback() {
     let directory = tempfile::tempdir().expect("a directory");
     runtime.block_on(async {
         let options = ff_backend_embedded::Options::new(directory.path(), ff_script::Library::shipped().text);
-        let host: Arc<dyn ff_script::Host> = Arc::new(ff_backend_embedded::Embedded::open(options).expect("a store opens"));
+        let host: Arc<dyn ff_script::Host> =
+            Arc::new(ff_backend_embedded::Embedded::open(options).expect("a store opens"));
         for (listen, no_auth, text) in [("0.0.0.0:0", true, "loopback"), ("127.0.0.1:0", false, "--no-auth")] {
             let options = ff_server::ServerOptions { listen: listen.parse().expect("an address"), no_auth };
-            let refused = ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::embedded(), options).await;
+            let refused =
+                ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::embedded(), options).await;
             let error = refused.err().expect("it does not start").to_string();
             assert!(error.contains(text), "{error}");
         }

@@ -52,14 +52,20 @@ impl Dev {
         let operations = engine.operations().clone();
 
         let screen = Screen::new();
-        screen.line(&format!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window));
+        screen.line(&format!(
+            "FlowFabric on the {} store ({}), loss window: {}",
+            facts.kind, facts.durability, facts.loss_window
+        ));
         match &address {
             StoreAddress::Embedded(directory) => screen.line(&format!("state in {}", directory.display())),
             StoreAddress::Valkey(url) => screen.line(&format!("state in {url}")),
         }
         let before = Totals::read(&operations).await?;
         if before.executions > 0 {
-            screen.line(&format!("continuing: {} waiting, {} running, {} ended from before", before.waiting, before.active, before.ended));
+            screen.line(&format!(
+                "continuing: {} waiting, {} running, {} ended from before",
+                before.waiting, before.active, before.ended
+            ));
         }
         screen.line("Ctrl-C stops; the next start continues where this one ends\n");
 
@@ -67,8 +73,14 @@ impl Dev {
         let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
         let crew = Arc::new(Crew::hire(&operations, &dispatcher, WORKERS, &screen));
         let submitting = tokio::spawn(submit(operations.clone(), stop.clone()));
-        let killing = tokio::spawn(kill_now_and_then(Arc::clone(&crew), Duration::from_secs(self.kill_every), stop.clone()));
-        let showing = tokio::spawn(show(engine.feed(FeedFilter::default(), Cursor::at(TimestampMs::now())), operations.clone(), screen.clone(), stop.clone()));
+        let killing =
+            tokio::spawn(kill_now_and_then(Arc::clone(&crew), Duration::from_secs(self.kill_every), stop.clone()));
+        let showing = tokio::spawn(show(
+            engine.feed(FeedFilter::default(), Cursor::at(TimestampMs::now())),
+            operations.clone(),
+            screen.clone(),
+            stop.clone(),
+        ));
 
         let limit = self.seconds.map_or(Duration::MAX, Duration::from_secs);
         tokio::select! {
@@ -125,7 +137,12 @@ async fn kill_now_and_then(crew: Arc<Crew>, every: Duration, stop: CancellationT
 }
 
 /// Shows what happens as it happens.
-async fn show(mut feed: ff_engine::Feed, operations: Operations, screen: Screen, stop: CancellationToken) -> anyhow::Result<()> {
+async fn show(
+    mut feed: ff_engine::Feed,
+    operations: Operations,
+    screen: Screen,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let mut next_totals = tokio::time::Instant::now();
     loop {
         tokio::select! {

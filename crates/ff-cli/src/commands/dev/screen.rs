@@ -54,7 +54,10 @@ impl Screen {
                 state.completed += 1;
                 if let Some(lost_at) = state.lost.remove(&id) {
                     let worker = event.worker_instance.as_deref().unwrap_or("");
-                    let text = format!("✓ {kind} {short} completed by {worker}, {} ms after its first worker was lost", event.at - lost_at);
+                    let text = format!(
+                        "✓ {kind} {short} completed by {worker}, {} ms after its first worker was lost",
+                        event.at - lost_at
+                    );
                     state.line(&text, "\x1b[32m");
                 }
             }
@@ -72,7 +75,11 @@ impl Screen {
                 state.line(&text, "\x1b[31m");
             }
             "worker.registered" | "worker.left" | "worker.expired" => {
-                let text = format!("· {} {}", event.worker_instance.as_deref().unwrap_or(""), event.r#type.trim_start_matches("worker."));
+                let text = format!(
+                    "· {} {}",
+                    event.worker_instance.as_deref().unwrap_or(""),
+                    event.r#type.trim_start_matches("worker.")
+                );
                 state.line(&text, "\x1b[2m");
             }
             _ => {}

@@ -73,7 +73,8 @@ impl Crew {
     pub async fn kill_one(&self) {
         let member = {
             let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-            let busiest = members.iter().enumerate().max_by_key(|(_, member)| held(&member.held).len()).map(|(index, _)| index);
+            let busiest =
+                members.iter().enumerate().max_by_key(|(_, member)| held(&member.held).len()).map(|(index, _)| index);
             busiest.map(|index| members.remove(index))
         };
         if let Some(member) = member {

@@ -1,0 +1,162 @@
+//! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
+
+use ff_core::types::ExecutionId;
+use ff_model::model::Model;
+use ff_model::store::ROUTE;
+use ff_script::Route;
+use ff_script::generated as g;
+use ff_script::{Bytes, Invocation};
+use rand::Rng;
+use rand::rngs::StdRng;
+use uuid::Uuid;
+
+use crate::call;
+
+/// What to do.
+pub enum Made {
+    Call(Box<Invocation>),
+    /// Strike effects; each host has ids of its own for them.
+    Acknowledge {
+        now: i64,
+    },
+}
+
+fn maybe<T>(rng: &mut StdRng, make: impl FnOnce(&mut StdRng) -> T) -> Option<T> {
+    if rng.random() { Some(make(rng)) } else { None }
+}
+
+fn instance(rng: &mut StdRng) -> String {
+    format!("w-{}", rng.random_range(0..4))
+}
+
+fn lane(rng: &mut StdRng) -> String {
+    ["main", "aging", "fair", "late"][rng.random_range(0..4)].to_owned()
+}
+
+fn id(rng: &mut StdRng) -> Uuid {
+    Uuid::from_u64_pair(0, rng.random_range(0..3))
+}
+
+fn some_execution(rng: &mut StdRng, model: &Model) -> ExecutionId {
+    let number = rng.random_range(0..model.executions.len() + 1);
+    model.executions.keys().nth(number).copied().unwrap_or_else(|| ExecutionId::from_uuid(Uuid::from_u64_pair(9, 9)))
+}
+
+fn definition(rng: &mut StdRng) -> g::DefineLane {
+    g::DefineLane {
+        state: maybe(rng, |rng| g::LaneState::ALL[rng.random_range(0..4)]),
+        priority_weight: maybe(rng, |rng| rng.random_range(0..=1_000_000_000_000)),
+        fairness: maybe(rng, |rng| g::Fairness::ALL[rng.random_range(0..2)]),
+        fairness_weights: maybe(rng, |rng| (0..rng.random_range(0..3)).map(|n| (format!("t{n}"), n + 1)).collect()),
+        max_depth: maybe(rng, |rng| rng.random_range(0..9)),
+        clear_max_depth: maybe(rng, |rng| rng.random()),
+        retry: maybe(rng, |rng| g::Retry {
+            max_attempts: maybe(rng, |_| 4),
+            retry_on: maybe(rng, |_| vec![]),
+            never_on: maybe(rng, |_| vec!["x".to_owned()]),
+            ..g::Retry::default()
+        }),
+        retention_ms: maybe(rng, |rng| rng.random_range(0..10_000)),
+        ..g::DefineLane::new("ops".to_owned(), lane(rng), "default".to_owned())
+    }
+}
+
+fn list(rng: &mut StdRng, model: &Model) -> g::ListExecutions {
+    let tag = maybe(rng, |rng| ["red", "blue"][rng.random_range(0..2)].to_owned()).filter(|_| rng.random());
+    let position = |rng: &mut StdRng| {
+        let execution_id = some_execution(rng, model);
+        let created_at = model.executions.get(&execution_id).map_or(model.now, |e| e.said.created_at);
+        g::Position { created_at, execution_id }
+    };
+    g::ListExecutions {
+        after: maybe(rng, position),
+        created_after: maybe(rng, |rng| model.now - rng.random_range(0..20_000)).filter(|_| rng.random()),
+        created_before: maybe(rng, |rng| model.now - rng.random_range(0..5_000)).filter(|_| rng.random()),
+        kind: maybe(rng, |rng| format!("kind.{}", rng.random_range(0..3))).filter(|_| rng.random()),
+        lane: maybe(rng, lane),
+        namespace: maybe(rng, |_| "default".to_owned()),
+        state: maybe(rng, |rng| g::PublicState::ALL[rng.random_range(0..12)]),
+        tag_key: tag.as_ref().map(|_| "team".to_owned()),
+        tag_value: tag,
+        worker: maybe(rng, instance).filter(|_| rng.random()),
+        ..g::ListExecutions::new(rng.random_range(1..12))
+    }
+}
+
+/// Names of keys, real and invented.
+fn store_keys(rng: &mut StdRng, model: &Model) -> Vec<Bytes> {
+    let mut keys = vec![
+        "ff:idx:{p:0}:timers",
+        "ff:idx:{p:0}:all",
+        "ff:lane:{p:0}:default/main",
+        "ff:what:{p:0}:ever",
+        "ff:idx:{p:1}:all",
+        "plain",
+    ];
+    keys.truncate(rng.random_range(0..=keys.len()));
+    let cores = model.executions.keys().take(3).map(|id| format!("ff:exec:{{p:0}}:{id}:core"));
+    keys.iter().map(|key| Bytes::from(*key)).chain(cores.map(|key| Bytes::from(key.as_str()))).collect()
+}
+
+/// One call.
+pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
+    let now = model.now;
+    let count = rng.random_range(0..3);
+    match rng.random_range(0..23) {
+        0 | 1 => {
+            let worker = g::RegisterWorker {
+                incarnation: maybe(rng, id),
+                take_over: maybe(rng, |rng| rng.random()),
+                ..g::RegisterWorker::new(
+                    (0..count).map(|n| format!("cap-{n}")).collect(),
+                    instance(rng),
+                    (0..count).map(|_| lane(rng)).collect(),
+                    "default".to_owned(),
+                    rng.random_range(1..9),
+                    "model".to_owned(),
+                )
+            };
+            call(Route::Fleet, &worker, now)
+        }
+        2 => call(Route::Fleet, &g::HeartbeatWorkers { instances: (0..count).map(|_| instance(rng)).collect() }, now),
+        3 => call(Route::Fleet, &g::DeregisterWorker { incarnation: maybe(rng, id), instance: instance(rng) }, now),
+        4 => call(Route::Fleet, &g::DrainWorker { actor: "ops".to_owned(), instance: instance(rng) }, now),
+        5 => call(Route::Fleet, &g::MarkWorkerDead { actor: "ops".to_owned(), instance: instance(rng) }, now),
+        6 => call(Route::Fleet, &g::ListWorkers { limit: rng.random_range(1..3), offset: rng.random_range(0..3) }, now),
+        7 => call(Route::Fleet, &g::GetWorker { instance: instance(rng) }, now),
+        8 => call(
+            Route::Fleet,
+            &g::HeartbeatServer { leave: maybe(rng, |rng| rng.random()), listening: rng.random(), server_id: id(rng) },
+            now,
+        ),
+        9 | 10 => call(Route::Fleet, &definition(rng), now),
+        11 => call(Route::Fleet, &g::GetLane { lane: lane(rng), namespace: "default".to_owned() }, now),
+        12 => call(Route::Fleet, &g::ListLanes { limit: rng.random_range(1..3), offset: rng.random_range(0..3) }, now),
+        13 => call(Route::Fleet, &g::ReadOutbox { limit: 5 }, now),
+        14 => call(Route::Fleet, &g::FireDue { draw: 1, limit: 5 }, now),
+        15 | 16 => call(ROUTE, &list(rng, model), now),
+        17 => call(ROUTE, &g::ExplainExecution { execution_id: some_execution(rng, model) }, now),
+        18 => call(ROUTE, &g::PartitionStats { lane: maybe(rng, lane), namespace: None }, now),
+        19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
+        20 => call(ROUTE, &g::Library {}, now),
+        21 => call(
+            ROUTE,
+            &g::CheckExecutions {
+                limit: rng.random_range(1..64),
+                offset: rng.random_range(0..5),
+                repair: rng.random(),
+            },
+            now,
+        ),
+        _ => call(ROUTE, &g::CheckKeys { keys: store_keys(rng, model), repair: rng.random() }, now),
+    }
+}
+
+/// One thing to do.
+pub fn call_or_acknowledge(rng: &mut StdRng, model: &Model) -> Made {
+    if rng.random_ratio(1, 24) {
+        Made::Acknowledge { now: model.now }
+    } else {
+        Made::Call(Box::new(call_of(rng, model)))
+    }
+}

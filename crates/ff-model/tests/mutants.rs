@@ -1,0 +1,190 @@
+//! The model run sees defects: each known one, put back into the library, is caught within a few cases.
+
+use std::time::Instant;
+
+use ff_model::run::{Plan, run, seed, setting};
+use ff_script::Library;
+
+/// The most cases a mutant may survive.
+const CASES_MAX: u64 = 64;
+
+/// A defect as an edit of the library's text.
+struct Mutant {
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "the index entry is lost when a delay is already past",
+        from: r#"  execution.save(tx, rec)
+  event.of_execution(tx, rec, kind, delay_until"#,
+        to: r#"  execution.save(tx, rec)
+  if delay_until and delay_until <= tx.now then tx:zrem(rec.before.key, rec.id) end
+  event.of_execution(tx, rec, kind, delay_until"#,
+    },
+    Mutant {
+        name: "a delay already past still delays",
+        from: "if rec.delay and rec.delay <= tx.now then rec.delay = nil end",
+        to: "",
+    },
+    Mutant {
+        name: "a worker cancels without its fence being looked at",
+        from: r#"local refusal = fence.check(rec, a.fence, tx.now, "cancel")
+    if refusal == "replay" then return reply.ok("replayed") end
+    if refusal then return refusal end"#,
+        to: r#"local refusal = fence.check(rec, a.fence, tx.now, "cancel")
+    if refusal == "replay" then return reply.ok("replayed") end
+    if refusal and (rec == nil or rec.phase ~= "active") then return refusal end"#,
+    },
+    Mutant {
+        name: "the attempt id is not part of the fence",
+        from: " or rec.attempt_id ~= f.attempt_id then return stale",
+        to: " then return stale",
+    },
+    Mutant {
+        name: "a lease ends a millisecond early",
+        from: "if now >= rec.lease_until then",
+        to: "if now + 1 >= rec.lease_until then",
+    },
+    Mutant {
+        name: "a lease is accepted in its last moment",
+        from: "if now >= rec.lease_until then",
+        to: "if now > rec.lease_until then",
+    },
+    Mutant {
+        name: "a deadline passes early",
+        from: r#"if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end"#,
+        to: r#"if rec.deadline and rec.deadline <= now + 2000 then return expire(tx, rec, "deadline") end"#,
+    },
+    Mutant {
+        name: "an input loses its zero bytes",
+        from: "rec.input = s.input\n",
+        to: "rec.input = string.gsub(s.input, '%z', '')\n",
+    },
+    Mutant {
+        name: "a large result is cut",
+        from: "tx:set(keys.result(tx, rec.id), result)",
+        to: "tx:set(keys.result(tx, rec.id), string.sub(result, 1, 4096))",
+    },
+    Mutant {
+        name: "a completion is written before it is checked",
+        from: r#"local refusal = fence.check(rec, c.fence, tx.now, "complete")"#,
+        to: r#"redis.call("HSET", require("lib.keys").core(tx, c.execution_id), "result_encoding", "json")
+  local refusal = fence.check(rec, c.fence, tx.now, "complete")"#,
+    },
+    Mutant {
+        name: "the epoch does not rise with a later claim",
+        from: "rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)",
+        to: "rec.epoch = rec.epoch or tx.now_us",
+    },
+    Mutant { name: "poison never ends", from: "if lost >= rec.spec.max_reclaims then", to: "if false then" },
+    Mutant { name: "a reclaim is not counted", from: "rec.reclaims = lost + 1", to: "rec.reclaims = lost" },
+    Mutant {
+        name: "the timer entry of the lease is kept after the end",
+        from: "  if at == rec.wake then return end\n",
+        to: "  if at == rec.wake or rec.phase == \"terminal\" then return end\n",
+    },
+    Mutant {
+        name: "a worker's lease entry is kept",
+        from: "if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end",
+        to: "",
+    },
+    Mutant {
+        name: "one attempt more than the policy allows",
+        from: "if failures >= policy.max_attempts then",
+        to: "if failures > policy.max_attempts then",
+    },
+    Mutant {
+        name: "a failure that is not retryable is retried",
+        from: "if f.retryable == false or not allowed",
+        to: "if not allowed",
+    },
+    Mutant {
+        name: "priority counts against an execution",
+        from: "- rec.prio * copy.priority_weight",
+        to: "+ rec.prio * copy.priority_weight",
+    },
+    Mutant { name: "a grant never runs out", from: "      sooner(rec.grant_until)\n", to: "" },
+    Mutant {
+        name: "a repeated issue answers grants that ran out",
+        from: " and grant.open(rec, rec.grant, tx.now) then out",
+        to: " then out",
+    },
+    Mutant { name: "every worker covers everything", from: "if not capabilities[token] then return false end", to: "" },
+    Mutant {
+        name: "a repeated claim takes more",
+        from: "if request == a.request_id then ids",
+        to: "if false then ids",
+    },
+    Mutant {
+        name: "work past its time hides what stands behind it",
+        from: "  refill(tx, found)\n  local entries = found.entries",
+        to: "  local entries = found.entries",
+    },
+    Mutant {
+        name: "a paused lane starts work",
+        from: r#"return copy.state == "active" or copy.state == "draining""#,
+        to: r#"return copy.state ~= "disabled""#,
+    },
+    Mutant {
+        name: "a change lets go of a held execution",
+        from: r#"local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker""#,
+        to: "local held = false",
+    },
+    Mutant {
+        name: "an idempotency key takes any body",
+        from: r#"if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end"#,
+        to: "",
+    },
+    Mutant {
+        name: "a replay keeps the old failure",
+        from: "rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil",
+        to: "rec.result, rec.result_far, rec.result_encoding, rec.progress = nil, nil, nil, nil",
+    },
+    Mutant {
+        name: "fairness follows a weight that has changed",
+        from: "if rec.fair > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", rec.fair)) end",
+        to: "local start = rec.score + rec.prio * copy.priority_weight\n  if start > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", start)) end",
+    },
+    Mutant { name: "something ended is left behind", from: "  lists.remove(tx, rec)\n", to: "" },
+];
+
+#[test]
+fn every_known_defect_is_caught() {
+    let library = Library::test().text;
+    let wanted = std::env::var("FF_MUTANT").unwrap_or_default();
+    let (since, mut survivors) = (Instant::now(), Vec::new());
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&wanted)) {
+        assert_eq!(
+            library.matches(mutant.from).count(),
+            1,
+            "{}: the library does not hold this text once: {}",
+            mutant.name,
+            mutant.from
+        );
+        let plan = Plan {
+            seed: seed(),
+            cases: setting("FF_CASES").unwrap_or(CASES_MAX),
+            steps: 200,
+            shrink: u32::from(!wanted.is_empty()) * 500,
+        };
+        match run(&library.replace(mutant.from, mutant.to), plan) {
+            Err(failure) => {
+                println!("caught after {:>2} cases: {}", failure.case + 1, mutant.name);
+                if !wanted.is_empty() {
+                    println!("{}", failure.story);
+                }
+            }
+            Ok(_) => survivors.push(mutant.name),
+        }
+    }
+    println!(
+        "mutants: {} caught, {} survived, {:.1} s",
+        MUTANTS.len() - survivors.len(),
+        survivors.len(),
+        since.elapsed().as_secs_f64()
+    );
+    assert!(survivors.is_empty(), "not caught within {CASES_MAX} cases: {survivors:#?}");
+}

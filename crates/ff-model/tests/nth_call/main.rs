@@ -1,0 +1,309 @@
+//! A call that fails at any of its store commands leaves nothing behind, and goes through when it is made again.
+//!
+//! On the embedded host the host itself fails, then dies, at the n-th command. A server does not take back what a call has written, so
+//! there the library alone must see to it: its text is edited so that the n-th read, or the first write of a commit, raises.
+
+mod rows;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ff_conformance::{Kind, Store as Server};
+use ff_model::store::Store;
+use ff_script::dump::{Dump, DumpValue};
+use ff_script::generated::FUNCTIONS;
+use ff_script::{HostError, Invocation, Library};
+use rmpv::Value;
+use rows::{NOW, Row, rows, stage};
+
+/// More commands than any call of the rows makes.
+const COMMANDS_MAX: u64 = 400;
+
+fn accepted(row: &Row, reply: &[u8]) {
+    let value = rmpv::decode::read_value(&mut &reply[..]).expect("a reply is msgpack");
+    assert!(value["err"].is_nil(), "{} was refused: {value}", row.name);
+}
+
+fn set_stage(store: &Store) {
+    for invocation in stage() {
+        let (function, reply) = (invocation.function, store.send(invocation).expect("the stage is set"));
+        let value = rmpv::decode::read_value(&mut reply.as_slice()).expect("a reply is msgpack");
+        assert!(value["err"].is_nil(), "{function} of the stage was refused: {value}");
+    }
+}
+
+fn sound(store: &Store, row: &Row) {
+    let findings = store.fsck(NOW);
+    assert!(findings.is_empty(), "{}: {findings:?}", row.name);
+}
+
+/// Which keys differ, in words.
+fn difference(before: &Dump, after: &Dump) -> String {
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    differ.map(|key| format!("\n  {key}\n    before {:?}\n    after  {:?}", before.get(key), after.get(key))).collect()
+}
+
+#[track_caller]
+fn same(row: &Row, n: u64, before: &Dump, after: &Dump) {
+    assert!(before == after, "{} changed something when command {n} failed:{}", row.name, difference(before, after));
+}
+
+#[test]
+fn every_function_has_a_row() {
+    let covered: BTreeSet<&str> = rows().iter().map(|row| row.invocation.function).collect();
+    let missing: Vec<_> = FUNCTIONS.iter().filter(|name| !covered.contains(*name)).collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+}
+
+#[test]
+fn a_failing_command_leaves_nothing_behind() {
+    let since = Instant::now();
+    let failures = on_all_rows(|row| {
+        let store = Store::open(&Library::test().text);
+        set_stage(&store);
+        let (before, expected) = (store.dump(), after(row));
+        let mut n = 0;
+        let reply = loop {
+            n += 1;
+            assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
+            store.host().faults().fail_command(n);
+            match store.send(row.invocation.clone()) {
+                Ok(reply) => break reply,
+                Err(HostError::Unavailable { .. }) => same(row, n, &before, &store.dump()),
+                Err(error) => panic!("{} at command {n}: {error}", row.name),
+            }
+        };
+        store.host().faults().clear();
+        assert!(n > 1, "{} makes no store command", row.name);
+        accepted(row, &reply);
+        sound(&store, row);
+        assert!(
+            store.dump() == expected,
+            "{} ends otherwise after failures:{}",
+            row.name,
+            difference(&expected, &store.dump())
+        );
+        n - 1
+    });
+    println!("failing commands: {failures}, {:.1} s", since.elapsed().as_secs_f64());
+}
+
+#[test]
+fn a_crash_leaves_nothing_behind() {
+    let since = Instant::now();
+    let crashes = on_all_rows(|row| {
+        let mut store = Store::open(&Library::test().text);
+        set_stage(&store);
+        let (before, expected) = (store.dump(), after(row));
+        let mut n = 0;
+        let reply = loop {
+            n += 1;
+            assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
+            store.host().faults().crash_at_command(n);
+            match store.send(row.invocation.clone()) {
+                Ok(reply) => break reply,
+                Err(HostError::Closed) => store.reopen(),
+                Err(error) => panic!("{} at command {n}: {error}", row.name),
+            }
+            same(row, n, &before, &store.dump());
+        };
+        store.host().faults().clear();
+        accepted(row, &reply);
+        sound(&store, row);
+        assert!(
+            store.dump() == expected,
+            "{} ends otherwise after crashes:{}",
+            row.name,
+            difference(&expected, &store.dump())
+        );
+        n - 1
+    });
+    println!("crashes: {crashes}, {:.1} s", since.elapsed().as_secs_f64());
+}
+
+#[test]
+fn a_crash_after_the_commit_loses_only_the_answer() {
+    on_all_rows(|row| {
+        if row.invocation.read_only {
+            return 0;
+        }
+        let mut store = Store::open(&Library::test().text);
+        set_stage(&store);
+        let expected = after(row);
+        store.host().faults().crash_after_commit();
+        assert_eq!(store.send(row.invocation.clone()), Err(HostError::Closed), "{}", row.name);
+        store.reopen();
+        assert!(store.dump() == expected, "{} was not kept:{}", row.name, difference(&expected, &store.dump()));
+        // Whoever missed the answer asks again; whatever it is told, the store stays sound.
+        store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{} again: {error}", row.name));
+        sound(&store, row);
+        1
+    });
+}
+
+/// Tries every row, several at a time; the sum of what each answers.
+fn on_all_rows(work: impl Fn(&Row) -> u64 + Sync) -> u64 {
+    let (rows, next, sum) = (rows(), AtomicUsize::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    sum.fetch_add(work(row), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    sum.into_inner()
+}
+
+/// The content after the call on a stage without faults.
+fn after(row: &Row) -> Dump {
+    let store = Store::open(&Library::test().text);
+    set_stage(&store);
+    accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
+    sound(&store, row);
+    store.dump()
+}
+
+/// The library with a fault: the call says with `_fail` which of its reads and first writes raises.
+fn faulty() -> Library {
+    let mut library = Library::test();
+    let swap = |text: &str, from: &str, to: &str| {
+        assert_eq!(text.matches(from).count(), 1, "the library does not hold this text once: {from}");
+        text.replace(from, to)
+    };
+    let text = swap(
+        &library.text,
+        "for _, command in ipairs(list) do redis.call(unpack(command)) end",
+        "for i, command in ipairs(list) do if i == 1 then FAULT.call(unpack(command)) else REDIS.call(unpack(command)) end end",
+    );
+    let text = swap(
+        &text,
+        "  args._guard, args._listen, args._now, args._calls = nil",
+        "  FAULT.left, args._fail = args._fail or 0, nil\n  args._guard, args._listen, args._now, args._calls = nil",
+    );
+    let text = text.replace("redis.call(", "FAULT.call(").replace("REDIS.call(", "redis.call(");
+    let declared = text
+        .lines()
+        .find(|line| line.starts_with("local LIBRARY = {"))
+        .expect("codegen writes the LIBRARY line")
+        .to_owned();
+    let fault = "local FAULT = { left = 0 }
+function FAULT.call(...)
+  if FAULT.left > 0 then
+    FAULT.left = FAULT.left - 1
+    if FAULT.left == 0 then error(\"injected fault\") end
+  end
+  return redis.call(...)
+end";
+    library.text = text.replacen(&declared, &format!("{declared}\n{fault}"), 1);
+    library
+}
+
+/// The call with the number of the command that raises.
+fn failing(row: &Row, n: u64) -> Invocation {
+    let mut args = rmpv::decode::read_value(&mut row.invocation.args.as_slice()).expect("a typed call is msgpack");
+    if let Value::Map(entries) = &mut args {
+        entries.push(("_fail".into(), n.into()));
+    }
+    let mut invocation = row.invocation.clone();
+    invocation.args.clear();
+    rmpv::encode::write_value(&mut invocation.args, &args).expect("a Vec takes every byte");
+    invocation
+}
+
+#[test]
+fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
+    if !Kind::Valkey.is_wanted() {
+        return;
+    }
+    let since = Instant::now();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
+    let rows: Vec<(Row, u64)> =
+        rows().into_iter().map(|row| (most(&row), row)).map(|(most, row)| (row, most)).collect();
+    let raises = runtime.block_on(async {
+        let server = Server::open(Kind::Valkey).await;
+        let mut connection = server.server().expect("a server runs").connection().expect("it listens");
+        redis::cmd("FUNCTION")
+            .arg("LOAD")
+            .arg("REPLACE")
+            .arg(faulty().text)
+            .exec(&mut connection)
+            .expect("the faulty library loads");
+        let mut raises = 0;
+        for (row, most) in rows {
+            let mut before = set_server_stage(&server).await;
+            let mut n = 0;
+            loop {
+                n += 1;
+                assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
+                let outcome = server.host().call(failing(&row, n)).await;
+                let after = without_ids(server.dump().await);
+                match &outcome {
+                    Err(HostError::Raised { detail, .. }) if detail.contains("injected fault") => {}
+                    Err(error) => panic!("{} at command {n}: {error}", row.name),
+                    // A batch goes on with its other items; everything else was answered because it makes fewer commands.
+                    Ok(_) if row.batch && n < most => {}
+                    Ok(reply) => {
+                        accepted(&row, reply);
+                        break;
+                    }
+                }
+                raises += 1;
+                if row.batch {
+                    let findings = fsck(&server).await;
+                    assert!(
+                        findings.is_empty(),
+                        "{} left half an item when command {n} raised: {findings:?}",
+                        row.name
+                    );
+                    if before != after {
+                        before = set_server_stage(&server).await;
+                    }
+                } else {
+                    same(&row, n, &before, &after);
+                }
+            }
+            let findings = fsck(&server).await;
+            assert!(findings.is_empty(), "{}: {findings:?}", row.name);
+        }
+        raises
+    });
+    println!("raises on a server: {raises}, {:.1} s", since.elapsed().as_secs_f64());
+}
+
+/// A bound on the commands of a batch, from the embedded host's count.
+fn most(row: &Row) -> u64 {
+    let store = Store::open(&Library::test().text);
+    set_stage(&store);
+    let before = store.commands();
+    store.send(row.invocation.clone()).expect("accepted without faults");
+    store.commands() - before
+}
+
+async fn set_server_stage(server: &Server) -> Dump {
+    server.wipe().await;
+    for invocation in stage() {
+        server.host().call(invocation).await.expect("the stage is set");
+    }
+    server.go_to(NOW);
+    without_ids(server.dump().await)
+}
+
+async fn fsck(server: &Server) -> Vec<ff_script::generated::Finding> {
+    server.fsck().await
+}
+
+/// Stream entries without their ids, which follow the server's clock.
+fn without_ids(mut dump: Dump) -> Dump {
+    for value in dump.values_mut() {
+        if let DumpValue::Stream(entries) = value {
+            entries.iter_mut().for_each(|(id, _)| id.clear());
+        }
+    }
+    dump
+}

@@ -1,0 +1,416 @@
+//! A store with an execution in every state, and for every function a call that it accepts.
+
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_model::run::START_MS;
+use ff_model::store::ROUTE;
+use ff_script::generated as g;
+use ff_script::{Bytes, Call, Invocation, Route};
+use uuid::Uuid;
+
+/// One function with arguments it accepts on the stage.
+pub struct Row {
+    pub name: &'static str,
+    pub invocation: Invocation,
+    /// The function commits item by item: on a server, a failure leaves whole items.
+    pub batch: bool,
+}
+
+/// The time of every row: some leases, delays and retentions of the stage are due by then.
+pub const NOW: i64 = START_MS + 5_000;
+
+fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
+    Invocation {
+        route,
+        function: C::FUNCTION,
+        read_only: C::READ_ONLY,
+        args: call.encode(),
+        now_ms: Some(now),
+        count_calls: false,
+    }
+}
+
+fn id(n: u64) -> ExecutionId {
+    ExecutionId::from_uuid(Uuid::from_u64_pair(n << 32, 0))
+}
+
+fn uuid(n: u64) -> Uuid {
+    Uuid::from_u64_pair(0xabc, n)
+}
+
+fn ids(n: u64) -> g::LeaseIds {
+    g::LeaseIds { attempt_id: AttemptId::from_uuid(uuid(n)), lease_id: LeaseId::from_uuid(uuid(n + 1_000)) }
+}
+
+fn fence(n: u64) -> g::Fence {
+    let g::LeaseIds { attempt_id, lease_id } = ids(n);
+    g::Fence { attempt_id, lease_id, lease_epoch: START_MS * 1_000 }
+}
+
+fn ops() -> String {
+    "ops".to_owned()
+}
+
+fn main_lane() -> String {
+    "main".to_owned()
+}
+
+fn default() -> String {
+    "default".to_owned()
+}
+
+fn submission(n: u64) -> g::Submission {
+    g::Submission {
+        tags: Some([("team".to_owned(), "red".to_owned())].into()),
+        ..g::Submission::new(id(n), default(), main_lane(), "mail".to_owned(), "0".repeat(32))
+    }
+}
+
+fn entry(lane: &str, fairness: g::Fairness, version: i64) -> g::LaneEntry {
+    let definition = g::LaneDefinition::new(g::LaneState::Active, 1_000, fairness, 1);
+    g::LaneEntry { namespace: default(), lane: lane.to_owned(), version, definition }
+}
+
+fn claim(lane: &str, n: u64, ttl: i64, max: i64) -> g::ClaimExecutions {
+    g::ClaimExecutions {
+        capabilities: vec!["gpu".to_owned()],
+        ids: (0..max as u64).map(|i| ids(n + i)).collect(),
+        instance: "w-0".to_owned(),
+        lane: lane.to_owned(),
+        lease_ttl_ms: ttl,
+        max,
+        namespace: default(),
+        request_id: uuid(n + 5_000),
+        worker_id: "model".to_owned(),
+    }
+}
+
+fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
+    let grant_ids = (0..max as u64).map(|i| uuid(n + i)).collect();
+    g::IssueGrants {
+        capabilities: vec![],
+        grant_ids,
+        instance: "w-1".to_owned(),
+        lane: main_lane(),
+        max,
+        namespace: default(),
+        ttl_ms,
+    }
+}
+
+fn quota() -> Option<Vec<g::QuotaRef>> {
+    Some(vec![g::QuotaRef::new(uuid(1), "k".to_owned())])
+}
+
+/// The executions of the stage, by what became of them. Those of the fair lane run and end first, each alone in its lane.
+mod who {
+    pub const RUNNING: u64 = 1;
+    pub const ENDED: u64 = 2;
+    pub const RETIRABLE: u64 = 3;
+    pub const INTERRUPTED: u64 = 4;
+    pub const LAPSED: u64 = 5;
+    pub const WAITING: u64 = 10;
+    pub const WAITING_TOO: u64 = 11;
+    pub const DELAYED: u64 = 12;
+    pub const HELD: u64 = 13;
+    pub const GRANTED: u64 = 14;
+    pub const BLOCKED: u64 = 15;
+    pub const NEEDS_GPU: u64 = 16;
+    pub const KEYED: u64 = 17;
+}
+
+/// The calls that set the stage.
+pub fn stage() -> Vec<Invocation> {
+    let on =
+        |n: u64| g::Submission { lane: "fair".to_owned(), fairness_key: Some("tenant".to_owned()), ..submission(n) };
+    let submit = |submission: g::Submission| at(ROUTE, &g::SubmitExecution { submission }, START_MS);
+    let start = |n: u64, ttl: i64| at(ROUTE, &claim("fair", n, ttl, 1), START_MS);
+    let complete = |n: u64, result: Vec<u8>| {
+        let call = g::CompleteExecution { result: Some(Bytes(result)), ..g::CompleteExecution::new(id(n), fence(n)) };
+        at(ROUTE, &call, START_MS)
+    };
+    let block = |n: u64, grant: u64| {
+        let reason = g::AdmissionReason::WaitingForQuota;
+        at(
+            ROUTE,
+            &g::BlockExecution { detail: [].into(), execution_id: id(n), grant_id: uuid(grant), reason },
+            START_MS,
+        )
+    };
+    let mut calls = vec![
+        at(ROUTE, &g::InstallLane { entry: entry("main", g::Fairness::Fifo, 1) }, START_MS),
+        at(ROUTE, &g::InstallLane { entry: entry("fair", g::Fairness::Fair, 1) }, START_MS),
+        submit(g::Submission { fallbacks: Some(vec![Bytes(vec![1])]), ..on(who::RUNNING) }),
+        start(who::RUNNING, 60_000),
+        submit(on(who::ENDED)),
+        start(who::ENDED, 60_000),
+        complete(who::ENDED, vec![7; 5_000]),
+        submit(g::Submission { retention_ms: Some(100), input: Some(Bytes(vec![8; 5_000])), ..on(who::RETIRABLE) }),
+        start(who::RETIRABLE, 60_000),
+        complete(who::RETIRABLE, vec![7; 5_000]),
+        submit(on(who::LAPSED)),
+        start(who::LAPSED, 1_000),
+        submit(on(who::INTERRUPTED)),
+        start(who::INTERRUPTED, 60_000),
+        at(ROUTE, &g::YieldExecution { execution_id: id(who::INTERRUPTED), fence: fence(who::INTERRUPTED) }, START_MS),
+    ];
+    for n in [who::BLOCKED, who::GRANTED] {
+        calls.push(submit(g::Submission { quotas: quota(), ..submission(n) }));
+        calls.push(at(ROUTE, &issue(n, 1, 60_000), START_MS));
+    }
+    calls.push(block(who::BLOCKED, who::BLOCKED));
+    calls.extend([
+        submit(g::Submission { input: Some(Bytes(vec![0xff; 5_000])), ..submission(who::WAITING) }),
+        submit(submission(who::WAITING_TOO)),
+        submit(g::Submission { delay_ms: Some(4_000), ..submission(who::DELAYED) }),
+        submit(submission(who::HELD)),
+        at(ROUTE, &g::HoldExecution::new(ops(), id(who::HELD)), START_MS),
+        submit(g::Submission { requires: Some(vec!["gpu".to_owned()]), ..submission(who::NEEDS_GPU) }),
+        submit(g::Submission {
+            idempotency_key: Some("key".to_owned()),
+            idempotency_ttl_ms: Some(2_000),
+            ..submission(who::KEYED)
+        }),
+        at(ROUTE, &g::ReviewRoutes::new(vec![], main_lane(), 10, default()), START_MS),
+        at(Route::Fleet, &g::DefineLane::new(ops(), main_lane(), default()), START_MS),
+    ]);
+    for instance in ["w-0", "w-1"] {
+        let worker = g::RegisterWorker::new(
+            vec!["gpu".to_owned()],
+            instance.to_owned(),
+            vec![main_lane()],
+            default(),
+            4,
+            "model".to_owned(),
+        );
+        calls.push(at(Route::Fleet, &worker, START_MS));
+    }
+    calls.push(at(Route::Fleet, &g::DrainWorker { actor: ops(), instance: "w-1".to_owned() }, START_MS));
+    calls.push(at(Route::Fleet, &g::HeartbeatServer::new(true, uuid(9)), START_MS));
+    calls
+}
+
+fn row<C: Call>(name: &'static str, call: &C) -> Row {
+    on(ROUTE, name, call)
+}
+
+fn on<C: Call>(route: Route, name: &'static str, call: &C) -> Row {
+    Row { name, invocation: at(route, call, NOW), batch: false }
+}
+
+fn batch<C: Call>(name: &'static str, call: &C) -> Row {
+    Row { batch: true, ..row(name, call) }
+}
+
+/// Every function, some of them twice where a call takes another way.
+pub fn rows() -> Vec<Row> {
+    let mut rows = worker_rows();
+    rows.extend(operator_rows());
+    rows.extend(grant_rows());
+    rows.extend(fleet_rows());
+    rows.extend(reader_rows());
+    rows
+}
+
+fn worker_rows() -> Vec<Row> {
+    let (running, held_fence) = (id(who::RUNNING), || fence(who::RUNNING));
+    let fresh = |n: u64| g::Submission {
+        requires: Some(vec!["arm".to_owned()]),
+        prefers: Some(vec!["eu".to_owned()]),
+        ..submission(n)
+    };
+    let fail = |retryable| g::FailExecution {
+        retryable,
+        ..g::FailExecution::new("net".to_owned(), 500, running, held_fence(), "broken".to_owned())
+    };
+    vec![
+        row("submit", &g::SubmitExecution { submission: fresh(100) }),
+        row(
+            "submit with a key, far and delayed",
+            &g::SubmitExecution {
+                submission: g::Submission {
+                    idempotency_key: Some("new".to_owned()),
+                    input: Some(Bytes(vec![1; 9_000])),
+                    delay_ms: Some(50),
+                    ..fresh(101)
+                },
+            },
+        ),
+        row(
+            "submit into a fair lane",
+            &g::SubmitExecution { submission: g::Submission { lane: "fair".to_owned(), ..submission(102) } },
+        ),
+        batch(
+            "submit many",
+            &g::SubmitExecutions { submissions: vec![fresh(103), submission(104), submission(who::WAITING)] },
+        ),
+        batch("claim", &claim("main", 200, 30_000, 2)),
+        batch("claim from a fair lane", &claim("fair", 200, 30_000, 2)),
+        row("renew", &g::RenewLease::new(running, held_fence())),
+        batch(
+            "renew many",
+            &g::RenewLeases {
+                renewals: vec![
+                    g::Renewal::new(running, held_fence()),
+                    g::Renewal::new(id(who::LAPSED), fence(who::LAPSED)),
+                ],
+            },
+        ),
+        row("progress", &g::UpdateProgress::new(running, held_fence(), 50)),
+        row(
+            "complete",
+            &g::CompleteExecution {
+                result: Some(Bytes(vec![0; 9_000])),
+                ..g::CompleteExecution::new(running, held_fence())
+            },
+        ),
+        batch(
+            "complete many",
+            &g::CompleteExecutions {
+                completions: vec![
+                    g::Completion::new(id(who::LAPSED), fence(who::LAPSED)),
+                    g::Completion::new(running, held_fence()),
+                ],
+            },
+        ),
+        row("fail and retry", &fail(None)),
+        row("fail for good", &fail(Some(false))),
+        row("cancel the attempt", &g::CancelAttempt::new(running, held_fence())),
+        row("delay", &g::DelayExecution { delay_ms: Some(10), ..g::DelayExecution::new(running, held_fence()) }),
+        row("yield", &g::YieldExecution { execution_id: running, fence: held_fence() }),
+        row("await", &g::AwaitResult { execution_id: running }),
+    ]
+}
+
+fn operator_rows() -> Vec<Row> {
+    let (waiting, running, ended) = (id(who::WAITING), id(who::RUNNING), id(who::ENDED));
+    vec![
+        row("cancel waiting work", &g::CancelExecution::new(ops(), waiting)),
+        row("cancel running work", &g::CancelExecution::new(ops(), running)),
+        row(
+            "cancel with grace",
+            &g::CancelExecution { grace_ms: Some(500), ..g::CancelExecution::new(ops(), running) },
+        ),
+        row("hold", &g::HoldExecution::new(ops(), waiting)),
+        row("release", &g::ReleaseExecution::new(ops(), id(who::HELD))),
+        row(
+            "change",
+            &g::ChangeExecution {
+                lane: Some("fair".to_owned()),
+                priority: Some(9),
+                tags: Some([("team".to_owned(), "blue".to_owned())].into()),
+                ..g::ChangeExecution::new(ops(), id(who::NEEDS_GPU))
+            },
+        ),
+        row("replay", &g::ReplayExecution::new(ops(), ended)),
+        row("delete", &g::DeleteExecution { execution_id: ended }),
+        row("revoke", &g::RevokeLease::new(ops(), running)),
+        row("revoke with grace", &g::RevokeLease { grace: Some(true), ..g::RevokeLease::new(ops(), running) }),
+        batch("drain leases", &g::DrainLeases { actor: ops(), instance: "w-0".to_owned(), limit: 10, revoke: true }),
+        batch("fire due", &g::FireDue { draw: 500, limit: 64 }),
+        batch("review routes", &g::ReviewRoutes::new(vec![], main_lane(), 10, default())),
+        batch("check executions", &g::CheckExecutions { limit: 64, offset: 0, repair: true }),
+        batch(
+            "check keys",
+            &g::CheckKeys {
+                keys: vec!["ff:idx:{p:0}:timers".into(), "ff:idx:{p:0}:lane:default/main:queues".into()],
+                repair: true,
+            },
+        ),
+        row("trim events", &g::TrimEvents {}),
+    ]
+}
+
+fn grant_rows() -> Vec<Row> {
+    let (granted, grant_id) = (id(who::GRANTED), uuid(who::GRANTED));
+    let g::LeaseIds { attempt_id, lease_id } = ids(300);
+    vec![
+        batch("issue", &issue(310, 3, 1_000)),
+        row(
+            "consume",
+            &g::ConsumeGrant {
+                attempt_id,
+                capabilities: vec![],
+                execution_id: granted,
+                grant_id,
+                instance: "w-1".to_owned(),
+                lease_id,
+                lease_ttl_ms: 5_000,
+                request_id: uuid(320),
+                worker_id: "model".to_owned(),
+            },
+        ),
+        row("release the grant", &g::ReleaseGrant { execution_id: granted, grant_id }),
+        row(
+            "block",
+            &g::BlockExecution {
+                detail: [("key".to_owned(), "k".to_owned())].into(),
+                execution_id: granted,
+                grant_id,
+                reason: g::AdmissionReason::WaitingForBudget,
+            },
+        ),
+        row(
+            "unblock",
+            &g::UnblockExecution { execution_id: id(who::BLOCKED), reason: g::AdmissionReason::WaitingForQuota },
+        ),
+        row(
+            "grant a reclaim",
+            &g::GrantReclaim {
+                actor: ops(),
+                execution_id: id(who::INTERRUPTED),
+                grant_id: uuid(330),
+                instance: "w-1".to_owned(),
+                ttl_ms: 1_000,
+            },
+        ),
+    ]
+}
+
+fn fleet_rows() -> Vec<Row> {
+    let fleet = Route::Fleet;
+    let w0 = || "w-0".to_owned();
+    let partitions = g::PartitionDefaults { executions: 4, budgets: 2, quotas: 2, schedules: 2 };
+    vec![
+        on(
+            fleet,
+            "define a lane",
+            &g::DefineLane {
+                state: Some(g::LaneState::Paused),
+                ..g::DefineLane::new(ops(), "new".to_owned(), default())
+            },
+        ),
+        row("install a lane", &g::InstallLane { entry: entry("main", g::Fairness::Fair, 2) }),
+        on(fleet, "get a lane", &g::GetLane { lane: main_lane(), namespace: default() }),
+        on(fleet, "list lanes", &g::ListLanes { limit: 10, offset: 0 }),
+        on(
+            fleet,
+            "register",
+            &g::RegisterWorker::new(vec![], "w-2".to_owned(), vec![main_lane()], default(), 4, "model".to_owned()),
+        ),
+        on(fleet, "heartbeat", &g::HeartbeatWorkers { instances: vec![w0(), "w-9".to_owned()] }),
+        on(fleet, "deregister", &g::DeregisterWorker::new(w0())),
+        on(fleet, "drain a worker", &g::DrainWorker { actor: ops(), instance: w0() }),
+        on(fleet, "mark a worker dead", &g::MarkWorkerDead { actor: ops(), instance: w0() }),
+        on(fleet, "list workers", &g::ListWorkers { limit: 10, offset: 0 }),
+        on(fleet, "get a worker", &g::GetWorker { instance: w0() }),
+        on(fleet, "heartbeat of a server", &g::HeartbeatServer::new(true, uuid(8))),
+        on(fleet, "read the outbox", &g::ReadOutbox { limit: 10 }),
+        on(fleet, "acknowledge", &g::AckOutbox { ids: vec![format!("{START_MS}-0")] }),
+        on(Route::Config, "fix partitions", &g::FixPartitions::new(partitions)),
+    ]
+}
+
+fn reader_rows() -> Vec<Row> {
+    let running = id(who::RUNNING);
+    vec![
+        row("describe", &g::DescribeExecution { execution_id: id(who::ENDED) }),
+        row("get an attempt", &g::GetAttempt { execution_id: running, index: 0 }),
+        row("list", &g::ListExecutions { state: Some(g::PublicState::Active), ..g::ListExecutions::new(10) }),
+        row("read events", &g::ReadEvents::new(10)),
+        row("explain", &g::ExplainExecution { execution_id: id(who::DELAYED) }),
+        row("stats", &g::PartitionStats::default()),
+        row("depth", &g::LaneDepth { lane: main_lane(), namespace: default() }),
+        row("library", &g::Library {}),
+        row("next due", &g::NextDue {}),
+    ]
+}
