@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
 
+/// Method, path, body (null for none), the status and code it is refused with, and the field that is named.
+type Row = (Method, String, Value, u16, &'static str, Option<&'static str>);
+
 on_both_hosts! {
     async fn a_wrong_request_is_refused_by_name(kit) {
         let api = kit.api().await;
@@ -15,7 +18,7 @@ on_both_hosts! {
         let post = Method::POST;
         let submit = "/v1/executions".to_owned();
         let long = "x".repeat(5_000);
-        let table: Vec<(Method, String, Value, u16, &str, Option<&str>)> = vec![
+        let table: Vec<Row> = vec![
             (post.clone(), submit.clone(), json!({}), 400, "invalid_argument", Some("kind")),
             (post.clone(), submit.clone(), json!({"kind": "k", "colour": "red"}), 400, "invalid_argument", Some("colour")),
             (post.clone(), submit.clone(), json!({"kind": 7}), 400, "invalid_argument", Some("kind")),
@@ -105,9 +108,9 @@ on_both_hosts! {
         let api = kit.api().await;
         let mib = 1024 * 1024;
         let field = json!({"kind": "k", "input": "x".repeat(mib)});
-        assert_eq!(api.post("/v1/executions", field).await.refused(413, "too_large")["fields"]["input"].is_string(), true);
+        assert!(api.post("/v1/executions", field).await.refused(413, "too_large")["fields"]["input"].is_string());
         let body = json!({"kind": "k", "input": "x".repeat(2 * mib)});
-        assert_eq!(api.post("/v1/executions", body).await.refused(413, "too_large")["fields"]["body"].is_string(), true);
+        assert!(api.post("/v1/executions", body).await.refused(413, "too_large")["fields"]["body"].is_string());
         let small = json!({"worker_id": "x".repeat(600 * 1024), "lanes": ["l"]});
         api.post("/v1/workers/w1/register", small).await.refused(413, "too_large");
         let deep = format!(r#"{{"kind":"k","input":{}{}}}"#, "[".repeat(100), "]".repeat(100));
