@@ -76,8 +76,9 @@ impl TaskCore {
 ///
 /// async fn shout(task: ClaimedTask) -> Result<(), SdkError> {
 ///     task.update_progress(50, "shouting").await?;
-///     match std::str::from_utf8(task.input_payload()) {
-///         Ok(text) => task.complete(Some(text.to_uppercase().into_bytes())).await,
+///     let loud = std::str::from_utf8(task.input_payload()).map(str::to_uppercase);
+///     match loud {
+///         Ok(text) => task.complete(Some(text.into_bytes())).await,
 ///         Err(_) => task.fail("the input is not text", "bad_input").await.map(|_| ()),
 ///     }
 /// }

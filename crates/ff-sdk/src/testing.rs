@@ -52,11 +52,14 @@ pub const START_MS: i64 = 1_700_000_000_000;
 pub const DEFAULT: &str = "default";
 const RESULT_LIMIT: Duration = Duration::from_secs(20);
 
+/// Workers by instance, with the switch that kills each.
+type Workers = HashMap<String, (Weak<Shared>, Arc<Mortal>)>;
+
 /// An engine under virtual time. Its directory goes with it.
 pub struct TestEngine {
     engine: EmbeddedEngine,
     clock: Arc<VirtualClock>,
-    workers: Mutex<HashMap<String, (Weak<Shared>, Arc<Mortal>)>>,
+    workers: Mutex<Workers>,
     _directory: TempDir,
 }
 
@@ -157,7 +160,7 @@ impl TestEngine {
         Ok(worker)
     }
 
-    fn workers(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Weak<Shared>, Arc<Mortal>)>> {
+    fn workers(&self) -> std::sync::MutexGuard<'_, Workers> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
