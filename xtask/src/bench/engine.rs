@@ -23,25 +23,14 @@ struct Scale {
     warm_up: Duration,
     /// How long one phase is to take.
     phase: Duration,
-    in_batches: usize,
     retained: usize,
 }
 
-const FULL: Scale = Scale {
-    rounds: 3,
-    warm_up: Duration::from_millis(300),
-    phase: Duration::from_millis(450),
-    in_batches: 4_096,
-    retained: 50_000,
-};
+const FULL: Scale =
+    Scale { rounds: 3, warm_up: Duration::from_millis(300), phase: Duration::from_millis(400), retained: 20_000 };
 
-const QUICK: Scale = Scale {
-    rounds: 1,
-    warm_up: Duration::from_millis(100),
-    phase: Duration::from_millis(150),
-    in_batches: 1_024,
-    retained: 10_000,
-};
+const QUICK: Scale =
+    Scale { rounds: 1, warm_up: Duration::from_millis(100), phase: Duration::from_millis(150), retained: 5_000 };
 
 /// Measures, prints and writes.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
@@ -53,6 +42,9 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     })?;
     println!("{}", report.markdown());
     report.write(&folder)?;
+    if options.publish {
+        report.publish(&root.join("docs/benchmarks.md"))?;
+    }
     Ok(())
 }
 
@@ -83,11 +75,13 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
             if round == 1 {
                 report.costs.push((setting.name(), cost::count(&store).await?));
             }
+            let mut per_second = 0.0;
             for in_flight in IN_FLIGHT {
-                one_at_a_time(&store, in_flight, &scale, &mut report).await?;
+                per_second = one_at_a_time(&store, in_flight, &scale, &mut report).await?;
             }
             for in_flight in IN_FLIGHT_BATCHES {
-                for (phase, timed) in phases::in_batches(&store, in_flight, scale.in_batches).await? {
+                let count = (per_second * scale.phase.as_secs_f64()) as usize;
+                for (phase, timed) in phases::in_batches(&store, in_flight, count).await? {
                     note(&mut report, setting, phase, in_flight, &timed);
                 }
             }
@@ -112,7 +106,8 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-async fn one_at_a_time(store: &Store, in_flight: usize, scale: &Scale, report: &mut Report) -> Result<()> {
+/// Measures each call and the cycle; answers how many calls there are in a second.
+async fn one_at_a_time(store: &Store, in_flight: usize, scale: &Scale, report: &mut Report) -> Result<f64> {
     let cycles_per_second = phases::warm_up(store, in_flight, scale.warm_up).await?;
     // A cycle is three calls; a phase makes one call per execution.
     let fitting = |per_second: f64| ((per_second * scale.phase.as_secs_f64()) as usize).clamp(in_flight, 50_000);
@@ -139,7 +134,7 @@ async fn one_at_a_time(store: &Store, in_flight: usize, scale: &Scale, report: &
         store_commands: (commands_after - commands_before) as f64 / count,
         memory_mib: machine::resident_mib(server.unwrap_or(me))?,
     });
-    Ok(())
+    Ok(cycles_per_second * 3.0)
 }
 
 fn note(report: &mut Report, setting: Setting, phase: Phase, in_flight: usize, timed: &Timed) {

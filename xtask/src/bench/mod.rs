@@ -41,6 +41,9 @@ pub struct Options {
     /// Also a Valkey that writes nothing down.
     #[arg(long)]
     no_aof: bool,
+    /// Also put the tables into docs/benchmarks.md.
+    #[arg(long)]
+    publish: bool,
     /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
     #[arg(long)]
     store: Option<String>,

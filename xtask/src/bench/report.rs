@@ -47,6 +47,9 @@ pub struct Idle {
 /// An idle engine stays below this many store commands per second.
 const IDLE_MAX: f64 = 5.0;
 
+/// The line after which a page holds figures.
+const FIGURES: &str = "<!-- Everything below is written by `cargo xtask bench engine --publish`. -->";
+
 /// Everything a bench found.
 pub struct Report {
     machine: Machine,
@@ -263,6 +266,17 @@ impl Report {
                 "below": IDLE_MAX,
             })).collect::<Vec<_>>(),
         })
+    }
+
+    /// Replaces the figures of a page, which are everything after [`FIGURES`].
+    pub fn publish(&self, page: &Path) -> Result<()> {
+        let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
+        let (prose, _) =
+            text.split_once(FIGURES).with_context(|| format!("{} has no line {FIGURES:?}", page.display()))?;
+        let text = format!("{prose}{FIGURES}\n\n{}\n", self.markdown().trim_end());
+        fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))?;
+        println!("wrote {}", page.display());
+        Ok(())
     }
 
     /// Writes `engine.json` and `engine.md`.
