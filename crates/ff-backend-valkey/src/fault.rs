@@ -23,8 +23,8 @@ pub(crate) enum Fault {
 }
 
 /// What a server says when the same call may succeed a little later or at another node.
-const PASSING: [&str; 9] =
-    ["TRYAGAIN", "ASK", "MOVED", "CLUSTERDOWN", "LOADING", "READONLY", "BUSY", "MASTERDOWN", "NOREPLICAS"];
+const PASSING: [&str; 10] =
+    ["TRYAGAIN", "ASK", "MOVED", "CLUSTERDOWN", "LOADING", "READONLY", "BUSY", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED"];
 
 /// What a raise says when the server refused an inner command for one of those reasons: the code is lost on the way.
 const PASSING_INSIDE: [&str; 3] = [
@@ -114,6 +114,9 @@ mod tests {
             ("ASK", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
             ("TRYAGAIN", "Multiple keys request".into(), |f| matches!(f, Fault::Elsewhere(_))),
             ("BUSY", "server is busy".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("UNBLOCKED", "force unblock from blocking operation, instance state changed".into(), |f| {
+                matches!(f, Fault::Elsewhere(_))
+            }),
             ("ERR", format!("-TRYAGAIN Multiple keys request{inside}"), |f| matches!(f, Fault::Elsewhere(_))),
             ("ERR", format!("Script attempted to access a non local key in a cluster node{inside}"), |f| {
                 matches!(f, Fault::Elsewhere(_))
