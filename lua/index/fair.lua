@@ -6,16 +6,17 @@ local fair = {}
 
 local share = 1000 -- virtual milliseconds one execution of weight 1 takes
 
--- The virtual start of a new execution; remembers where its key's next one begins.
+-- The virtual start of a new execution and its end, where its key's next one begins.
 function fair.start(tx, copy, fairness_key, now)
   local virtual = tonumber(copy.raw.virtual or nil) or now
   local digest = keys.digest(fairness_key or "")
   local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
   local start = math.max(virtual, finish)
   local weight = copy.fairness_weights and fairness_key and copy.fairness_weights[fairness_key] or 1
-  tx:hset(keys.fair(tx, copy.path), { digest, start + math.max(1, math.floor(share / weight)) })
+  finish = start + math.max(1, math.floor(share / weight))
+  tx:hset(keys.fair(tx, copy.path), { digest, finish })
   lane.remember(tx, copy, "virtual", string.format("%.0f", virtual))
-  return start
+  return start, finish
 end
 
 -- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
@@ -27,10 +28,9 @@ end
 
 -- The execution leaves the lane: its key is forgotten when nothing came after it.
 function fair.forget(tx, path, rec)
-  if rec.fair == nil then return end
+  if rec.fair_end == nil then return end
   local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
-  local finish = tonumber(tx:hget(key, digest) or nil)
-  if finish and finish <= rec.fair + share then tx:hdel(key, digest) end
+  if tonumber(tx:hget(key, digest) or nil) == rec.fair_end then tx:hdel(key, digest) end
 end
 
 -- Nothing waits: every key starts afresh.

@@ -10,7 +10,7 @@ local execution = {}
 
 -- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
 local fields = {
-  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "updated", true },
+  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
   { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },

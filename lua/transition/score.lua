@@ -6,8 +6,8 @@ local score = {}
 -- Age against priority: a point of priority is worth `priority_weight` milliseconds of age. In a fair lane the
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
-  rec.fair = nil
-  if copy.fairness == "fair" then rec.fair = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
+  rec.fair, rec.fair_end = nil, nil
+  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
   return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
 end
 

@@ -43,6 +43,8 @@ impl Fault {
         // A raise names the function: the word of an inner command's error can then stand anywhere in the text.
         let raised = detail.contains("script: ");
         let passing = PASSING.contains(&code)
+            // A confirmation that met a primary just demoted.
+            || detail.contains("cannot be used with replica instances")
             || raised
                 && (PASSING_INSIDE.iter().any(|phrase| detail.contains(phrase))
                     || PASSING.iter().any(|word| has_word(detail, word)));
@@ -114,6 +116,9 @@ mod tests {
             ("ASK", "17 127.0.0.1:7000".into(), |f| matches!(f, Fault::Elsewhere(_))),
             ("TRYAGAIN", "Multiple keys request".into(), |f| matches!(f, Fault::Elsewhere(_))),
             ("BUSY", "server is busy".into(), |f| matches!(f, Fault::Elsewhere(_))),
+            ("ERR", "WAIT cannot be used with replica instances. Please also note".into(), |f| {
+                matches!(f, Fault::Elsewhere(_))
+            }),
             ("UNBLOCKED", "force unblock from blocking operation, instance state changed".into(), |f| {
                 matches!(f, Fault::Elsewhere(_))
             }),

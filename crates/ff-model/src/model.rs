@@ -111,6 +111,14 @@ impl Model {
         !self.executions.values().any(|e| e.is_queued() && e.path() == path && queue_of(e) == queue)
     }
 
+    /// Removes an ended execution and what only it stood for.
+    fn retire(&mut self, id: ExecutionId) {
+        let execution = self.executions.remove(&id).expect("whoever retires has found it");
+        if let Some(lane) = self.lanes.get_mut(&execution.path()) {
+            lane.left(execution.said.fairness_key.as_deref(), execution.turn);
+        }
+    }
+
     /// Clears whatever held a waiting execution back and decides its place anew.
     fn settle(&mut self, id: ExecutionId) {
         let now = self.now;

@@ -59,6 +59,7 @@ macro_rules! ops {
     ( $( $variant:ident => $method:ident, )+ ) => {
         /// One call.
         #[derive(Clone, Debug)]
+        #[expect(clippy::large_enum_variant, reason = "a few thousand at a time; a box each would only cost")]
         pub enum Op { $( #[doc = concat!("Answered by `Model::", stringify!($method), "`.")] $variant(g::$variant), )+ }
 
         $( impl From<g::$variant> for Op {

@@ -1665,6 +1665,7 @@ wire_struct! {
     /// Asks a worker to yield every lease it holds in this partition, or takes them away; a bounded batch per call.
     ///
     /// Calls `ff_drain_leases`.
+    /// Refused with `try_again`.
     DrainLeases {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 5, hash = "fd34b89b39e339858a02bbfe778df5bd0e10c5f49b7e753048caf6e28d327f55" }
+local LIBRARY = { number = 6, hash = "9bf7def38eb1649a211751e3f82eee5060d0d4e2b060f34fb13fed884ebab45d" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1352,7 +1352,7 @@ local execution = {}
 
 -- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
 local fields = {
-  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "updated", true },
+  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
   { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
@@ -2000,16 +2000,17 @@ local fair = {}
 
 local share = 1000 -- virtual milliseconds one execution of weight 1 takes
 
--- The virtual start of a new execution; remembers where its key's next one begins.
+-- The virtual start of a new execution and its end, where its key's next one begins.
 function fair.start(tx, copy, fairness_key, now)
   local virtual = tonumber(copy.raw.virtual or nil) or now
   local digest = keys.digest(fairness_key or "")
   local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
   local start = math.max(virtual, finish)
   local weight = copy.fairness_weights and fairness_key and copy.fairness_weights[fairness_key] or 1
-  tx:hset(keys.fair(tx, copy.path), { digest, start + math.max(1, math.floor(share / weight)) })
+  finish = start + math.max(1, math.floor(share / weight))
+  tx:hset(keys.fair(tx, copy.path), { digest, finish })
   lane.remember(tx, copy, "virtual", string.format("%.0f", virtual))
-  return start
+  return start, finish
 end
 
 -- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
@@ -2021,10 +2022,9 @@ end
 
 -- The execution leaves the lane: its key is forgotten when nothing came after it.
 function fair.forget(tx, path, rec)
-  if rec.fair == nil then return end
+  if rec.fair_end == nil then return end
   local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
-  local finish = tonumber(tx:hget(key, digest) or nil)
-  if finish and finish <= rec.fair + share then tx:hdel(key, digest) end
+  if tonumber(tx:hget(key, digest) or nil) == rec.fair_end then tx:hdel(key, digest) end
 end
 
 -- Nothing waits: every key starts afresh.
@@ -2073,8 +2073,8 @@ local score = {}
 -- Age against priority: a point of priority is worth `priority_weight` milliseconds of age. In a fair lane the
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
-  rec.fair = nil
-  if copy.fairness == "fair" then rec.fair = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
+  rec.fair, rec.fair_end = nil, nil
+  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
   return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
 end
 
@@ -3396,25 +3396,30 @@ define.fn {
   flags = { "allow-oom" },
   args = { instance = "instance", revoke = "bool", limit = "batch_size", actor = "actor" },
   reply = { drained = { changed = "count", more = "bool" } },
-  errs = {},
+  errs = { "try_again" },
   call = function(tx, a)
     local changed, more = 0, false
     for _, id in ipairs(leases.ids(tx, a.instance)) do
       if changed >= a.limit then more = true break end
-      tx:item(function()
+      local answer = tx:item(function()
         local rec = execution.load(tx, id)
         if rec == nil or rec.phase ~= "active" or rec.worker ~= a.instance then return reply.err("execution_not_active") end
-        if not a.revoke then
+        if a.revoke then
+          interrupt.lost(tx, rec, "revoked", a.actor)
+        else
           if rec.yield then return reply.err("execution_not_active") end
           rec.yield = 1
           execution.save(tx, rec)
           event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
-        else
-          interrupt.lost(tx, rec, "revoked", a.actor)
         end
-        changed = changed + 1
         return reply.ok("done")
       end)
+      if answer and answer.err == "try_again" then
+        if changed == 0 then return answer end
+        more = true
+        break
+      end
+      if answer and answer.ok then changed = changed + 1 end
     end
     return reply.ok("drained", { changed = changed, more = more })
   end,

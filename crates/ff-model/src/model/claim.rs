@@ -105,7 +105,7 @@ impl Model {
     /// A new attempt under a new lease.
     pub(super) fn start(&mut self, id: ExecutionId, holder: Holder<'_>) -> Task {
         let now = self.now;
-        let (task, path, fair_start) = self.edit(id, |execution| {
+        let (task, path, turn) = self.edit(id, |execution| {
             let kind = execution.waiting().expect("only waiting work starts").next;
             let lease_epoch = (execution.epoch() + 1).max(now * 1_000);
             execution.stage = Stage::Running(Box::new(Running {
@@ -125,10 +125,10 @@ impl Model {
             }));
             execution.started_once = true;
             execution.progress = None;
-            (execution.task(), execution.path(), execution.fair_start)
+            (execution.task(), execution.path(), execution.turn)
         });
         if let Some(lane) = self.lanes.get_mut(&path) {
-            lane.started(fair_start);
+            lane.started(turn);
         }
         task
     }

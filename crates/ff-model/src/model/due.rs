@@ -42,8 +42,7 @@ impl Model {
         let passed = |at: Option<i64>| at.is_some_and(|at| at <= now);
         let execution = &self.executions[&id];
         if execution.ended().is_some() {
-            self.executions.remove(&id);
-            return;
+            return self.retire(id);
         }
         if passed(execution.deadline) {
             return self.expire(id, "deadline");

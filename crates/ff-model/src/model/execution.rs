@@ -10,6 +10,7 @@ use ff_script::generated::{
 };
 use uuid::Uuid;
 
+use super::lane::Turn;
 use super::retry::Policy;
 
 /// Finished attempts a description shows; older ones are counted.
@@ -130,8 +131,8 @@ pub struct Execution {
     pub lane: String,
     pub priority: i64,
     pub score: i64,
-    /// The virtual start, when it was last scored in a fair lane.
-    pub fair_start: Option<i64>,
+    /// Its turn, when it was last scored in a fair lane.
+    pub turn: Option<Turn>,
     pub tags: BTreeMap<String, String>,
     pub deadline: Option<i64>,
     pub start_by: Option<i64>,

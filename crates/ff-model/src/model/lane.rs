@@ -29,6 +29,13 @@ pub struct Uncovered {
     pub confirmed: bool,
 }
 
+/// The stretch of virtual time an execution of a fair lane has.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    pub start: i64,
+    pub end: i64,
+}
+
 impl Lane {
     pub fn new(version: i64, definition: LaneDefinition) -> Lane {
         Lane { version, definition, virtual_time: None, next_start: BTreeMap::new(), uncovered: BTreeMap::new() }
@@ -46,14 +53,14 @@ impl Lane {
         self.definition.fairness == Fairness::Fair
     }
 
-    /// Score and, in a fair lane, virtual start of work that enters now.
+    /// Score and, in a fair lane, virtual start and end of work that enters now.
     pub fn score(
         &mut self,
         created_at: i64,
         priority: i64,
         fairness_key: Option<&str>,
         now: i64,
-    ) -> (i64, Option<i64>) {
+    ) -> (i64, Option<Turn>) {
         let bonus = priority * self.definition.priority_weight;
         if !self.is_fair() {
             return (created_at - bonus, None);
@@ -63,16 +70,25 @@ impl Lane {
         let start = virtual_time.max(self.next_start.get(key).copied().unwrap_or(0));
         let weights = self.definition.fairness_weights.as_ref();
         let weight = fairness_key.and_then(|key| weights?.get(key)).copied().unwrap_or(1);
-        self.next_start.insert(key.to_owned(), start + (SHARE / weight).max(1));
-        (start - bonus, Some(start))
+        let end = start + (SHARE / weight).max(1);
+        self.next_start.insert(key.to_owned(), end);
+        (start - bonus, Some(Turn { start, end }))
     }
 
     /// Virtual time follows the work that starts.
-    pub fn started(&mut self, fair_start: Option<i64>) {
+    pub fn started(&mut self, turn: Option<Turn>) {
         if self.is_fair()
-            && let (Some(start), Some(virtual_time)) = (fair_start, self.virtual_time.as_mut())
+            && let (Some(turn), Some(virtual_time)) = (turn, self.virtual_time.as_mut())
         {
-            *virtual_time = start.max(*virtual_time);
+            *virtual_time = turn.start.max(*virtual_time);
+        }
+    }
+
+    /// Work leaves the lane: its key starts afresh when nothing came after it.
+    pub fn left(&mut self, fairness_key: Option<&str>, turn: Option<Turn>) {
+        let key = fairness_key.unwrap_or_default();
+        if turn.is_some_and(|turn| self.next_start.get(key) == Some(&turn.end)) {
+            self.next_start.remove(key);
         }
     }
 

@@ -118,11 +118,14 @@ impl Model {
             ));
         }
         let priority = call.priority.unwrap_or(execution.priority);
-        let (score, fair_start) =
-            lane.score(execution.said.created_at, priority, execution.said.fairness_key.as_deref(), now);
+        let key = execution.said.fairness_key.clone();
+        let (score, turn) = lane.score(execution.said.created_at, priority, key.as_deref(), now);
+        let (old_path, old_turn, moves) = (execution.path(), execution.turn, name != execution.lane);
+        if moves && let Some(old) = self.lanes.get_mut(&old_path) {
+            old.left(key.as_deref(), old_turn);
+        }
         self.edit(call.execution_id, |execution| {
-            (execution.lane, execution.priority, execution.score, execution.fair_start) =
-                (name, priority, score, fair_start);
+            (execution.lane, execution.priority, execution.score, execution.turn) = (name, priority, score, turn);
         });
         Ok(())
     }
@@ -156,7 +159,7 @@ impl Model {
         if execution.ended().is_none() {
             return Err(refused("execution_not_terminal", &[phase(execution)]));
         }
-        self.executions.remove(&call.execution_id);
+        self.retire(call.execution_id);
         Ok(DeleteExecutionReply::Deleted)
     }
 

@@ -67,7 +67,7 @@ impl Model {
         let said = said(s, lane, now);
         let lane = self.lanes.get_mut(&path).expect("looked up above");
         let priority = s.priority.unwrap_or(0);
-        let (score, fair_start) = lane.score(now, priority, s.fairness_key.as_deref(), now);
+        let (score, turn) = lane.score(now, priority, s.fairness_key.as_deref(), now);
         if let Some(key) = &s.idempotency_key {
             let until = now + s.idempotency_ttl_ms.unwrap_or(DAY_MS);
             let record = Key { execution_id: s.execution_id, body_digest: s.body_digest.clone(), until };
@@ -78,7 +78,7 @@ impl Model {
             lane: s.lane.clone(),
             priority,
             score,
-            fair_start,
+            turn,
             tags: s.tags.clone().unwrap_or_default(),
             deadline: s.deadline_at.or(s.deadline_ms.map(|ms| now + ms)),
             start_by: said.start_within_ms.map(|ms| now + ms),

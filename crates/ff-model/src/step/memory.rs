@@ -98,7 +98,7 @@ impl Memory {
     /// An execution with a lease, past or present, and a fence for it.
     fn leased(&mut self, of: Pick, proof: Proof, model: &Model) -> (ExecutionId, Fence) {
         // Mostly the living, but a worker that lost its lease asks too.
-        let id = if of.0 % 4 == 0 {
+        let id = if of.0.is_multiple_of(4) {
             self.find(of, model, |e| e.fence().is_some())
         } else {
             self.find(of, model, |e| e.running().is_some())

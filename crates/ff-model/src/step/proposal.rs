@@ -172,8 +172,8 @@ pub fn retry(which: u8) -> Retry {
         max_attempts: (which & 0x10 != 0).then_some(i64::from(which >> 5) + 1),
         backoff,
         jitter: [None, Some(Jitter::None), Some(Jitter::Full)][usize::from(which % 3)],
-        retry_on: (which % 7 == 0).then(|| vec!["net".to_owned(), "timeout".to_owned()]),
-        never_on: (which % 5 == 0).then(|| vec!["bug".to_owned()]),
+        retry_on: which.is_multiple_of(7).then(|| vec!["net".to_owned(), "timeout".to_owned()]),
+        never_on: which.is_multiple_of(5).then(|| vec!["bug".to_owned()]),
     }
 }
 

@@ -1,4 +1,6 @@
 //! What a worker can rely on, on every transport.
+#![expect(clippy::unwrap_used, reason = "a test fails where an answer is not the expected one")]
+#![expect(clippy::type_complexity, reason = "tables of a test")]
 
 #[macro_use]
 mod world;

@@ -21,6 +21,7 @@ pub const SOON: Duration = Duration::from_secs(20);
 
 /// What has to live as long as the engine.
 #[expect(dead_code, reason = "held, not read")]
+#[expect(clippy::large_enum_variant, reason = "one per test")]
 pub enum Behind {
     Embedded(TempDir),
     Valkey { server: TestServer, engine: Engine },
