@@ -225,14 +225,13 @@ fn shortened(value: &impl fmt::Debug) -> String {
 
 fn cut_ids(text: &str) -> String {
     let bytes = text.as_bytes();
-    let is_id =
-        |at: usize| {
-            bytes.get(at..at + 36).is_some_and(|id| {
-                id.iter()
-                    .enumerate()
-                    .all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
-            })
-        };
+    let is_id = |at: usize| {
+        bytes.get(at..at + 36).is_some_and(|id| {
+            id.iter()
+                .enumerate()
+                .all(|(i, b)| if matches!(i, 8 | 13 | 18 | 23) { *b == b'-' } else { b.is_ascii_hexdigit() })
+        })
+    };
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while at < bytes.len() {

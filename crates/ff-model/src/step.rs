@@ -285,13 +285,14 @@ fn operator_acts() -> BoxedStrategy<Act> {
         1 => pick().prop_map(|of| Act::Await { of }),
         4 => (pick(), proptest::option::of(any::<bool>())).prop_map(|(of, grace)| Act::Revoke { of, grace }),
         2 => (0..3u8, any::<bool>(), 1..4i64).prop_map(|(worker, revoke, limit)| Act::Drain { worker, revoke, limit }),
-        3 => (0..5u8, definition()).prop_map(|(lane, definition)| Act::InstallLane { lane, definition }),
+        // The fair lane most: what a definition means changes under waiting work.
+        5 => (prop_oneof![Just(2u8), 0..5u8], definition()).prop_map(|(lane, definition)| Act::InstallLane { lane, definition }),
     ]
     .boxed()
 }
 
 fn definition() -> impl Strategy<Value = Definition> {
-    let state = prop_oneof![6 => Just(0u8), 1 => 1..4u8];
+    let state = prop_oneof![9 => Just(0u8), 1 => 1..4u8];
     let depth = proptest::option::weighted(0.1, 0..10i64);
     (state, 0..4u8, proptest::option::weighted(0.3, any::<bool>()), depth, any::<u8>(), proptest::bool::weighted(0.1))
         .prop_map(|(state, weight, fair, max_depth, policy, older)| Definition {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::load::Timed;
-use super::machine::{self, Machine};
+use super::machine::{self, Machine, Others};
 use super::phases::{self, Phase};
 use super::report::{Cycle, Idle, Report};
 use super::store::{Setting, Store};
@@ -61,6 +61,7 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     }
     anyhow::ensure!(!settings.is_empty(), "no store is named like {:?}", options.store.as_deref().unwrap_or_default());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let others = Others::watch()?;
     let mut report = Report::new(Machine::look(folder), options.quick);
     for round in 1..=scale.rounds {
         for &setting in &settings {
@@ -103,6 +104,8 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
         report.idle.push(Idle { store: setting.name(), per_second });
     }
     report.took = began.elapsed();
+    report.others = others.share()?;
+    report.niceness = machine::niceness()?;
     Ok(report)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -43,15 +44,81 @@ fn file_system(folder: &Path) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
+/// How busy everybody else keeps the machine, from a moment on.
+///
+/// A rate means little when others take a share of the cores that changes from one figure to the next.
+pub struct Others {
+    began: Instant,
+    busy: f64,
+    ours: f64,
+}
+
+impl Others {
+    pub fn watch() -> Result<Others> {
+        Ok(Others { began: Instant::now(), busy: busy_seconds()?, ours: our_seconds()? })
+    }
+
+    /// The share of all cores' time that went to other programs.
+    pub fn share(&self) -> Result<f64> {
+        let busy = busy_seconds()? - self.busy;
+        let ours = our_seconds()? - self.ours;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(((busy - ours) / (self.began.elapsed().as_secs_f64() * cores as f64)).max(0.0))
+    }
+}
+
+/// The time all cores have spent on anything, stolen time included.
+fn busy_seconds() -> Result<f64> {
+    let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+    let ticks: Vec<f64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    // user nice system idle iowait irq softirq steal; guest time is part of user time.
+    anyhow::ensure!(ticks.len() >= 8, "/proc/stat counts {} kinds of time", ticks.len());
+    Ok((ticks[..8].iter().sum::<f64>() - ticks[3] - ticks[4]) / TICKS_PER_SECOND)
+}
+
+/// What this process and the servers it has ended used.
+fn our_seconds() -> Result<f64> {
+    seconds(std::process::id(), &[USER, SYSTEM, CHILDREN_USER, CHILDREN_SYSTEM])
+}
+
 /// The CPU seconds a process has used so far.
 pub fn cpu_seconds(pid: u32) -> Result<f64> {
+    seconds(pid, &[USER, SYSTEM])
+}
+
+/// The priority this process was given; 0 unless someone said otherwise.
+pub fn niceness() -> Result<f64> {
+    Ok(stat(std::process::id(), &[NICE])?[0])
+}
+
+// Fields of /proc/PID/stat after the program's name.
+const USER: usize = 11;
+const SYSTEM: usize = 12;
+const CHILDREN_USER: usize = 13;
+const CHILDREN_SYSTEM: usize = 14;
+const NICE: usize = 16;
+
+fn seconds(pid: u32, fields: &[usize]) -> Result<f64> {
+    Ok(stat(pid, fields)?.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
+
+fn stat(pid: u32, wanted: &[usize]) -> Result<Vec<f64>> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    // The name in parentheses may hold spaces; user and system time are the 12th and 13th field after it.
+    // The name stands in parentheses and may hold spaces.
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
-    let (user, system) = ticks(11).zip(ticks(12)).with_context(|| format!("{path} holds {text:?}"))?;
-    Ok((user + system) / TICKS_PER_SECOND)
+    wanted
+        .iter()
+        .map(|&index| fields.get(index).and_then(|field| field.parse().ok()))
+        .collect::<Option<_>>()
+        .with_context(|| format!("{path} holds {text:?}"))
 }
 
 /// The memory a process holds, in MiB.

@@ -47,6 +47,9 @@ pub struct Idle {
 /// An idle engine stays below this many store commands per second.
 const IDLE_MAX: f64 = 5.0;
 
+/// A run during which others took more of the CPU than this says so.
+const OTHERS_MAX: f64 = 0.1;
+
 /// The line after which a page holds figures.
 const FIGURES: &str = "<!-- Everything below is written by `cargo xtask bench engine --publish`. -->";
 
@@ -55,6 +58,9 @@ pub struct Report {
     machine: Machine,
     quick: bool,
     pub took: Duration,
+    /// The share of the CPU that other programs took during the run.
+    pub others: f64,
+    pub niceness: f64,
     pub figures: Vec<Figure>,
     pub cycles: Vec<Cycle>,
     pub costs: Vec<(&'static str, Vec<Cost>)>,
@@ -68,6 +74,8 @@ impl Report {
             machine,
             quick,
             took: Duration::ZERO,
+            others: f64::NAN,
+            niceness: 0.0,
             figures: Vec::new(),
             cycles: Vec::new(),
             costs: Vec::new(),
@@ -102,12 +110,23 @@ impl Report {
         let mut page = String::new();
         let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
         let rounds = if self.quick { "one short run" } else { "median of three runs" };
-        let _ = writeln!(
+        let _ = write!(
             page,
             "{cores} cores ({cpu}), Linux {kernel}, {file_system}, {server}; {rounds}, warm-up excluded, {INPUT_BYTES}-byte input; \
-             measured in {:.0} s.\n",
+             measured in {:.0} s",
             self.took.as_secs_f64()
         );
+        if self.niceness != 0.0 {
+            let _ = write!(page, " at niceness {:.0}", self.niceness);
+        }
+        let _ = writeln!(page, "; other programs took {} of the CPU meanwhile.\n", percent(self.others));
+        if self.others > OTHERS_MAX {
+            let _ = writeln!(
+                page,
+                "> **Taken on a busy machine.** Rates and times are too poor and their order means little; store calls, bytes and \
+                 idle commands hold.\n"
+            );
+        }
         self.write_cycles(&mut page);
         for store in self.stores() {
             self.write_store(&mut page, store);
@@ -229,6 +248,8 @@ impl Report {
             "machine": { "cpu": cpu, "cores": cores, "kernel": kernel, "file_system": file_system, "server": server },
             "quick": self.quick,
             "seconds": self.took.as_secs_f64(),
+            "others_cpu_share": self.others,
+            "niceness": self.niceness,
             "input_bytes": INPUT_BYTES,
             "calls": self.figures.iter().map(|figure| json!({
                 "store": figure.store,

@@ -5,12 +5,13 @@ use ff_model::model::Model;
 use ff_model::store::ROUTE;
 use ff_script::Route;
 use ff_script::generated as g;
+use ff_script::sample::Rng as Samples;
 use ff_script::{Bytes, Invocation};
 use rand::Rng;
 use rand::rngs::StdRng;
 use uuid::Uuid;
 
-use crate::call;
+use crate::{LEFT_OUT, call};
 
 /// What to do.
 pub enum Made {
@@ -98,11 +99,31 @@ fn store_keys(rng: &mut StdRng, model: &Model) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).chain(cores.map(|key| Bytes::from(key.as_str()))).collect()
 }
 
+/// Any function, with arguments of the right types and nothing else right about them.
+fn sampled(rng: &mut StdRng, now: i64) -> Invocation {
+    loop {
+        let specimen = &g::SPECIMENS[rng.random_range(0..g::SPECIMENS.len())];
+        let name = function_name(specimen.name);
+        // Which event a time starts at depends on the ids a host gives them.
+        let left_out = LEFT_OUT.contains(&name.as_str()) || name == "ff_read_events";
+        let Some(function) = g::FUNCTIONS.iter().find(|known| **known == name && !left_out) else { continue };
+        let args = (specimen.encode)(&mut Samples::new(rng.random()));
+        let route = [ROUTE, Route::Fleet][rng.random_range(0..2)];
+        return Invocation { route, function, read_only: false, args, now_ms: Some(now), count_calls: true };
+    }
+}
+
+/// `SubmitExecution` calls `ff_submit_execution`.
+fn function_name(type_name: &str) -> String {
+    let words = type_name.chars().flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_lowercase()));
+    ["ff".to_owned(), words.collect()].concat()
+}
+
 /// One call.
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..23) {
+    match rng.random_range(0..29) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -118,6 +139,13 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
             };
             call(Route::Fleet, &worker, now)
         }
+        23 => call(Route::Fleet, &g::ChallengeWorker { instance: instance(rng), nonce: id(rng) }, now),
+        24 => call(
+            Route::Fleet,
+            &g::AnswerChallenge { incarnation: id(rng), instance: instance(rng), nonce: id(rng) },
+            now,
+        ),
+        25 => call(ROUTE, &g::FindLeases { instance: instance(rng), request_id: maybe(rng, id) }, now),
         2 => call(Route::Fleet, &g::HeartbeatWorkers { instances: (0..count).map(|_| instance(rng)).collect() }, now),
         3 => call(Route::Fleet, &g::DeregisterWorker { incarnation: maybe(rng, id), instance: instance(rng) }, now),
         4 => call(Route::Fleet, &g::DrainWorker { actor: "ops".to_owned(), instance: instance(rng) }, now),
@@ -139,6 +167,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         18 => call(ROUTE, &g::PartitionStats { lane: maybe(rng, lane), namespace: None }, now),
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),
+        26..=28 => sampled(rng, now),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

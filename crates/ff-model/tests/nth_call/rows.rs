@@ -174,14 +174,17 @@ pub fn stage() -> Vec<Invocation> {
         at(Route::Fleet, &g::DefineLane::new(ops(), main_lane(), default()), START_MS),
     ]);
     for instance in ["w-0", "w-1"] {
-        let worker = g::RegisterWorker::new(
-            vec!["gpu".to_owned()],
-            instance.to_owned(),
-            vec![main_lane()],
-            default(),
-            4,
-            "model".to_owned(),
-        );
+        let worker = g::RegisterWorker {
+            incarnation: Some(uuid(7)),
+            ..g::RegisterWorker::new(
+                vec!["gpu".to_owned()],
+                instance.to_owned(),
+                vec![main_lane()],
+                default(),
+                4,
+                "model".to_owned(),
+            )
+        };
         calls.push(at(Route::Fleet, &worker, START_MS));
     }
     calls.push(at(Route::Fleet, &g::DrainWorker { actor: ops(), instance: "w-1".to_owned() }, START_MS));
@@ -391,6 +394,8 @@ fn fleet_rows() -> Vec<Row> {
         on(fleet, "deregister", &g::DeregisterWorker::new(w0())),
         on(fleet, "drain a worker", &g::DrainWorker { actor: ops(), instance: w0() }),
         on(fleet, "mark a worker dead", &g::MarkWorkerDead { actor: ops(), instance: w0() }),
+        on(fleet, "challenge a worker", &g::ChallengeWorker { instance: w0(), nonce: uuid(6) }),
+        on(fleet, "answer a challenge", &g::AnswerChallenge { incarnation: uuid(7), instance: w0(), nonce: uuid(6) }),
         on(fleet, "list workers", &g::ListWorkers { limit: 10, offset: 0 }),
         on(fleet, "get a worker", &g::GetWorker { instance: w0() }),
         on(fleet, "heartbeat of a server", &g::HeartbeatServer::new(true, uuid(8))),
@@ -406,6 +411,7 @@ fn reader_rows() -> Vec<Row> {
         row("describe", &g::DescribeExecution { execution_id: id(who::ENDED) }),
         row("get an attempt", &g::GetAttempt { execution_id: running, index: 0 }),
         row("list", &g::ListExecutions { state: Some(g::PublicState::Active), ..g::ListExecutions::new(10) }),
+        row("find leases", &g::FindLeases { instance: "w-0".to_owned(), request_id: None }),
         row("read events", &g::ReadEvents::new(10)),
         row("explain", &g::ExplainExecution { execution_id: id(who::DELAYED) }),
         row("stats", &g::PartitionStats::default()),
