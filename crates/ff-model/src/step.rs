@@ -47,6 +47,12 @@ pub enum Proof {
 pub enum Act {
     Submit(Box<Proposal>),
     SubmitMany(Vec<Proposal>),
+    /// Submits plain work of which some is soon past its time, and stands in front of the rest.
+    Rush {
+        lane: u8,
+        late: usize,
+        fit: usize,
+    },
     /// Submits an earlier submission again, maybe with another body.
     Resubmit {
         which: Pick,
@@ -323,8 +329,9 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         14 => proposal::proposal().prop_map(|p| Act::Submit(Box::new(p))),
         3 => proptest::collection::vec(proposal::proposal(), 1..5).prop_map(Act::SubmitMany),
+        3 => (2..4u8, 1..4usize, 1..4usize).prop_map(|(lane, late, fit)| Act::Rush { lane, late, fit }),
         4 => (pick(), proptest::bool::weighted(0.3)).prop_map(|(which, other_body)| Act::Resubmit { which, other_body }),
-        18 => (0..5u8, 0..3u8, any::<u8>(), 1..4i64, lease_ttl()).prop_map(|(lane, worker, able, max, ttl_ms)| Act::Claim { lane, worker, able, max, ttl_ms }),
+        18 => (prop_oneof![2 => 0..5u8, 1 => 2..4u8], 0..3u8, any::<u8>(), 1..4i64, lease_ttl()).prop_map(|(lane, worker, able, max, ttl_ms)| Act::Claim { lane, worker, able, max, ttl_ms }),
         3 => pick().prop_map(|which| Act::ClaimAgain { which }),
         34 => worker_acts(),
         31 => operator_acts(),

@@ -151,18 +151,12 @@ const MUTANTS: &[Mutant] = &[
     Mutant { name: "something ended is left behind", from: "  lists.remove(tx, rec)\n", to: "" },
 ];
 
-/// Defects that random cases meet too seldom for the quick run; the long one looks for them with fifty times the cases.
-const RARE: &[&str] = &["work past its time hides what stands behind it", "fairness follows a weight that has changed"];
-
 #[test]
 fn every_known_defect_is_caught() {
-    let long = std::env::var_os("FF_LONG").is_some();
     let library = Library::test().text;
     let wanted = std::env::var("FF_MUTANT").unwrap_or_default();
     let (since, mut caught, mut survivors) = (Instant::now(), 0, Vec::new());
-    let chosen = |mutant: &&Mutant| mutant.name.contains(&wanted) && (long || !RARE.contains(&mutant.name));
-    for mutant in MUTANTS.iter().filter(chosen) {
-        let cases_max = if RARE.contains(&mutant.name) { CASES_MAX * 50 } else { CASES_MAX };
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&wanted)) {
         assert_eq!(
             library.matches(mutant.from).count(),
             1,
@@ -173,7 +167,7 @@ fn every_known_defect_is_caught() {
         let plan = Plan {
             // The same cases every time: a defect that was caught once is caught again.
             seed: setting("FF_SEED").unwrap_or(1),
-            cases: setting("FF_CASES").unwrap_or(cases_max),
+            cases: setting("FF_CASES").unwrap_or(CASES_MAX),
             steps: 200,
             shrink: u32::from(!wanted.is_empty()) * 500,
         };

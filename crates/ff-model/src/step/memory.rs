@@ -159,6 +159,21 @@ impl Memory {
                 }
                 SubmitExecutions { submissions }.into()
             }
+            Act::Rush { lane, late, fit } => {
+                let (namespace, lane) = lane_name(*lane);
+                let mut submissions = Vec::new();
+                for number in 0..late + fit {
+                    let id = ExecutionId::from_uuid(self.mint());
+                    let plain = Submission::new(id, namespace.clone(), lane.clone(), "rush".to_owned(), "0".repeat(32));
+                    let first = number < *late;
+                    submissions.push(Submission {
+                        priority: Some(i64::from(first)),
+                        deadline_ms: (first && *fit > 1).then_some(1),
+                        ..plain
+                    });
+                }
+                SubmitExecutions { submissions }.into()
+            }
             Act::Resubmit { which, other_body } => {
                 let Some(known) = self.submissions.get(usize::from(which.0) % self.submissions.len().max(1)) else {
                     return NextDue {}.into();
@@ -448,7 +463,7 @@ fn install(lane: u8, knobs: Definition, version: i64) -> InstallLane {
     let state =
         [LaneState::Active, LaneState::Paused, LaneState::Draining, LaneState::Disabled][usize::from(knobs.state) % 4];
     let usual = if name == "aging" { 1_000 } else { 1_000_000_000_000 };
-    let priority_weight = [usual, usual, 0, 1_000_000_000_000][usize::from(knobs.weight) % 4];
+    let priority_weight = [usual, 1_000, 0, 1_000_000_000_000][usize::from(knobs.weight) % 4];
     let fair = knobs.fair.unwrap_or(name == "fair");
     let definition = LaneDefinition {
         fairness_weights: (knobs.policy & 1 == 0)

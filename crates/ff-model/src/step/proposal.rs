@@ -185,10 +185,7 @@ impl Proposal {
     /// The submission these knobs stand for.
     pub fn submission(&self, id: ExecutionId, body_digest: String, now: i64) -> Submission {
         let (namespace, lane) = LANES[usize::from(self.lane) % LANES.len()];
-        // A lane of its own for work that is past its time before anyone looks, in an order nothing else changes.
-        let hasty = namespace == "other";
-        let soon = (hasty && self.shape.input % 2 == 0).then_some(i64::from(self.shape.tags));
-        let (delay, deadline) = (self.times.delay_ms, self.times.deadline_ms.or(soon));
+        let (delay, deadline) = (self.times.delay_ms, self.times.deadline_ms);
         let (points, durations) = match self.times.absolute {
             0 => (true, true),
             n => (n % 2 == 0, n % 2 == 1),
@@ -212,7 +209,8 @@ impl Proposal {
             max_reclaims: self.rules.max_reclaims,
             max_replays: self.rules.max_replays,
             requires: (self.needs.requires > 0).then(|| capabilities(self.needs.requires)),
-            prefers: (self.needs.prefers > 0 && !hasty).then(|| capabilities(self.needs.prefers | 0x80)),
+            prefers: (self.needs.prefers > 0 && namespace == "default")
+                .then(|| capabilities(self.needs.prefers | 0x80)),
             fairness_key: self.needs.fairness_key.map(|key| format!("tenant {key}")),
             budgets: (admission & 1 != 0).then(|| {
                 vec![
