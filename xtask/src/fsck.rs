@@ -56,9 +56,10 @@ mod check {
             println!("foreign: {key} belongs to no partition of this store");
         }
         println!("{} executions and {} keys looked at", report.executions, report.keys);
-        let (broken, foreign) = (report.findings.len(), report.foreign.len());
         if !report.is_clean() {
-            bail!("{broken} broken invariants, {foreign} foreign keys");
+            let repaired = report.findings.iter().filter(|finding| finding.repaired).count();
+            let (findings, foreign) = (report.findings.len(), report.foreign.len());
+            bail!("{findings} broken invariants, of which {repaired} repaired, and {foreign} foreign keys");
         }
         println!("sound");
         Ok(())

@@ -7,6 +7,7 @@ mod fsck;
 mod test;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -25,12 +26,20 @@ enum Chore {
     Fsck(fsck::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Chore::parse() {
+fn main() -> ExitCode {
+    let outcome = match Chore::parse() {
         Chore::Codegen(options) => codegen::run(&root(), &options),
         Chore::Test(options) => test::run(&root(), &options),
         Chore::Bench(bench) => bench::run(&root(), &bench),
         Chore::Fsck(options) => fsck::run(&root(), &options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // What went wrong, for whoever ran it; where in the chore's code it was noticed helps nobody.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
