@@ -42,7 +42,10 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
         let host = open::embedded(&store)?;
         let tool = open::tool(host.clone()).await?;
         history.check_fresh(tool.operations()).await?;
-        clean(tool.operations()).await?;
+        // A look at everything takes longer with every round.
+        if round < 10 || round % 5 == 0 {
+            clean(tool.operations()).await?;
+        }
         tool.stop().await;
         host.close().await;
     }
