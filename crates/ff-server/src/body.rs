@@ -1,7 +1,10 @@
 //! Reads request bodies: bounded, strict, with the name of the field that is wrong.
 
+use std::time::Duration;
+
+use axum::body::BodyDataStream;
 use axum::extract::{FromRequest, Request};
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
@@ -15,6 +18,9 @@ pub const PAYLOAD: usize = 2 * KIB * KIB;
 pub const BATCH: usize = 64 * KIB * KIB;
 /// Everything else.
 pub const SMALL: usize = 512 * KIB;
+/// How much of a body that is too large is read before the refusal, and for how long.
+const DISCARD_MAX: usize = BATCH;
+const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// How deep JSON may nest.
 const DEPTH_MAX: usize = 64;
 
@@ -32,19 +38,41 @@ impl<T: DeserializeOwned, S: Send + Sync, const MAX: usize> FromRequest<S> for B
 /// The bytes of a body, if there are not too many of them.
 pub async fn whole(request: Request, max: usize) -> Answer<Bytes> {
     let said = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    // A client that asks first has not sent anything yet.
+    let asks_first = request.headers().contains_key(EXPECT);
+    let mut chunks = request.into_body().into_data_stream();
     if said.is_some_and(|length| length > max) {
+        if !asks_first {
+            discard(&mut chunks).await;
+        }
         return Err(Problem::too_large("body", max));
     }
     let mut bytes = BytesMut::with_capacity(said.unwrap_or(0));
-    let mut chunks = request.into_body().into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| Problem::invalid("body", format!("did not arrive whole: {error}")))?;
         if bytes.len() + chunk.len() > max {
+            discard(&mut chunks).await;
             return Err(Problem::too_large("body", max));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes.freeze())
+}
+
+/// Reads on for a while and keeps nothing: a client that sends its whole body before it listens must get to the answer,
+/// and a connection closed on unread bytes is reset before the answer is read.
+async fn discard(chunks: &mut BodyDataStream) {
+    let mut left = DISCARD_MAX;
+    let reading = async {
+        while let Some(Ok(chunk)) = chunks.next().await {
+            left = left.saturating_sub(chunk.len());
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Out of time is out of patience: the answer goes out either way.
+    let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
 }
 
 /// Reads a JSON object; nothing at all is an empty one.
