@@ -15,6 +15,10 @@ pub mod policy;
 
 pub mod contracts;
 
+pub mod condition;
+
+pub mod merge_patch;
+
 pub mod error;
 #[rustfmt::skip]
 pub mod error_code;
