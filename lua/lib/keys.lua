@@ -10,6 +10,18 @@ function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payl
 function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
 function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
 
+function keys.continuation(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":continuation" end
+function keys.signals(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signals" end
+-- What makes a signal known: its id, and its idempotency key at its waitpoint.
+function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signal_keys" end
+
+function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
+function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
+
+function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
+function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
+function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
+
 function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
 
 function keys.lane(tx, lane) return "ff:lane:" .. tx.tag .. ":" .. lane end

@@ -214,6 +214,13 @@ function Tx:xadd(key, max, field, value)
   entry.appended[#entry.appended + 1] = { max and text(max), field, value }
 end
 
+-- Appends an entry under an id the caller chose; it must come after every id the stream ever held.
+function Tx:xput(key, id, field, value)
+  local entry = planned(self, key, "stream")
+  entry.appended = entry.appended or {}
+  entry.appended[#entry.appended + 1] = { false, field, value, id }
+end
+
 function Tx:xdel(key, id)
   take(self, key, "stream", id)
 end
@@ -224,7 +231,18 @@ function Tx:xrange(key, from, to, count)
 end
 
 function Tx:xtrim(key, id)
-  planned(self, key, "stream").trim = id
+  planned(self, key, "stream").trim = { "~", id }
+end
+
+-- Removes exactly the entries before the id, counting those appended in this call.
+function Tx:xcut(key, id)
+  planned(self, key, "stream").trim = { "=", id }
+end
+
+-- The latest entries, newest first.
+function Tx:xlatest(key, count)
+  refuse_planned(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", text(count))
 end
 
 function Tx:xlen(key)
@@ -270,10 +288,10 @@ local function commands(self)
           if item[1] then
             list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
           else
-            list[#list + 1] = { "XADD", entry.key, "*", item[2], item[3] }
+            list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
           end
         end
-        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", "~", entry.trim } end
+        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
       else
         local command
         for _, name in ipairs(entry.order) do

@@ -60,6 +60,33 @@ local scalar = {
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
   { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$" },
+  { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
+  { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
+  { name = "signal_id", base = "uuid", rust = "SignalId" },
+  { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
+  { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
+  { name = "uses", base = "int", min = 1, max = 1000000 },
+  { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
+  { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
+  { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
+  { name = "source", base = "text", min = 0, max = 256 },
+  { name = "correlation_id", base = "text", min = 1, max = 256 },
+  { name = "continuation", base = "bytes", min = 0, max = limits.continuation_bytes_max },
+  { name = "condition_count", base = "int", min = 1, max = limits.condition_count_max },
+  { name = "frame_type", base = "text", min = 1, max = limits.frame_type_bytes_max },
+  { name = "frame_payload", base = "bytes", min = 0, max = limits.frame_bytes_max },
+  { name = "summary_document", base = "bytes", min = 0, max = limits.summary_bytes_max },
+  { name = "stream_limit", base = "int", min = 1, max = limits.stream_read_max },
+  { name = "suspension_reason", base = "enum", values = {
+    "waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result", "waiting_for_operator_review",
+    "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause" } },
+  { name = "timeout_behavior", base = "enum", values = { "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate" } },
+  { name = "condition_op", base = "enum", values = { "signal", "any_of", "all_of", "count" } },
+  { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
+  { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
+  { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator" } },
+  { name = "frame_mode", base = "enum", values = { "durable", "summary", "live" } },
   { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
   { name = "jitter", base = "enum", values = { "full", "none" } },
   { name = "lane_state", base = "enum", values = { "active", "paused", "draining", "disabled" } },
@@ -88,6 +115,12 @@ local list = {
   { name = "submissions", of = "submission", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
+  { name = "condition_nodes", of = "condition_node", max = limits.condition_nodes_max },
+  { name = "new_waitpoints", of = "new_waitpoint", max = limits.waitpoints_open_max },
+  { name = "waitpoint_ids", of = "waitpoint_id", max = limits.waitpoints_open_max },
+  { name = "signal_names", of = "signal_name", max = 64 },
+  { name = "tokens", of = "token", max = limits.approvers_max },
+  { name = "new_frames", of = "new_frame", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
 }
 
@@ -124,7 +157,39 @@ local struct = {
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
     { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
     { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
+    { "resume", "resume?" }, { "frames", "count" },
   } },
+  { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
+  { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" }, { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" } } },
+  { name = "condition_node", doc = "One node of a condition tree, listed parents first; `parent` is the place of its parent in the list, counted from 0.", fields = {
+    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" } } },
+  { name = "condition_progress", doc = "How far one node of a condition is.", fields = {
+    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" },
+    { "counted", "count" }, { "satisfied", "bool" } } },
+  { name = "signal", doc = "A signal that arrived.", fields = {
+    { "id", "stream_id" }, { "signal_id", "signal_id" }, { "name", "signal_name" }, { "waitpoint_id", "waitpoint_id?" }, { "waitpoint_key", "waitpoint_key?" }, { "approver", "approver?" },
+    { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
+    { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
+  { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" } } },
+  { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
+  { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
+  { name = "waitpoint", doc = "A waitpoint in a list.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" },
+    { "suspension_id", "suspension_id?" }, { "reason", "suspension_reason?" }, { "created_at", "time_ms" }, { "expires_at", "time_ms?" }, { "closed_at", "time_ms?" }, { "closed_reason", "text?" },
+    { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" }, { "condition", "[condition_progress]" } } },
+  { name = "suspension", doc = "What a suspended execution waits for.", fields = {
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" }, { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" },
+    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" } } },
+  { name = "past_suspension", fields = {
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" }, { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" } } },
+  { name = "new_frame", fields = {
+    { "type", "frame_type" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
+  { name = "frame", doc = "One frame of an attempt's stream.", fields = {
+    { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
+  { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = { { "document", "summary_document" }, { "version", "count" } } },
   { name = "renewal", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
   { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
   { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
@@ -135,7 +200,7 @@ local struct = {
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
-    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" } } },
+    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" }, { "frames", "count" } } },
   { name = "lease", fields = { { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" }, { "yield_requested", "bool" } } },
   { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
@@ -154,7 +219,8 @@ local struct = {
     { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "operator_actions", "[operator_action]" } } },
+    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" } } },
+  { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
     { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },

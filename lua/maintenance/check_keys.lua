@@ -5,6 +5,7 @@ local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local home = require "index.home"
 local queues = require "index.queues"
+local waitpoint = require "record.waitpoint"
 local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
@@ -47,8 +48,44 @@ local function check_leases(tx, key, instance, findings, repair)
   end
 end
 
+-- A waitpoint stays with its execution, which lists it.
+local function check_waitpoint(tx, key, id, findings, repair)
+  local w = waitpoint.load(tx, id)
+  local rec = w and execution.load(tx, w.exec)
+  local listed = false
+  if rec then
+    for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
+    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
+  end
+  if listed then return end
+  check.found(findings, 37, key, "no execution lists this waitpoint", repair)
+  if repair then tx:del(key) end
+end
+
+-- A stream belongs to an attempt of its execution.
+local function check_stream(tx, key, rest, findings, repair)
+  local rec = execution.load(tx, string.sub(rest, 1, 36))
+  local index = tonumber(string.match(string.sub(rest, 38), "^%d+"))
+  local listed = rec and rec.frames and rec.attempt == index
+  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do listed = listed or attempt == index end
+  if listed then return end
+  check.found(findings, 37, key, "no attempt wrote this stream", repair)
+  if repair then tx:del(key) end
+end
+
+local function check_inbox(tx, key, findings, repair)
+  for _, id in ipairs(members(tx, key)) do
+    local w = waitpoint.load(tx, id)
+    if w == nil or w.state == "closed" then
+      check.found(findings, 29, key, id .. " is not open", repair)
+      if repair then tx:zrem(key, id) end
+    end
+  end
+end
+
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
+  if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -103,6 +140,10 @@ define.fn {
             check.found(findings, 37, key, "never ends", a.repair)
             if a.repair then tx:del(key) end
           end
+        elseif family == "wp" then
+          check_waitpoint(tx, key, rest, findings, a.repair)
+        elseif family == "stream" then
+          check_stream(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family ~= "lane" and family ~= "worker" then

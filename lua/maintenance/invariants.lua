@@ -2,7 +2,11 @@
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local frames = require "record.frames"
 local home = require "index.home"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local invariants = {}
 
@@ -86,6 +90,39 @@ local function check_lists(tx, rec, findings, repair)
   end
 end
 
+-- Open waitpoints are those of the running attempt, or of the current suspension.
+local function check_waitpoints(tx, rec, key, findings, repair)
+  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
+  local current = suspension.load(rec)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    local at = keys.waitpoint(tx, entry[1])
+    local w = waitpoint.load(tx, entry[1])
+    if w == nil or w.exec ~= rec.id then
+      invariants.found(findings, 29, at, "is listed as open but not stored", false)
+    else
+      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
+      if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
+        invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
+        if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end
+      end
+    end
+  end
+end
+
+local function check_counts(tx, rec, findings)
+  local function same(key, counted)
+    local stored = tx:xlen(key)
+    if stored ~= counted then invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false) end
+  end
+  if rec.signals then same(keys.signals(tx, rec.id), signals.count(rec)) end
+  if rec.frames then
+    local f = frames.state(rec)
+    same(keys.stream(tx, rec.id, rec.attempt), f.kept)
+    same(keys.stream_live(tx, rec.id, rec.attempt), f.live)
+  end
+end
+
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
   check_state(rec, key, findings)
@@ -94,6 +131,8 @@ function invariants.record(tx, rec, findings, repair)
   check_timer(tx, rec, findings, repair)
   check_lease(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
+  check_waitpoints(tx, rec, key, findings, repair)
+  check_counts(tx, rec, findings)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end

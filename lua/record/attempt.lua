@@ -1,15 +1,19 @@
 -- Finished attempts: the latest ones in the execution's hash, older ones in a hash of their own.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local frames = require "record.frames"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local attempt = {}
 
--- Ends the current attempt and files it. `failure` is { reason, category } or nil.
+-- Ends the current attempt and files it: its waitpoints close, its stream closes, and with it ends what it waited for.
+-- `failure` is { reason, category } or nil.
 function attempt.finish(tx, rec, state, failure)
   local list = rec.history and cmsgpack.unpack(rec.history) or {}
   list[#list + 1] = {
     rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
-    failure and failure[1] or false, failure and failure[2] or false,
+    failure and failure[1] or false, failure and failure[2] or false, frames.count(rec),
   }
   if #list > limits.attempts_inline_max then
     local oldest = table.remove(list, 1)
@@ -18,6 +22,10 @@ function attempt.finish(tx, rec, state, failure)
   end
   rec.history = cmsgpack.pack(list)
   rec.attempt_state = state
+  if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
+  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, nil) end
+  if rec.woken or rec.continued then suspension.forget(tx, rec) end
+  if rec.frames then frames.close(tx, rec) end
   rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
 end
 
@@ -25,7 +33,7 @@ end
 function attempt.typed(a)
   return {
     index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
-    failure = a[9] and { reason = a[9], category = a[10] } or nil,
+    failure = a[9] and { reason = a[9], category = a[10] } or nil, frames = a[11] or 0,
   }
 end
 
@@ -34,7 +42,7 @@ function attempt.current(rec)
   if rec.attempt_state ~= "started" and rec.attempt_state ~= "suspended" then return nil end
   return {
     index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
-    started_at = rec.started, lease_epoch = rec.epoch,
+    started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
   }
 end
 
@@ -52,6 +60,12 @@ function attempt.stored(tx, rec, index)
   end
   local packed = tx:hget(keys.attempts(tx, rec.id), string.format("%.0f", index))
   return packed and attempt.typed(cmsgpack.unpack(packed)) or nil
+end
+
+-- The attempt asked for, or the latest one when none is.
+function attempt.find(tx, rec, index)
+  if index == nil then index = rec.attempt end
+  return index and attempt.stored(tx, rec, index) or nil
 end
 
 return attempt

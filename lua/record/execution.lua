@@ -20,6 +20,8 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "satisfied" },
+  { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
 }
 
 local names, is_number = {}, {}
@@ -74,6 +76,11 @@ function execution.wake_at(rec)
     sooner(rec.lease_until)
     sooner(rec.timeout_at)
     sooner(rec.cancel_by)
+    sooner(rec.open_due)
+  elseif rec.phase == "suspended" then
+    sooner(rec.wait_until)
+    sooner(rec.cancel_by)
+    sooner(rec.open_due)
   elseif rec.phase == "runnable" then
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
@@ -89,6 +96,8 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
+  if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)

@@ -2,7 +2,10 @@
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local signals = require "record.signals"
 local spec = require "record.spec"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local view = {}
 
@@ -63,6 +66,8 @@ function view.whole(tx, rec)
   v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
   v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
   v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
+  v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   return v
 end
 

@@ -4,6 +4,7 @@ local execution = require "record.execution"
 local finish = require "transition.finish"
 local interrupt = require "transition.interrupt"
 local retire = require "transition.retire"
+local resume = require "transition.resume"
 local retry = require "transition.retry"
 local runnable = require "transition.runnable"
 
@@ -23,7 +24,18 @@ local function active(tx, rec, draw)
     return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
   end
   if rec.lease_until <= now then return interrupt.lost(tx, rec, "expired") end
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   -- The entry was early: the save puts the timer where the record says.
+  execution.save(tx, rec)
+end
+
+local function suspended(tx, rec)
+  local now = tx.now
+  if rec.cancel_by and rec.cancel_by <= now then
+    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+  end
+  if rec.wait_until and rec.wait_until <= now then return resume.timed_out(tx, rec, "suspension timed out") end
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   execution.save(tx, rec)
 end
 
@@ -53,8 +65,8 @@ function due.fire(tx, rec, draw)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
   if rec.phase == "active" then return active(tx, rec, draw) end
-  if rec.phase == "runnable" then return waiting(tx, rec) end
-  execution.save(tx, rec)
+  if rec.phase == "suspended" then return suspended(tx, rec) end
+  return waiting(tx, rec)
 end
 
 return due

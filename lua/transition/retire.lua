@@ -6,6 +6,9 @@ local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
 local execution = require "record.execution"
+local frames = require "record.frames"
+local signals = require "record.signals"
+local waitpoint = require "record.waitpoint"
 
 local retire = {}
 
@@ -18,6 +21,9 @@ function retire.execution(tx, rec)
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
+  waitpoint.remove_all(tx, rec)
+  signals.remove_all(tx, rec)
+  frames.remove_all(tx, rec)
   event.of_execution(tx, rec, "execution.retired", {})
 end
 

@@ -2,7 +2,9 @@
 local keys = require "lib.keys"
 local execution = require "record.execution"
 local event = require "lib.event"
+local frames = require "record.frames"
 local spec = require "record.spec"
+local suspension = require "record.suspension"
 
 local start = {}
 
@@ -22,7 +24,10 @@ function start.lease(tx, rec, holder, ids)
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
     rec.started, rec.progress = now, nil
     rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+  elseif rec.time_left then
+    rec.timeout_at = now + rec.time_left
   end
+  rec.time_left = nil
   rec.attempt_state = "started"
   rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
   rec.reason, rec.detail, rec.since = nil, nil, nil
@@ -47,6 +52,7 @@ function start.task(tx, rec)
     tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
+    resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
   }
 end
 

@@ -48,6 +48,20 @@ text_enum! {
         InstanceInUse = "instance_in_use",
         /// The worker lacks required capabilities; detail lists them.
         NotCapable = "not_capable",
+        /// The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said.
+        WaitpointNotOpen = "waitpoint_not_open",
+        /// The execution has no such waitpoint.
+        WaitpointNotFound = "waitpoint_not_found",
+        /// The waitpoint does not take signals of this name.
+        SignalNotAllowed = "signal_not_allowed",
+        /// The execution took as many signals as it can hold.
+        SignalsFull = "signals_full",
+        /// The operation needs a suspended execution.
+        ExecutionNotSuspended = "execution_not_suspended",
+        /// The first sequence leaves a gap; detail says which is expected.
+        FramesMissing = "frames_missing",
+        /// The summary changed in between; the client folds again.
+        SummaryChanged = "summary_changed",
         /// The store was set up with other partition counts.
         PartitionMismatch = "partition_mismatch",
         /// The partition has no copy of the lane yet; the client installs it and asks again.
@@ -87,6 +101,13 @@ impl ErrorCode {
             ErrorCode::LaneVersionConflict => Class::Conflict,
             ErrorCode::InstanceInUse => Class::Conflict,
             ErrorCode::NotCapable => Class::Conflict,
+            ErrorCode::WaitpointNotOpen => Class::NotFound,
+            ErrorCode::WaitpointNotFound => Class::NotFound,
+            ErrorCode::SignalNotAllowed => Class::Conflict,
+            ErrorCode::SignalsFull => Class::Conflict,
+            ErrorCode::ExecutionNotSuspended => Class::Conflict,
+            ErrorCode::FramesMissing => Class::Conflict,
+            ErrorCode::SummaryChanged => Class::Retryable,
             ErrorCode::PartitionMismatch => Class::Terminal,
             ErrorCode::LaneUnseen => Class::Retryable,
             ErrorCode::LaneDepthNeeded => Class::Retryable,
@@ -120,6 +141,13 @@ impl ErrorCode {
             ErrorCode::LaneVersionConflict => "The lane's definition changed in between.",
             ErrorCode::InstanceInUse => "Another live process holds this worker instance id.",
             ErrorCode::NotCapable => "The worker lacks required capabilities; detail lists them.",
+            ErrorCode::WaitpointNotOpen => "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said.",
+            ErrorCode::WaitpointNotFound => "The execution has no such waitpoint.",
+            ErrorCode::SignalNotAllowed => "The waitpoint does not take signals of this name.",
+            ErrorCode::SignalsFull => "The execution took as many signals as it can hold.",
+            ErrorCode::ExecutionNotSuspended => "The operation needs a suspended execution.",
+            ErrorCode::FramesMissing => "The first sequence leaves a gap; detail says which is expected.",
+            ErrorCode::SummaryChanged => "The summary changed in between; the client folds again.",
             ErrorCode::PartitionMismatch => "The store was set up with other partition counts.",
             ErrorCode::LaneUnseen => "The partition has no copy of the lane yet; the client installs it and asks again.",
             ErrorCode::LaneDepthNeeded => "The lane has a max_depth; the client adds the lane's depth and asks again.",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use uuid::Uuid;
 
 use crate::wire::Bytes;
@@ -10,6 +10,87 @@ use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, 
 
 pub use ff_core::policy::Jitter;
 pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
+
+wire_words! {
+    /// The contract type `suspension_reason`.
+    SuspensionReason {
+        WaitingForSignal = "waiting_for_signal",
+        WaitingForApproval = "waiting_for_approval",
+        WaitingForCallback = "waiting_for_callback",
+        WaitingForToolResult = "waiting_for_tool_result",
+        WaitingForOperatorReview = "waiting_for_operator_review",
+        PausedByPolicy = "paused_by_policy",
+        PausedByBudget = "paused_by_budget",
+        StepBoundary = "step_boundary",
+        ManualPause = "manual_pause",
+    }
+}
+
+wire_words! {
+    /// The contract type `timeout_behavior`.
+    TimeoutBehavior {
+        Fail = "fail",
+        Cancel = "cancel",
+        Expire = "expire",
+        AutoResumeWithTimeoutSignal = "auto_resume_with_timeout_signal",
+        Escalate = "escalate",
+    }
+}
+
+wire_words! {
+    /// The contract type `condition_op`.
+    ConditionOp {
+        Signal = "signal",
+        AnyOf = "any_of",
+        AllOf = "all_of",
+        Count = "count",
+    }
+}
+
+wire_words! {
+    /// The contract type `count_over`.
+    CountOver {
+        Signals = "signals",
+        Waitpoints = "waitpoints",
+        Approvers = "approvers",
+    }
+}
+
+wire_words! {
+    /// The contract type `waitpoint_state`.
+    WaitpointState {
+        Pending = "pending",
+        Active = "active",
+        Closed = "closed",
+    }
+}
+
+wire_words! {
+    /// The contract type `signal_effect`.
+    SignalEffect {
+        Counted = "counted",
+        Buffered = "buffered",
+        Unused = "unused",
+    }
+}
+
+wire_words! {
+    /// The contract type `resume_cause`.
+    ResumeCause {
+        Signal = "signal",
+        Timeout = "timeout",
+        Operator = "operator",
+    }
+}
+
+wire_words! {
+    /// The contract type `frame_mode`.
+    FrameMode {
+        Durable = "durable",
+        Summary = "summary",
+        Live = "live",
+    }
+}
 
 wire_words! {
     /// The contract type `backoff_type`.
@@ -400,6 +481,364 @@ wire_struct! {
         deadline_at ("deadline_at"): Option<i64>,
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         attempt_deadline_at ("attempt_deadline_at"): Option<i64>,
+        /// `resume?`
+        resume ("resume"): Option<Resume>,
+        /// `count`: 0 to 9007199254740991
+        frames ("frames"): i64,
+    }
+}
+
+wire_struct! {
+    /// A waitpoint token: its digest, never the token.
+    Token {
+        /// `token_digest`: 64 to 64 bytes of `^%x+$`
+        digest ("digest"): String,
+        /// `approver?`: 1 to 128 bytes
+        approver ("approver"): Option<String>,
+    }
+}
+impl Token {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(digest: String) -> Self {
+        Self { digest, approver: None }
+    }
+}
+
+wire_struct! {
+    /// A waitpoint to open; `uses` bounds each of its tokens.
+    NewWaitpoint {
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+        /// `waitpoint_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `duration_ms?`: 0 to 315360000000
+        expires_in_ms ("expires_in_ms"): Option<i64>,
+        /// `signal_names?`: list of `signal_name`, at most 64
+        allowed_signals ("allowed_signals"): Option<Vec<String>>,
+        /// `uses?`: 1 to 1000000
+        uses ("uses"): Option<i64>,
+        /// `tokens`: list of `token`, at most 64
+        tokens ("tokens"): Vec<Token>,
+    }
+}
+impl NewWaitpoint {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(waitpoint_id: WaitpointId, key: String, tokens: Vec<Token>) -> Self {
+        Self { waitpoint_id, key, tokens, expires_in_ms: None, allowed_signals: None, uses: None }
+    }
+}
+
+wire_struct! {
+    /// One node of a condition tree, listed parents first; `parent` is the place of its parent in the list, counted from 0.
+    ConditionNode {
+        /// `condition_op`: `signal`, `any_of`, `all_of`, `count`
+        op ("op"): ConditionOp,
+        /// `count?`: 0 to 9007199254740991
+        parent ("parent"): Option<i64>,
+        /// `signal_name?`: 1 to 128 bytes
+        name ("name"): Option<String>,
+        /// `waitpoint_key?`: 1 to 128 bytes
+        waitpoint ("waitpoint"): Option<String>,
+        /// `condition_count?`: 1 to 1000
+        n ("n"): Option<i64>,
+        /// `count_over?`: `signals`, `waitpoints`, `approvers`
+        over ("over"): Option<CountOver>,
+    }
+}
+impl ConditionNode {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(op: ConditionOp) -> Self {
+        Self { op, parent: None, name: None, waitpoint: None, n: None, over: None }
+    }
+}
+
+wire_struct! {
+    /// How far one node of a condition is.
+    ConditionProgress {
+        /// `condition_op`: `signal`, `any_of`, `all_of`, `count`
+        op ("op"): ConditionOp,
+        /// `count?`: 0 to 9007199254740991
+        parent ("parent"): Option<i64>,
+        /// `signal_name?`: 1 to 128 bytes
+        name ("name"): Option<String>,
+        /// `waitpoint_key?`: 1 to 128 bytes
+        waitpoint ("waitpoint"): Option<String>,
+        /// `condition_count?`: 1 to 1000
+        n ("n"): Option<i64>,
+        /// `count_over?`: `signals`, `waitpoints`, `approvers`
+        over ("over"): Option<CountOver>,
+        /// `count`: 0 to 9007199254740991
+        counted ("counted"): i64,
+        /// `bool`: true or false
+        satisfied ("satisfied"): bool,
+    }
+}
+impl ConditionProgress {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(op: ConditionOp, counted: i64, satisfied: bool) -> Self {
+        Self { op, counted, satisfied, parent: None, name: None, waitpoint: None, n: None, over: None }
+    }
+}
+
+wire_struct! {
+    /// A signal that arrived.
+    Signal {
+        /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
+        id ("id"): String,
+        /// `signal_id`: a UUID in lower case
+        signal_id ("signal_id"): SignalId,
+        /// `signal_name`: 1 to 128 bytes
+        name ("name"): String,
+        /// `waitpoint_id?`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): Option<WaitpointId>,
+        /// `waitpoint_key?`: 1 to 128 bytes
+        waitpoint_key ("waitpoint_key"): Option<String>,
+        /// `approver?`: 1 to 128 bytes
+        approver ("approver"): Option<String>,
+        /// `signal_payload?`: at most 262144 bytes
+        payload ("payload"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        payload_encoding ("payload_encoding"): Option<String>,
+        /// `source?`: 0 to 256 bytes
+        category ("category"): Option<String>,
+        /// `source?`: 0 to 256 bytes
+        source ("source"): Option<String>,
+        /// `source?`: 0 to 256 bytes
+        source_identity ("source_identity"): Option<String>,
+        /// `correlation_id?`: 1 to 256 bytes
+        correlation_id ("correlation_id"): Option<String>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        received_at ("received_at"): i64,
+    }
+}
+impl Signal {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(id: String, signal_id: SignalId, name: String, received_at: i64) -> Self {
+        Self { id, signal_id, name, received_at, waitpoint_id: None, waitpoint_key: None, approver: None, payload: None, payload_encoding: None, category: None, source: None, source_identity: None, correlation_id: None }
+    }
+}
+
+wire_struct! {
+    /// Why a waiting attempt goes on; `more` says that further signals are read apart.
+    Resume {
+        /// `suspension_id`: a UUID in lower case
+        suspension_id ("suspension_id"): SuspensionId,
+        /// `resume_cause`: `signal`, `timeout`, `operator`
+        cause ("cause"): ResumeCause,
+        /// `[signal]`
+        signals ("signals"): Vec<Signal>,
+        /// `bool`: true or false
+        more ("more"): bool,
+        /// `continuation?`: at most 262144 bytes
+        continuation ("continuation"): Option<Bytes>,
+    }
+}
+impl Resume {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
+        Self { suspension_id, cause, signals, more, continuation: None }
+    }
+}
+
+wire_struct! {
+    /// A waitpoint as its owner sees it.
+    OpenWaitpoint {
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+        /// `waitpoint_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `waitpoint_state`: `pending`, `active`, `closed`
+        state ("state"): WaitpointState,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+    }
+}
+impl OpenWaitpoint {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(waitpoint_id: WaitpointId, key: String, state: WaitpointState) -> Self {
+        Self { waitpoint_id, key, state, expires_at: None }
+    }
+}
+
+wire_struct! {
+    /// Who may answer; no label means whoever holds the one token.
+    ApproverState {
+        /// `approver?`: 1 to 128 bytes
+        approver ("approver"): Option<String>,
+        /// `count?`: 0 to 9007199254740991
+        uses_left ("uses_left"): Option<i64>,
+        /// `bool`: true or false
+        answered ("answered"): bool,
+    }
+}
+impl ApproverState {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(answered: bool) -> Self {
+        Self { answered, approver: None, uses_left: None }
+    }
+}
+
+wire_struct! {
+    /// A waitpoint in a list.
+    Waitpoint {
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `waitpoint_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `waitpoint_state`: `pending`, `active`, `closed`
+        state ("state"): WaitpointState,
+        /// `suspension_id?`: a UUID in lower case
+        suspension_id ("suspension_id"): Option<SuspensionId>,
+        /// `suspension_reason?`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`, `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`, `step_boundary`, `manual_pause`
+        reason ("reason"): Option<SuspensionReason>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        closed_at ("closed_at"): Option<i64>,
+        /// `text?`: 0 to 65536 bytes
+        closed_reason ("closed_reason"): Option<String>,
+        /// `signal_names?`: list of `signal_name`, at most 64
+        allowed_signals ("allowed_signals"): Option<Vec<String>>,
+        /// `[approver_state]`
+        approvers ("approvers"): Vec<ApproverState>,
+        /// `count`: 0 to 9007199254740991
+        signals ("signals"): i64,
+        /// `[condition_progress]`
+        condition ("condition"): Vec<ConditionProgress>,
+    }
+}
+
+wire_struct! {
+    /// What a suspended execution waits for.
+    Suspension {
+        /// `suspension_id`: a UUID in lower case
+        suspension_id ("suspension_id"): SuspensionId,
+        /// `suspension_reason`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`, `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`, `step_boundary`, `manual_pause`
+        reason ("reason"): SuspensionReason,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        suspended_at ("suspended_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        timeout_at ("timeout_at"): Option<i64>,
+        /// `timeout_behavior`: `fail`, `cancel`, `expire`, `auto_resume_with_timeout_signal`, `escalate`
+        timeout_behavior ("timeout_behavior"): TimeoutBehavior,
+        /// `[open_waitpoint]`
+        waitpoints ("waitpoints"): Vec<OpenWaitpoint>,
+        /// `[condition_progress]`
+        condition ("condition"): Vec<ConditionProgress>,
+    }
+}
+impl Suspension {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(suspension_id: SuspensionId, reason: SuspensionReason, suspended_at: i64, timeout_behavior: TimeoutBehavior, waitpoints: Vec<OpenWaitpoint>, condition: Vec<ConditionProgress>) -> Self {
+        Self { suspension_id, reason, suspended_at, timeout_behavior, waitpoints, condition, timeout_at: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `past_suspension`.
+    PastSuspension {
+        /// `suspension_id`: a UUID in lower case
+        suspension_id ("suspension_id"): SuspensionId,
+        /// `suspension_reason`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`, `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`, `step_boundary`, `manual_pause`
+        reason ("reason"): SuspensionReason,
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        suspended_at ("suspended_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): i64,
+        /// `text`: 0 to 65536 bytes
+        cause ("cause"): String,
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
+    }
+}
+impl PastSuspension {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(suspension_id: SuspensionId, reason: SuspensionReason, attempt_index: i64, suspended_at: i64, ended_at: i64, cause: String) -> Self {
+        Self { suspension_id, reason, attempt_index, suspended_at, ended_at, cause, actor: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `new_frame`.
+    NewFrame {
+        /// `frame_type`: 1 to 64 bytes
+        r#type ("type"): String,
+        /// `frame_payload?`: at most 65536 bytes
+        payload ("payload"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        payload_encoding ("payload_encoding"): Option<String>,
+        /// `correlation_id?`: 1 to 256 bytes
+        correlation_id ("correlation_id"): Option<String>,
+        /// `frame_mode`: `durable`, `summary`, `live`
+        mode ("mode"): FrameMode,
+    }
+}
+impl NewFrame {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(r#type: String, mode: FrameMode) -> Self {
+        Self { r#type, mode, payload: None, payload_encoding: None, correlation_id: None }
+    }
+}
+
+wire_struct! {
+    /// One frame of an attempt's stream.
+    Frame {
+        /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
+        id ("id"): String,
+        /// `count`: 0 to 9007199254740991
+        sequence ("sequence"): i64,
+        /// `frame_type`: 1 to 64 bytes
+        r#type ("type"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `frame_payload?`: at most 65536 bytes
+        payload ("payload"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        payload_encoding ("payload_encoding"): Option<String>,
+        /// `correlation_id?`: 1 to 256 bytes
+        correlation_id ("correlation_id"): Option<String>,
+        /// `frame_mode`: `durable`, `summary`, `live`
+        mode ("mode"): FrameMode,
+    }
+}
+impl Frame {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(id: String, sequence: i64, r#type: String, at: i64, mode: FrameMode) -> Self {
+        Self { id, sequence, r#type, at, mode, payload: None, payload_encoding: None, correlation_id: None }
+    }
+}
+
+wire_struct! {
+    /// The summary after these frames, folded from the version named.
+    NewSummary {
+        /// `summary_document`: at most 1048576 bytes
+        document ("document"): Bytes,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
     }
 }
 
@@ -545,13 +984,8 @@ wire_struct! {
         lease_epoch ("lease_epoch"): i64,
         /// `failure?`
         failure ("failure"): Option<Failure>,
-    }
-}
-impl Attempt {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(index: i64, attempt_id: AttemptId, r#type: AttemptType, state: AttemptState, worker_instance: String, started_at: i64, lease_epoch: i64) -> Self {
-        Self { index, attempt_id, r#type, state, worker_instance, started_at, lease_epoch, ended_at: None, failure: None }
+        /// `count`: 0 to 9007199254740991
+        frames ("frames"): i64,
     }
 }
 
@@ -762,6 +1196,24 @@ wire_struct! {
         completion_webhook ("completion_webhook"): Option<String>,
         /// `[operator_action]`
         operator_actions ("operator_actions"): Vec<OperatorAction>,
+        /// `suspension?`
+        suspension ("suspension"): Option<Suspension>,
+        /// `[open_waitpoint]`
+        waitpoints ("waitpoints"): Vec<OpenWaitpoint>,
+        /// `[past_suspension]`
+        past_suspensions ("past_suspensions"): Vec<PastSuspension>,
+        /// `count`: 0 to 9007199254740991
+        signals ("signals"): i64,
+    }
+}
+
+wire_struct! {
+    /// Where a list of waitpoints goes on.
+    WaitpointPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
     }
 }
 
@@ -1869,6 +2321,487 @@ wire_reply! {
 wire_call!(GrantReclaim -> GrantReclaimReply, "ff_grant_reclaim", read_only: false);
 
 wire_struct! {
+    /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is.
+    ///
+    /// Calls `ff_suspend_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `waitpoint_not_found`.
+    SuspendExecution {
+        /// `waitpoint_ids?`: list of `waitpoint_id`, at most 64
+        adopt ("adopt"): Option<Vec<WaitpointId>>,
+        /// `condition_nodes`: list of `condition_node`, at most 256
+        condition ("condition"): Vec<ConditionNode>,
+        /// `continuation?`: at most 262144 bytes
+        continuation ("continuation"): Option<Bytes>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `new_waitpoint?`
+        otherwise ("otherwise"): Option<NewWaitpoint>,
+        /// `suspension_reason`: `waiting_for_signal`, `waiting_for_approval`, `waiting_for_callback`, `waiting_for_tool_result`, `waiting_for_operator_review`, `paused_by_policy`, `paused_by_budget`, `step_boundary`, `manual_pause`
+        reason ("reason"): SuspensionReason,
+        /// `waitpoint_id?`: a UUID in lower case
+        review_waitpoint_id ("review_waitpoint_id"): Option<WaitpointId>,
+        /// `suspension_id`: a UUID in lower case
+        suspension_id ("suspension_id"): SuspensionId,
+        /// `timeout_behavior`: `fail`, `cancel`, `expire`, `auto_resume_with_timeout_signal`, `escalate`
+        timeout_behavior ("timeout_behavior"): TimeoutBehavior,
+        /// `duration_ms?`: 0 to 315360000000
+        timeout_ms ("timeout_ms"): Option<i64>,
+        /// `new_waitpoints`: list of `new_waitpoint`, at most 64
+        waitpoints ("waitpoints"): Vec<NewWaitpoint>,
+    }
+}
+wire_reply! {
+    /// What [`SuspendExecution`] answers.
+    SuspendExecutionReply {
+        AlreadySatisfied ("already_satisfied") {
+            more ("more"): bool,
+            signals ("signals"): Vec<Signal>,
+        },
+        Suspended ("suspended") {
+            replayed ("replayed"): bool,
+            timeout_at ("timeout_at"): Option<i64>,
+            waitpoints ("waitpoints"): Vec<OpenWaitpoint>,
+        },
+    }
+}
+wire_call!(SuspendExecution -> SuspendExecutionReply, "ff_suspend_execution", read_only: false);
+impl SuspendExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(condition: Vec<ConditionNode>, execution_id: ExecutionId, fence: Fence, reason: SuspensionReason, suspension_id: SuspensionId, timeout_behavior: TimeoutBehavior, waitpoints: Vec<NewWaitpoint>) -> Self {
+        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, otherwise: None, review_waitpoint_id: None, timeout_ms: None }
+    }
+}
+
+wire_struct! {
+    /// An operator ends a suspension: the attempt goes on without the signals it waited for.
+    ///
+    /// Calls `ff_resume_execution`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_suspended`.
+    ResumeExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ResumeExecution`] answers.
+    ResumeExecutionReply {
+        Resumed ("resumed") {
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(ResumeExecution -> ResumeExecutionReply, "ff_resume_execution", read_only: false);
+impl ResumeExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, execution_id: ExecutionId) -> Self {
+        Self { actor, execution_id, reason: None }
+    }
+}
+
+wire_struct! {
+    /// An operator ends a suspended execution as failed.
+    ///
+    /// Calls `ff_fail_suspension`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_suspended`.
+    FailSuspension {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `category`: 1 to 128 bytes
+        category ("category"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `reason`: 0 to 4096 bytes
+        reason ("reason"): String,
+    }
+}
+wire_reply! {
+    /// What [`FailSuspension`] answers.
+    FailSuspensionReply {
+        Failed ("failed"),
+    }
+}
+wire_call!(FailSuspension -> FailSuspensionReply, "ff_fail_suspension", read_only: false);
+
+wire_struct! {
+    /// Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.
+    ///
+    /// Calls `ff_create_waitpoint`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    CreateWaitpoint {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `new_waitpoint`
+        waitpoint ("waitpoint"): NewWaitpoint,
+    }
+}
+wire_reply! {
+    /// What [`CreateWaitpoint`] answers.
+    CreateWaitpointReply {
+        Created ("created") {
+            expires_at ("expires_at"): Option<i64>,
+            replayed ("replayed"): bool,
+        },
+    }
+}
+wire_call!(CreateWaitpoint -> CreateWaitpointReply, "ff_create_waitpoint", read_only: false);
+
+wire_struct! {
+    /// The worker gives up a pending waitpoint; its early signals no longer count.
+    ///
+    /// Calls `ff_close_waitpoint`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `waitpoint_not_found`.
+    CloseWaitpoint {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+    }
+}
+wire_reply! {
+    /// What [`CloseWaitpoint`] answers.
+    CloseWaitpointReply {
+        Closed ("closed") {
+            replayed ("replayed"): bool,
+        },
+    }
+}
+wire_call!(CloseWaitpoint -> CloseWaitpointReply, "ff_close_waitpoint", read_only: false);
+
+wire_struct! {
+    /// Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.
+    ///
+    /// Calls `ff_deliver_signal`.
+    /// Refused with `waitpoint_not_open`.
+    /// Refused with `signal_not_allowed`.
+    /// Refused with `signals_full`.
+    DeliverSignal {
+        /// `source?`: 0 to 256 bytes
+        category ("category"): Option<String>,
+        /// `correlation_id?`: 1 to 256 bytes
+        correlation_id ("correlation_id"): Option<String>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `idempotency_key?`: 1 to 256 bytes
+        idempotency_key ("idempotency_key"): Option<String>,
+        /// `signal_name`: 1 to 128 bytes
+        name ("name"): String,
+        /// `signal_payload?`: at most 262144 bytes
+        payload ("payload"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        payload_encoding ("payload_encoding"): Option<String>,
+        /// `signal_id`: a UUID in lower case
+        signal_id ("signal_id"): SignalId,
+        /// `source?`: 0 to 256 bytes
+        source ("source"): Option<String>,
+        /// `source?`: 0 to 256 bytes
+        source_identity ("source_identity"): Option<String>,
+        /// `token_digest`: 64 to 64 bytes of `^%x+$`
+        token_digest ("token_digest"): String,
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+    }
+}
+wire_reply! {
+    /// What [`DeliverSignal`] answers.
+    DeliverSignalReply {
+        Accepted ("accepted") {
+            effect ("effect"): SignalEffect,
+            signal_id ("signal_id"): SignalId,
+        },
+        Duplicate ("duplicate") {
+            signal_id ("signal_id"): SignalId,
+        },
+        TriggeredResume ("triggered_resume") {
+            signal_id ("signal_id"): SignalId,
+        },
+    }
+}
+wire_call!(DeliverSignal -> DeliverSignalReply, "ff_deliver_signal", read_only: false);
+impl DeliverSignal {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, name: String, signal_id: SignalId, token_digest: String, waitpoint_id: WaitpointId) -> Self {
+        Self { execution_id, name, signal_id, token_digest, waitpoint_id, category: None, correlation_id: None, idempotency_key: None, payload: None, payload_encoding: None, source: None, source_identity: None }
+    }
+}
+
+wire_struct! {
+    /// An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint without tokens gets its first.
+    ///
+    /// Calls `ff_reissue_token`.
+    /// Refused with `waitpoint_not_found`.
+    /// Refused with `waitpoint_not_open`.
+    ReissueToken {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `approver?`: 1 to 128 bytes
+        approver ("approver"): Option<String>,
+        /// `token_digest`: 64 to 64 bytes of `^%x+$`
+        digest ("digest"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+    }
+}
+wire_reply! {
+    /// What [`ReissueToken`] answers.
+    ReissueTokenReply {
+        Reissued ("reissued") {
+            expires_at ("expires_at"): Option<i64>,
+            uses_left ("uses_left"): Option<i64>,
+        },
+    }
+}
+wire_call!(ReissueToken -> ReissueTokenReply, "ff_reissue_token", read_only: false);
+impl ReissueToken {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, digest: String, execution_id: ExecutionId, waitpoint_id: WaitpointId) -> Self {
+        Self { actor, digest, execution_id, waitpoint_id, approver: None }
+    }
+}
+
+wire_struct! {
+    /// Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_waitpoints`.
+    ListWaitpoints {
+        /// `waitpoint_position?`
+        after ("after"): Option<WaitpointPosition>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ListWaitpoints`] answers.
+    ListWaitpointsReply {
+        Page ("page") {
+            items ("items"): Vec<Waitpoint>,
+            last ("last"): Option<WaitpointPosition>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListWaitpoints -> ListWaitpointsReply, "ff_list_waitpoints", read_only: true);
+impl ListWaitpoints {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, namespace: None }
+    }
+}
+
+wire_struct! {
+    /// One waitpoint, open or closed.
+    ///
+    /// Calls `ff_describe_waitpoint`.
+    /// Refused with `waitpoint_not_found`.
+    DescribeWaitpoint {
+        /// `waitpoint_id`: a UUID in lower case
+        waitpoint_id ("waitpoint_id"): WaitpointId,
+    }
+}
+wire_reply! {
+    /// What [`DescribeWaitpoint`] answers.
+    DescribeWaitpointReply {
+        Found ("found") {
+            waitpoint ("waitpoint"): Waitpoint,
+        },
+    }
+}
+wire_call!(DescribeWaitpoint -> DescribeWaitpointReply, "ff_describe_waitpoint", read_only: true);
+
+wire_struct! {
+    /// The waitpoints of one execution, open ones and those kept after they closed.
+    ///
+    /// Calls `ff_execution_waitpoints`.
+    /// Refused with `execution_not_found`.
+    ExecutionWaitpoints {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`ExecutionWaitpoints`] answers.
+    ExecutionWaitpointsReply {
+        Found ("found") {
+            waitpoints ("waitpoints"): Vec<Waitpoint>,
+        },
+    }
+}
+wire_call!(ExecutionWaitpoints -> ExecutionWaitpointsReply, "ff_execution_waitpoints", read_only: true);
+
+wire_struct! {
+    /// Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; `summary` replaces the folded document when its version is the current one.
+    ///
+    /// Calls `ff_append_frames`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `frames_missing`.
+    /// Refused with `summary_changed`.
+    AppendFrames {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `count?`: 0 to 9007199254740991
+        first_sequence ("first_sequence"): Option<i64>,
+        /// `new_frames`: list of `new_frame`, at most 64
+        frames ("frames"): Vec<NewFrame>,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
+        /// `new_summary?`
+        summary ("summary"): Option<NewSummary>,
+    }
+}
+wire_reply! {
+    /// What [`AppendFrames`] answers.
+    AppendFramesReply {
+        Appended ("appended") {
+            ids ("ids"): Vec<String>,
+            next_sequence ("next_sequence"): i64,
+            replayed ("replayed"): bool,
+        },
+    }
+}
+wire_call!(AppendFrames -> AppendFramesReply, "ff_append_frames", read_only: false);
+impl AppendFrames {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence, frames: Vec<NewFrame>) -> Self {
+        Self { execution_id, fence, frames, first_sequence: None, request_id: None, summary: None }
+    }
+}
+
+wire_struct! {
+    /// Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.
+    ///
+    /// Calls `ff_read_stream`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `attempt_not_found`.
+    ReadStream {
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        after ("after"): Option<String>,
+        /// `attempt_index?`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): Option<i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        from ("from"): Option<String>,
+        /// `stream_limit`: 1 to 10000
+        limit ("limit"): i64,
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        to ("to"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ReadStream`] answers.
+    ReadStreamReply {
+        Page ("page") {
+            attempt_index ("attempt_index"): Option<i64>,
+            closed_at ("closed_at"): Option<i64>,
+            closed_reason ("closed_reason"): Option<AttemptState>,
+            frames ("frames"): Vec<Frame>,
+            latest_attempt ("latest_attempt"): Option<i64>,
+            more ("more"): bool,
+            terminal ("terminal"): bool,
+        },
+    }
+}
+wire_call!(ReadStream -> ReadStreamReply, "ff_read_stream", read_only: true);
+impl ReadStream {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
+        Self { execution_id, limit, after: None, attempt_index: None, from: None, to: None }
+    }
+}
+
+wire_struct! {
+    /// The summary document of an attempt's stream and its version; version 0 is an empty one.
+    ///
+    /// Calls `ff_read_summary`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `attempt_not_found`.
+    ReadSummary {
+        /// `attempt_index?`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): Option<i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`ReadSummary`] answers.
+    ReadSummaryReply {
+        Summary ("summary") {
+            attempt_index ("attempt_index"): Option<i64>,
+            document ("document"): Option<Bytes>,
+            version ("version"): i64,
+        },
+    }
+}
+wire_call!(ReadSummary -> ReadSummaryReply, "ff_read_summary", read_only: true);
+impl ReadSummary {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId) -> Self {
+        Self { execution_id, attempt_index: None }
+    }
+}
+
+wire_struct! {
+    /// Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are announced.
+    ///
+    /// Calls `ff_follow_stream`.
+    /// Refused with `execution_not_found`.
+    FollowStream {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`FollowStream`] answers.
+    FollowStreamReply {
+        Following ("following"),
+    }
+}
+wire_call!(FollowStream -> FollowStreamReply, "ff_follow_stream", read_only: false);
+
+wire_struct! {
     /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
     ///
     /// Calls `ff_define_lane`.
@@ -2430,6 +3363,40 @@ impl FindLeases {
 }
 
 wire_struct! {
+    /// Signals of an execution in order of arrival: all of them, or those that let its attempt go on.
+    ///
+    /// Calls `ff_read_signals`.
+    /// Refused with `execution_not_found`.
+    ReadSignals {
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        after ("after"): Option<String>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `bool`: true or false
+        resume_only ("resume_only"): bool,
+    }
+}
+wire_reply! {
+    /// What [`ReadSignals`] answers.
+    ReadSignalsReply {
+        Page ("page") {
+            more ("more"): bool,
+            signals ("signals"): Vec<Signal>,
+        },
+    }
+}
+wire_call!(ReadSignals -> ReadSignalsReply, "ff_read_signals", read_only: true);
+impl ReadSignals {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, limit: i64, resume_only: bool) -> Self {
+        Self { execution_id, limit, resume_only, after: None }
+    }
+}
+
+wire_struct! {
     /// Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.
     ///
     /// Calls `ff_partition_stats`.
@@ -2729,6 +3696,20 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_block_execution",
     "ff_unblock_execution",
     "ff_grant_reclaim",
+    "ff_suspend_execution",
+    "ff_resume_execution",
+    "ff_fail_suspension",
+    "ff_create_waitpoint",
+    "ff_close_waitpoint",
+    "ff_deliver_signal",
+    "ff_reissue_token",
+    "ff_list_waitpoints",
+    "ff_describe_waitpoint",
+    "ff_execution_waitpoints",
+    "ff_append_frames",
+    "ff_read_stream",
+    "ff_read_summary",
+    "ff_follow_stream",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -2750,6 +3731,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_outbox",
     "ff_explain_execution",
     "ff_find_leases",
+    "ff_read_signals",
     "ff_partition_stats",
     "ff_lane_depth",
     "ff_library",
@@ -2793,6 +3775,14 @@ pub const COMMANDS: &[&str] = &[
 /// Every type of this file, for round-trip tests.
 #[cfg(any(test, feature = "samples"))]
 pub const SPECIMENS: &[crate::sample::Specimen] = &[
+    crate::sample::Specimen::of::<SuspensionReason>("SuspensionReason"),
+    crate::sample::Specimen::of::<TimeoutBehavior>("TimeoutBehavior"),
+    crate::sample::Specimen::of::<ConditionOp>("ConditionOp"),
+    crate::sample::Specimen::of::<CountOver>("CountOver"),
+    crate::sample::Specimen::of::<WaitpointState>("WaitpointState"),
+    crate::sample::Specimen::of::<SignalEffect>("SignalEffect"),
+    crate::sample::Specimen::of::<ResumeCause>("ResumeCause"),
+    crate::sample::Specimen::of::<FrameMode>("FrameMode"),
     crate::sample::Specimen::of::<BackoffType>("BackoffType"),
     crate::sample::Specimen::of::<Jitter>("Jitter"),
     crate::sample::Specimen::of::<LaneState>("LaneState"),
@@ -2816,6 +3806,20 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Submission>("Submission"),
     crate::sample::Specimen::of::<Submitted>("Submitted"),
     crate::sample::Specimen::of::<Task>("Task"),
+    crate::sample::Specimen::of::<Token>("Token"),
+    crate::sample::Specimen::of::<NewWaitpoint>("NewWaitpoint"),
+    crate::sample::Specimen::of::<ConditionNode>("ConditionNode"),
+    crate::sample::Specimen::of::<ConditionProgress>("ConditionProgress"),
+    crate::sample::Specimen::of::<Signal>("Signal"),
+    crate::sample::Specimen::of::<Resume>("Resume"),
+    crate::sample::Specimen::of::<OpenWaitpoint>("OpenWaitpoint"),
+    crate::sample::Specimen::of::<ApproverState>("ApproverState"),
+    crate::sample::Specimen::of::<Waitpoint>("Waitpoint"),
+    crate::sample::Specimen::of::<Suspension>("Suspension"),
+    crate::sample::Specimen::of::<PastSuspension>("PastSuspension"),
+    crate::sample::Specimen::of::<NewFrame>("NewFrame"),
+    crate::sample::Specimen::of::<Frame>("Frame"),
+    crate::sample::Specimen::of::<NewSummary>("NewSummary"),
     crate::sample::Specimen::of::<Renewal>("Renewal"),
     crate::sample::Specimen::of::<Renewed>("Renewed"),
     crate::sample::Specimen::of::<Completion>("Completion"),
@@ -2829,6 +3833,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<OperatorAction>("OperatorAction"),
     crate::sample::Specimen::of::<Summary>("Summary"),
     crate::sample::Specimen::of::<Execution>("Execution"),
+    crate::sample::Specimen::of::<WaitpointPosition>("WaitpointPosition"),
     crate::sample::Specimen::of::<Position>("Position"),
     crate::sample::Specimen::of::<LaneDefinition>("LaneDefinition"),
     crate::sample::Specimen::of::<LaneEntry>("LaneEntry"),
@@ -2895,6 +3900,34 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<UnblockExecutionReply>("UnblockExecutionReply"),
     crate::sample::Specimen::of::<GrantReclaim>("GrantReclaim"),
     crate::sample::Specimen::of::<GrantReclaimReply>("GrantReclaimReply"),
+    crate::sample::Specimen::of::<SuspendExecution>("SuspendExecution"),
+    crate::sample::Specimen::of::<SuspendExecutionReply>("SuspendExecutionReply"),
+    crate::sample::Specimen::of::<ResumeExecution>("ResumeExecution"),
+    crate::sample::Specimen::of::<ResumeExecutionReply>("ResumeExecutionReply"),
+    crate::sample::Specimen::of::<FailSuspension>("FailSuspension"),
+    crate::sample::Specimen::of::<FailSuspensionReply>("FailSuspensionReply"),
+    crate::sample::Specimen::of::<CreateWaitpoint>("CreateWaitpoint"),
+    crate::sample::Specimen::of::<CreateWaitpointReply>("CreateWaitpointReply"),
+    crate::sample::Specimen::of::<CloseWaitpoint>("CloseWaitpoint"),
+    crate::sample::Specimen::of::<CloseWaitpointReply>("CloseWaitpointReply"),
+    crate::sample::Specimen::of::<DeliverSignal>("DeliverSignal"),
+    crate::sample::Specimen::of::<DeliverSignalReply>("DeliverSignalReply"),
+    crate::sample::Specimen::of::<ReissueToken>("ReissueToken"),
+    crate::sample::Specimen::of::<ReissueTokenReply>("ReissueTokenReply"),
+    crate::sample::Specimen::of::<ListWaitpoints>("ListWaitpoints"),
+    crate::sample::Specimen::of::<ListWaitpointsReply>("ListWaitpointsReply"),
+    crate::sample::Specimen::of::<DescribeWaitpoint>("DescribeWaitpoint"),
+    crate::sample::Specimen::of::<DescribeWaitpointReply>("DescribeWaitpointReply"),
+    crate::sample::Specimen::of::<ExecutionWaitpoints>("ExecutionWaitpoints"),
+    crate::sample::Specimen::of::<ExecutionWaitpointsReply>("ExecutionWaitpointsReply"),
+    crate::sample::Specimen::of::<AppendFrames>("AppendFrames"),
+    crate::sample::Specimen::of::<AppendFramesReply>("AppendFramesReply"),
+    crate::sample::Specimen::of::<ReadStream>("ReadStream"),
+    crate::sample::Specimen::of::<ReadStreamReply>("ReadStreamReply"),
+    crate::sample::Specimen::of::<ReadSummary>("ReadSummary"),
+    crate::sample::Specimen::of::<ReadSummaryReply>("ReadSummaryReply"),
+    crate::sample::Specimen::of::<FollowStream>("FollowStream"),
+    crate::sample::Specimen::of::<FollowStreamReply>("FollowStreamReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),
@@ -2937,6 +3970,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ExplainExecutionReply>("ExplainExecutionReply"),
     crate::sample::Specimen::of::<FindLeases>("FindLeases"),
     crate::sample::Specimen::of::<FindLeasesReply>("FindLeasesReply"),
+    crate::sample::Specimen::of::<ReadSignals>("ReadSignals"),
+    crate::sample::Specimen::of::<ReadSignalsReply>("ReadSignalsReply"),
     crate::sample::Specimen::of::<PartitionStats>("PartitionStats"),
     crate::sample::Specimen::of::<PartitionStatsReply>("PartitionStatsReply"),
     crate::sample::Specimen::of::<LaneDepth>("LaneDepth"),

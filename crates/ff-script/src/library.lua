@@ -1,25 +1,29 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 6, hash = "9bf7def38eb1649a211751e3f82eee5060d0d4e2b060f34fb13fed884ebab45d" }
+local LIBRARY = { number = 7, hash = "d2f5f2dd35c28db45424e537aa8c979d7ccf6045b557fe7ea6ebfbc8846f2840" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.execution", "record.attempt", "record.fence", "record.view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair",
+  "record.spec", "record.lane", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
-  "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.due",
+  "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
+  "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
   "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+  "suspension.suspend", "suspension.resume", "suspension.fail",
+  "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
+  "stream.append", "stream.read", "stream.summary", "stream.follow",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.stats", "query.depth", "query.library",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
   "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
@@ -72,6 +76,30 @@ return {
   worker_ttl_ms = 30000,
   server_ttl_ms = 2000,
   strict_priority_weight = 1000000000000,
+  waitpoints_open_max = 64, -- of one execution at a time
+  waitpoints_kept_max = 100, -- closed ones kept with their execution
+  waitpoint_key_bytes_max = 128,
+  approvers_max = 64, -- of one waitpoint
+  approver_bytes_max = 128,
+  condition_nodes_max = 256,
+  condition_leaves_max = 64,
+  condition_depth_max = 4,
+  condition_count_max = 1000,
+  continuation_bytes_max = 262144,
+  suspensions_kept_max = 32,
+  signals_max = 10000, -- of one execution
+  signal_name_bytes_max = 128,
+  signal_payload_bytes_max = 262144,
+  signal_key_ttl_ms = 86400000,
+  resume_inline_bytes_max = 65536, -- signal payloads a claim carries; the rest is read apart
+  resume_inline_signals_max = 64,
+  frame_bytes_max = 65536,
+  frame_type_bytes_max = 64,
+  summary_bytes_max = 1048576,
+  stream_read_bytes_max = 1048576, -- one read stops after this much
+  stream_read_max = 10000,
+  stream_page_max = 256, -- frames of one call; a longer read is made of several
+  streams_kept_max = 100, -- attempts of one execution whose frames are kept
 }
 end
 
@@ -99,6 +127,13 @@ return {
   { code = "lane_version_conflict", class = "Conflict", doc = "The lane's definition changed in between." },
   { code = "instance_in_use", class = "Conflict", doc = "Another live process holds this worker instance id." },
   { code = "not_capable", class = "Conflict", doc = "The worker lacks required capabilities; detail lists them." },
+  { code = "waitpoint_not_open", class = "NotFound", doc = "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said." },
+  { code = "waitpoint_not_found", class = "NotFound", doc = "The execution has no such waitpoint." },
+  { code = "signal_not_allowed", class = "Conflict", doc = "The waitpoint does not take signals of this name." },
+  { code = "signals_full", class = "Conflict", doc = "The execution took as many signals as it can hold." },
+  { code = "execution_not_suspended", class = "Conflict", doc = "The operation needs a suspended execution." },
+  { code = "frames_missing", class = "Conflict", doc = "The first sequence leaves a gap; detail says which is expected." },
+  { code = "summary_changed", class = "Retryable", doc = "The summary changed in between; the client folds again." },
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
   { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
@@ -170,6 +205,33 @@ local scalar = {
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
   { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$" },
+  { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
+  { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
+  { name = "signal_id", base = "uuid", rust = "SignalId" },
+  { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
+  { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
+  { name = "uses", base = "int", min = 1, max = 1000000 },
+  { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
+  { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
+  { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
+  { name = "source", base = "text", min = 0, max = 256 },
+  { name = "correlation_id", base = "text", min = 1, max = 256 },
+  { name = "continuation", base = "bytes", min = 0, max = limits.continuation_bytes_max },
+  { name = "condition_count", base = "int", min = 1, max = limits.condition_count_max },
+  { name = "frame_type", base = "text", min = 1, max = limits.frame_type_bytes_max },
+  { name = "frame_payload", base = "bytes", min = 0, max = limits.frame_bytes_max },
+  { name = "summary_document", base = "bytes", min = 0, max = limits.summary_bytes_max },
+  { name = "stream_limit", base = "int", min = 1, max = limits.stream_read_max },
+  { name = "suspension_reason", base = "enum", values = {
+    "waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result", "waiting_for_operator_review",
+    "paused_by_policy", "paused_by_budget", "step_boundary", "manual_pause" } },
+  { name = "timeout_behavior", base = "enum", values = { "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate" } },
+  { name = "condition_op", base = "enum", values = { "signal", "any_of", "all_of", "count" } },
+  { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
+  { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
+  { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator" } },
+  { name = "frame_mode", base = "enum", values = { "durable", "summary", "live" } },
   { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
   { name = "jitter", base = "enum", values = { "full", "none" } },
   { name = "lane_state", base = "enum", values = { "active", "paused", "draining", "disabled" } },
@@ -198,6 +260,12 @@ local list = {
   { name = "submissions", of = "submission", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
+  { name = "condition_nodes", of = "condition_node", max = limits.condition_nodes_max },
+  { name = "new_waitpoints", of = "new_waitpoint", max = limits.waitpoints_open_max },
+  { name = "waitpoint_ids", of = "waitpoint_id", max = limits.waitpoints_open_max },
+  { name = "signal_names", of = "signal_name", max = 64 },
+  { name = "tokens", of = "token", max = limits.approvers_max },
+  { name = "new_frames", of = "new_frame", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
 }
 
@@ -234,7 +302,39 @@ local struct = {
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
     { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
     { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
+    { "resume", "resume?" }, { "frames", "count" },
   } },
+  { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
+  { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" }, { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" } } },
+  { name = "condition_node", doc = "One node of a condition tree, listed parents first; `parent` is the place of its parent in the list, counted from 0.", fields = {
+    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" } } },
+  { name = "condition_progress", doc = "How far one node of a condition is.", fields = {
+    { "op", "condition_op" }, { "parent", "count?" }, { "name", "signal_name?" }, { "waitpoint", "waitpoint_key?" }, { "n", "condition_count?" }, { "over", "count_over?" },
+    { "counted", "count" }, { "satisfied", "bool" } } },
+  { name = "signal", doc = "A signal that arrived.", fields = {
+    { "id", "stream_id" }, { "signal_id", "signal_id" }, { "name", "signal_name" }, { "waitpoint_id", "waitpoint_id?" }, { "waitpoint_key", "waitpoint_key?" }, { "approver", "approver?" },
+    { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
+    { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
+  { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" } } },
+  { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
+  { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
+  { name = "waitpoint", doc = "A waitpoint in a list.", fields = {
+    { "waitpoint_id", "waitpoint_id" }, { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" },
+    { "suspension_id", "suspension_id?" }, { "reason", "suspension_reason?" }, { "created_at", "time_ms" }, { "expires_at", "time_ms?" }, { "closed_at", "time_ms?" }, { "closed_reason", "text?" },
+    { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" }, { "condition", "[condition_progress]" } } },
+  { name = "suspension", doc = "What a suspended execution waits for.", fields = {
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" }, { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" },
+    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" } } },
+  { name = "past_suspension", fields = {
+    { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" }, { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" } } },
+  { name = "new_frame", fields = {
+    { "type", "frame_type" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
+  { name = "frame", doc = "One frame of an attempt's stream.", fields = {
+    { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
+  { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = { { "document", "summary_document" }, { "version", "count" } } },
   { name = "renewal", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
   { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
   { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
@@ -245,7 +345,7 @@ local struct = {
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
-    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" } } },
+    { "started_at", "time_ms" }, { "ended_at", "time_ms?" }, { "lease_epoch", "epoch" }, { "failure", "failure?" }, { "frames", "count" } } },
   { name = "lease", fields = { { "worker_id", "worker_id" }, { "worker_instance", "instance" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "expires_at", "time_ms" }, { "cancel_requested", "bool" }, { "yield_requested", "bool" } } },
   { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
@@ -264,7 +364,8 @@ local struct = {
     { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "operator_actions", "[operator_action]" } } },
+    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" } } },
+  { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
     { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },
@@ -833,6 +934,13 @@ function Tx:xadd(key, max, field, value)
   entry.appended[#entry.appended + 1] = { max and text(max), field, value }
 end
 
+-- Appends an entry under an id the caller chose; it must come after every id the stream ever held.
+function Tx:xput(key, id, field, value)
+  local entry = planned(self, key, "stream")
+  entry.appended = entry.appended or {}
+  entry.appended[#entry.appended + 1] = { false, field, value, id }
+end
+
 function Tx:xdel(key, id)
   take(self, key, "stream", id)
 end
@@ -843,7 +951,18 @@ function Tx:xrange(key, from, to, count)
 end
 
 function Tx:xtrim(key, id)
-  planned(self, key, "stream").trim = id
+  planned(self, key, "stream").trim = { "~", id }
+end
+
+-- Removes exactly the entries before the id, counting those appended in this call.
+function Tx:xcut(key, id)
+  planned(self, key, "stream").trim = { "=", id }
+end
+
+-- The latest entries, newest first.
+function Tx:xlatest(key, count)
+  refuse_planned(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", text(count))
 end
 
 function Tx:xlen(key)
@@ -889,10 +1008,10 @@ local function commands(self)
           if item[1] then
             list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
           else
-            list[#list + 1] = { "XADD", entry.key, "*", item[2], item[3] }
+            list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
           end
         end
-        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", "~", entry.trim } end
+        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
       else
         local command
         for _, name in ipairs(entry.order) do
@@ -1000,6 +1119,18 @@ function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" e
 function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
 function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
 function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
+
+function keys.continuation(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":continuation" end
+function keys.signals(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signals" end
+-- What makes a signal known: its id, and its idempotency key at its waitpoint.
+function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signal_keys" end
+
+function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
+function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
+
+function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
+function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
+function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
 
 function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
 
@@ -1362,6 +1493,8 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "satisfied" },
+  { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
 }
 
 local names, is_number = {}, {}
@@ -1416,6 +1549,11 @@ function execution.wake_at(rec)
     sooner(rec.lease_until)
     sooner(rec.timeout_at)
     sooner(rec.cancel_by)
+    sooner(rec.open_due)
+  elseif rec.phase == "suspended" then
+    sooner(rec.wait_until)
+    sooner(rec.cancel_by)
+    sooner(rec.open_due)
   elseif rec.phase == "runnable" then
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
@@ -1431,6 +1569,8 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
+  if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
@@ -1483,19 +1623,475 @@ end
 return execution
 end
 
+source["record.signals"] = function(require, LIBRARY)
+-- The signals of an execution, in order of arrival: one stream, whose ids are `<milliseconds>-<number of the signal>`.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local signals = {}
+
+-- How many arrived, and the time part of the last id.
+local function counted(rec)
+  local c = rec.signals and cmsgpack.unpack(rec.signals) or { 0, 0 }
+  return c[1], c[2]
+end
+
+function signals.count(rec)
+  return (counted(rec))
+end
+
+-- Plans the entry of a signal and answers its stream id.
+function signals.append(tx, rec, s)
+  local count, last = counted(rec)
+  local at = math.max(tx.now, last)
+  local ref = string.format("%.0f-%.0f", at, count + 1)
+  rec.signals = cmsgpack.pack({ count + 1, at })
+  tx:xput(keys.signals(tx, rec.id), ref, "s", cmsgpack.pack({
+    s.signal_id, s.name, s.waitpoint_id or false, s.waitpoint_key or false, s.approver or false, s.payload or false, s.payload_encoding or false,
+    s.category or false, s.source or false, s.source_identity or false, s.correlation_id or false, tx.now,
+  }))
+  return ref
+end
+
+-- The number of a signal, from its stream id.
+function signals.number(ref)
+  return tonumber(string.match(ref, "%-(%d+)$"))
+end
+
+local function typed(entry)
+  local s = cmsgpack.unpack(entry[2][2])
+  return {
+    id = entry[1], signal_id = s[1], name = s[2], waitpoint_id = s[3] or nil, waitpoint_key = s[4] or nil, approver = s[5] or nil, payload = s[6] or nil,
+    payload_encoding = s[7] or nil, category = s[8] or nil, source = s[9] or nil, source_identity = s[10] or nil, correlation_id = s[11] or nil, received_at = s[12],
+  }
+end
+
+-- The signals after an id, oldest first; stops after enough bytes. The second answer says whether there are more.
+function signals.after(tx, rec, after, limit)
+  local out, bytes = {}, 0
+  local from = after and "(" .. after or "-"
+  for _, entry in ipairs(tx:xrange(keys.signals(tx, rec.id), from, "+", limit + 1)) do
+    if #out >= limit or bytes > limits.stream_read_bytes_max then return out, true end
+    out[#out + 1] = typed(entry)
+    bytes = bytes + #entry[2][2]
+  end
+  return out, false
+end
+
+-- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says whether some are left out.
+function signals.named(tx, rec, refs, from, count, bytes_max)
+  local out, bytes = {}, 0
+  for i = from, #refs do
+    if #out >= count or bytes > bytes_max then return out, true end
+    local entry = tx:xrange(keys.signals(tx, rec.id), refs[i], refs[i], 1)[1]
+    if entry == nil then error("CORRUPT " .. keys.signals(tx, rec.id) .. " " .. refs[i]) end
+    out[#out + 1] = typed(entry)
+    bytes = bytes + #entry[2][2]
+  end
+  return out, false
+end
+
+-- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect }.
+local function key_field(waitpoint_id, idempotency_key)
+  return "k:" .. keys.digest(waitpoint_id .. idempotency_key)
+end
+
+function signals.known_id(tx, rec, signal_id)
+  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), signal_id)
+  return packed and cmsgpack.unpack(packed) or nil
+end
+
+function signals.known_key(tx, rec, waitpoint_id, idempotency_key)
+  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, idempotency_key))
+  local known = packed and cmsgpack.unpack(packed) or nil
+  if known and known[2] + limits.signal_key_ttl_ms > tx.now then return known end
+end
+
+function signals.remember(tx, rec, s, outcome, effect)
+  local packed = cmsgpack.pack({ s.signal_id, tx.now, outcome, effect })
+  local fields = { s.signal_id, packed }
+  if s.idempotency_key then fields[3], fields[4] = key_field(s.waitpoint_id, s.idempotency_key), packed end
+  tx:hset(keys.signal_keys(tx, rec.id), fields)
+end
+
+function signals.remove_all(tx, rec)
+  if rec.signals == nil then return end
+  tx:del(keys.signals(tx, rec.id))
+  tx:del(keys.signal_keys(tx, rec.id))
+end
+
+return signals
+end
+
+source["record.waitpoint"] = function(require, LIBRARY)
+-- A waitpoint: where signals for one execution arrive. It is made under a lease, is open until its suspension or its attempt
+-- ends, and stays with the execution afterwards, so that a repeated signal gets its answer.
+local inbox = require "index.inbox"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local waitpoint = {}
+
+-- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among them.
+function waitpoint.open(rec)
+  return rec.open and cmsgpack.unpack(rec.open) or {}
+end
+
+local function keep_open(rec, list)
+  rec.open, rec.open_due = nil, nil
+  if #list == 0 then return end
+  rec.open = cmsgpack.pack(list)
+  for _, entry in ipairs(list) do
+    if entry[3] and (rec.open_due == nil or entry[3] < rec.open_due) then rec.open_due = entry[3] end
+  end
+end
+
+-- What is wrong with a waitpoint to be opened beside those already open, or nil.
+function waitpoint.problem(rec, new)
+  local list = waitpoint.open(rec)
+  if #list >= limits.waitpoints_open_max then return "key", string.format("an execution has at most %d open waitpoints", limits.waitpoints_open_max) end
+  for _, entry in ipairs(list) do
+    if entry[2] == new.key then return "key", "is the key of an open waitpoint" end
+    if entry[1] == new.waitpoint_id then return "waitpoint_id", "is given twice" end
+  end
+  local labels, digests = {}, {}
+  for _, token in ipairs(new.tokens) do
+    local label = token.approver or ""
+    if labels[label] then return "tokens", "hold one approver twice" end
+    if digests[token.digest] then return "tokens", "hold one digest twice" end
+    labels[label], digests[token.digest] = true, true
+  end
+end
+
+-- Plans a new waitpoint. Its tokens are kept as { digest, approver or false, uses left or false, answered }.
+function waitpoint.create(tx, rec, new, state, suspension_id)
+  local tokens = {}
+  for i, token in ipairs(new.tokens) do tokens[i] = { token.digest, token.approver or false, new.uses or false, false } end
+  local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
+  local fields = { "exec", rec.id, "key", new.key, "state", state, "attempt", rec.attempt, "created", tx.now, "tokens", cmsgpack.pack(tokens) }
+  local function add(name, value)
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  if expires_at then add("expires", expires_at) end
+  if new.uses then add("uses", new.uses) end
+  if new.allowed_signals and #new.allowed_signals > 0 then add("allowed", cmsgpack.pack(new.allowed_signals)) end
+  if new.review then add("review", 1) end
+  if suspension_id then add("suspension", suspension_id) end
+  tx:hset(keys.waitpoint(tx, new.waitpoint_id), fields)
+  inbox.add(tx, new.waitpoint_id, tx.now)
+  local list = waitpoint.open(rec)
+  list[#list + 1] = { new.waitpoint_id, new.key, expires_at }
+  keep_open(rec, list)
+end
+
+local numbers = { "attempt", "created", "expires", "uses", "closed", "signals" }
+
+function waitpoint.load(tx, id)
+  local key = keys.waitpoint(tx, id)
+  local w = tx:hgetall(key)
+  if w == nil then return nil end
+  for _, name in ipairs(numbers) do
+    if w[name] then
+      w[name] = tonumber(w[name])
+      if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+    end
+  end
+  for _, name in ipairs({ "exec", "key", "state", "attempt", "created", "tokens" }) do
+    if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  w.id, w.tokens = id, cmsgpack.unpack(w.tokens)
+  w.early = w.early and cmsgpack.unpack(w.early) or {}
+  w.allowed = w.allowed and cmsgpack.unpack(w.allowed) or nil
+  return w
+end
+
+-- A pending waitpoint becomes part of a suspension.
+function waitpoint.activate(tx, id, suspension_id)
+  tx:hset(keys.waitpoint(tx, id), { "state", "active", "suspension", suspension_id })
+  tx:hdel(keys.waitpoint(tx, id), "early")
+end
+
+function waitpoint.save_tokens(tx, w)
+  tx:hset(keys.waitpoint(tx, w.id), { "tokens", cmsgpack.pack(w.tokens) })
+end
+
+-- Closed waitpoints are kept in number; the oldest leave.
+local function keep_closed(tx, rec, ids)
+  local kept = rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}
+  for _, id in ipairs(ids) do kept[#kept + 1] = id end
+  while #kept > limits.waitpoints_kept_max do tx:del(keys.waitpoint(tx, table.remove(kept, 1))) end
+  rec.closed_waits = cmsgpack.pack(kept)
+end
+
+-- Closes the open waitpoints that `which` picks, all when absent. Answers how many.
+function waitpoint.close(tx, rec, why, which)
+  if rec.open == nil then return 0 end
+  local stay, gone = {}, {}
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    if which == nil or which(entry) then
+      gone[#gone + 1] = entry[1]
+      tx:hset(keys.waitpoint(tx, entry[1]), { "state", "closed", "closed", tx.now, "why", why })
+      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
+      inbox.remove(tx, entry[1])
+    else
+      stay[#stay + 1] = entry
+    end
+  end
+  keep_open(rec, stay)
+  if #gone > 0 then keep_closed(tx, rec, gone) end
+  return #gone
+end
+
+-- Plans the removal of everything the execution's waitpoints left.
+function waitpoint.remove_all(tx, rec)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    inbox.remove(tx, entry[1])
+    tx:del(keys.waitpoint(tx, entry[1]))
+  end
+  for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do tx:del(keys.waitpoint(tx, id)) end
+end
+
+-- The open waitpoints as the execution's owner sees them.
+function waitpoint.typed_open(rec)
+  local out = {}
+  local state = rec.phase == "suspended" and "active" or "pending"
+  for i, entry in ipairs(waitpoint.open(rec)) do out[i] = { waitpoint_id = entry[1], key = entry[2], state = state, expires_at = entry[3] or nil } end
+  return out
+end
+
+return waitpoint
+end
+
+source["record.suspension"] = function(require, LIBRARY)
+-- The current suspension of an execution, its past ones, and what the next claim of the attempt is told.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local condition = require "transition.condition"
+local signals = require "record.signals"
+local waitpoint = require "record.waitpoint"
+
+local suspension = {}
+
+-- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
+-- opens or false.
+function suspension.load(rec)
+  if rec.wait == nil then return nil end
+  local w = cmsgpack.unpack(rec.wait)
+  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil }
+end
+
+function suspension.store(rec, w)
+  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false })
+end
+
+-- Files the current suspension as past.
+function suspension.ended(tx, rec, w, cause, actor)
+  local list = rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}
+  list[#list + 1] = { w.id, w.reason, rec.attempt, w.at, tx.now, cause, actor or false }
+  if #list > limits.suspensions_kept_max then table.remove(list, 1) end
+  rec.past_waits = cmsgpack.pack(list)
+  rec.wait, rec.wait_until = nil, nil
+end
+
+function suspension.past(rec)
+  local out = {}
+  for i, w in ipairs(rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}) do
+    out[i] = { suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6], actor = w[7] or nil }
+  end
+  return out
+end
+
+function suspension.typed(rec)
+  local w = suspension.load(rec)
+  if w == nil then return nil end
+  return {
+    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
+    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+  }
+end
+
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals }; kept until the attempt ends or suspends again.
+function suspension.woken(rec)
+  if rec.woken == nil then return nil end
+  local w = cmsgpack.unpack(rec.woken)
+  return { id = w[1], cause = w[2], refs = w[3] }
+end
+
+-- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
+function suspension.resume(tx, rec)
+  local w = suspension.woken(rec)
+  if w == nil then return nil end
+  local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
+end
+
+-- Nothing of a wait outlives its attempt.
+function suspension.forget(tx, rec)
+  if rec.continued then tx:del(keys.continuation(tx, rec.id)) end
+  rec.woken, rec.continued = nil, nil
+end
+
+return suspension
+end
+
+source["record.frames"] = function(require, LIBRARY)
+-- The stream of an attempt: frames numbered from 0, ids `<milliseconds>-<number>`. Live frames stand in a stream of their own,
+-- so that they can be dropped first. A stream is closed by the end of its attempt.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local frames = {}
+
+-- The running attempt's state as stored: number of the next frame, time part of the last id, durable and live frames kept,
+-- version of the summary, and the last request with the number of its first frame.
+function frames.state(rec)
+  local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, 0, false, 0 }
+  return { next = f[1], last = f[2], kept = f[3], live = f[4], version = f[5], request = f[6] or nil, request_first = f[7] }
+end
+
+local function store(rec, f)
+  rec.frames = cmsgpack.pack({ f.next, f.last, f.kept, f.live, f.version, f.request or false, f.request_first })
+end
+
+function frames.id(at, number)
+  return string.format("%.0f-%.0f", at, number)
+end
+
+function frames.number(id)
+  return tonumber(string.match(id, "%-(%d+)$"))
+end
+
+-- Plans the removal of the `count` oldest entries of a stream of `size` frames that ends with those of this call.
+local function cut(tx, key, count, size, planned)
+  local stored = size - #planned
+  local first
+  if count >= size then
+    first = frames.id(limits.time_ms_max, 0)
+  elseif count < stored then
+    -- The range is read before anything is planned for the key.
+    first = tx:xrange(key, "-", "+", count + 1)[count + 1][1]
+  else
+    first = planned[count - stored + 1]
+  end
+  return first
+end
+
+-- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first.
+function frames.append(tx, rec, list, request)
+  local f = frames.state(rec)
+  local at = math.max(tx.now, f.last)
+  local ids, durable, live = {}, {}, {}
+  for i in ipairs(list) do
+    ids[i] = frames.id(at, f.next + i - 1)
+    local kind = list[i].mode == "live" and live or durable
+    kind[#kind + 1] = ids[i]
+  end
+  local kept, alive = f.kept + #durable, f.live + #live
+  local over = math.max(0, kept + alive - rec.spec.max_frames)
+  local drop_live = math.min(over, alive)
+  local drop = over - drop_live
+  local key, live_key = keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt)
+  local live_from = drop_live > 0 and cut(tx, live_key, drop_live, alive, live) or nil
+  local from = drop > 0 and cut(tx, key, drop, kept, durable) or nil
+  for i, frame in ipairs(list) do
+    local packed = cmsgpack.pack({ frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false, frame.mode })
+    tx:xput(frame.mode == "live" and live_key or key, ids[i], "f", packed)
+  end
+  if live_from then tx:xcut(live_key, live_from) end
+  if from then tx:xcut(key, from) end
+  if request then f.request, f.request_first = request, f.next end
+  f.next, f.last, f.kept, f.live = f.next + #list, at, kept - drop, alive - drop_live
+  store(rec, f)
+  return ids
+end
+
+function frames.store_summary(tx, rec, document)
+  local f = frames.state(rec)
+  f.version = f.version + 1
+  store(rec, f)
+  tx:set(keys.stream_summary(tx, rec.id, rec.attempt), cmsgpack.pack({ f.version, document }))
+end
+
+-- The ids of frames already written, from the number `first` on; one that has left answers the id it would have now.
+function frames.known(tx, rec, first, count)
+  local f = frames.state(rec)
+  local found = {}
+  for _, key in ipairs({ keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt) }) do
+    for _, entry in ipairs(tx:xlatest(key, math.min(f.next - first, limits.stream_read_max))) do found[frames.number(entry[1])] = entry[1] end
+  end
+  local ids = {}
+  for i = 1, count do ids[i] = found[first + i - 1] or frames.id(f.last, first + i - 1) end
+  return ids
+end
+
+local function typed(entry)
+  local f = cmsgpack.unpack(entry[2][2])
+  return {
+    id = entry[1], sequence = frames.number(entry[1]), type = f[1], at = f[2], payload = f[3] or nil, payload_encoding = f[4] or nil,
+    correlation_id = f[5] or nil, mode = f[6],
+  }
+end
+
+-- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there are more.
+function frames.read(tx, id, attempt, from, to, limit)
+  limit = math.min(limit, limits.stream_page_max)
+  local list = tx:xrange(keys.stream(tx, id, attempt), from, to, limit + 1)
+  for _, entry in ipairs(tx:xrange(keys.stream_live(tx, id, attempt), from, to, limit + 1)) do list[#list + 1] = entry end
+  table.sort(list, function(a, b) return frames.number(a[1]) < frames.number(b[1]) end)
+  local out, bytes = {}, 0
+  for _, entry in ipairs(list) do
+    if #out >= limit or bytes > limits.stream_read_bytes_max then return out, true end
+    out[#out + 1] = typed(entry)
+    bytes = bytes + #entry[2][2]
+  end
+  return out, false
+end
+
+-- How many frames the running attempt wrote.
+function frames.count(rec)
+  return rec.frames and frames.state(rec).next or 0
+end
+
+local function remove(tx, rec, attempt)
+  tx:del(keys.stream(tx, rec.id, attempt))
+  tx:del(keys.stream_live(tx, rec.id, attempt))
+  tx:del(keys.stream_summary(tx, rec.id, attempt))
+end
+
+-- Files the stream with its attempt: `streams` lists the attempts that have one; the oldest leave when there are too many.
+function frames.close(tx, rec)
+  if rec.frames == nil then return end
+  local list = rec.streams and cmsgpack.unpack(rec.streams) or {}
+  list[#list + 1] = rec.attempt
+  if #list > limits.streams_kept_max then remove(tx, rec, table.remove(list, 1)) end
+  rec.streams, rec.frames = cmsgpack.pack(list), nil
+end
+
+function frames.remove_all(tx, rec)
+  for _, attempt in ipairs(rec.streams and cmsgpack.unpack(rec.streams) or {}) do remove(tx, rec, attempt) end
+end
+
+return frames
+end
+
 source["record.attempt"] = function(require, LIBRARY)
 -- Finished attempts: the latest ones in the execution's hash, older ones in a hash of their own.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local frames = require "record.frames"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local attempt = {}
 
--- Ends the current attempt and files it. `failure` is { reason, category } or nil.
+-- Ends the current attempt and files it: its waitpoints close, its stream closes, and with it ends what it waited for.
+-- `failure` is { reason, category } or nil.
 function attempt.finish(tx, rec, state, failure)
   local list = rec.history and cmsgpack.unpack(rec.history) or {}
   list[#list + 1] = {
     rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
-    failure and failure[1] or false, failure and failure[2] or false,
+    failure and failure[1] or false, failure and failure[2] or false, frames.count(rec),
   }
   if #list > limits.attempts_inline_max then
     local oldest = table.remove(list, 1)
@@ -1504,6 +2100,10 @@ function attempt.finish(tx, rec, state, failure)
   end
   rec.history = cmsgpack.pack(list)
   rec.attempt_state = state
+  if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
+  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, nil) end
+  if rec.woken or rec.continued then suspension.forget(tx, rec) end
+  if rec.frames then frames.close(tx, rec) end
   rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
 end
 
@@ -1511,7 +2111,7 @@ end
 function attempt.typed(a)
   return {
     index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
-    failure = a[9] and { reason = a[9], category = a[10] } or nil,
+    failure = a[9] and { reason = a[9], category = a[10] } or nil, frames = a[11] or 0,
   }
 end
 
@@ -1520,7 +2120,7 @@ function attempt.current(rec)
   if rec.attempt_state ~= "started" and rec.attempt_state ~= "suspended" then return nil end
   return {
     index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
-    started_at = rec.started, lease_epoch = rec.epoch,
+    started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
   }
 end
 
@@ -1538,6 +2138,12 @@ function attempt.stored(tx, rec, index)
   end
   local packed = tx:hget(keys.attempts(tx, rec.id), string.format("%.0f", index))
   return packed and attempt.typed(cmsgpack.unpack(packed)) or nil
+end
+
+-- The attempt asked for, or the latest one when none is.
+function attempt.find(tx, rec, index)
+  if index == nil then index = rec.attempt end
+  return index and attempt.stored(tx, rec, index) or nil
 end
 
 return attempt
@@ -1587,7 +2193,10 @@ source["record.view"] = function(require, LIBRARY)
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local signals = require "record.signals"
 local spec = require "record.spec"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local view = {}
 
@@ -1648,10 +2257,38 @@ function view.whole(tx, rec)
   v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
   v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
   v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
+  v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   return v
 end
 
 return view
+end
+
+source["record.waitpoint_view"] = function(require, LIBRARY)
+-- The typed form of a waitpoint that replies carry; digests of tokens stay in the store.
+local condition = require "transition.condition"
+local suspension = require "record.suspension"
+
+local waitpoint_view = {}
+
+local function approvers(w)
+  local out = {}
+  for i, token in ipairs(w.tokens) do out[i] = { approver = token[2] or nil, uses_left = token[3] or nil, answered = token[4] } end
+  return out
+end
+
+function waitpoint_view.typed(rec, w)
+  local current = suspension.load(rec)
+  local part = current ~= nil and current.id == w.suspension
+  return {
+    waitpoint_id = w.id, execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, key = w.key, state = w.state,
+    suspension_id = w.suspension, reason = part and current.reason or nil, created_at = w.created, expires_at = w.expires, closed_at = w.closed, closed_reason = w.why,
+    allowed_signals = w.allowed, approvers = approvers(w), signals = w.signals or 0, condition = part and condition.progress(current.condition) or {},
+  }
+end
+
+return waitpoint_view
 end
 
 source["record.worker"] = function(require, LIBRARY)
@@ -2037,6 +2674,23 @@ end
 return fair
 end
 
+source["index.inbox"] = function(require, LIBRARY)
+-- Open waitpoints of the partition by creation time: what people are asked for.
+local keys = require "lib.keys"
+
+local inbox = {}
+
+function inbox.add(tx, id, created_at)
+  tx:zadd(keys.inbox(tx), created_at, id)
+end
+
+function inbox.remove(tx, id)
+  tx:zrem(keys.inbox(tx), id)
+end
+
+return inbox
+end
+
 source["transition.runnable"] = function(require, LIBRARY)
 -- Puts an execution that waits to run where it belongs: delayed, blocked by route, or eligible.
 local execution = require "record.execution"
@@ -2376,7 +3030,9 @@ source["transition.start"] = function(require, LIBRARY)
 local keys = require "lib.keys"
 local execution = require "record.execution"
 local event = require "lib.event"
+local frames = require "record.frames"
 local spec = require "record.spec"
+local suspension = require "record.suspension"
 
 local start = {}
 
@@ -2396,7 +3052,10 @@ function start.lease(tx, rec, holder, ids)
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
     rec.started, rec.progress = now, nil
     rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+  elseif rec.time_left then
+    rec.timeout_at = now + rec.time_left
   end
+  rec.time_left = nil
   rec.attempt_state = "started"
   rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
   rec.reason, rec.detail, rec.since = nil, nil, nil
@@ -2421,6 +3080,7 @@ function start.task(tx, rec)
     tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
+    resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
   }
 end
 
@@ -2646,6 +3306,9 @@ local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
 local execution = require "record.execution"
+local frames = require "record.frames"
+local signals = require "record.signals"
+local waitpoint = require "record.waitpoint"
 
 local retire = {}
 
@@ -2658,10 +3321,435 @@ function retire.execution(tx, rec)
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
+  waitpoint.remove_all(tx, rec)
+  signals.remove_all(tx, rec)
+  frames.remove_all(tx, rec)
   event.of_execution(tx, rec, "execution.retired", {})
 end
 
 return retire
+end
+
+source["transition.condition"] = function(require, LIBRARY)
+-- What a suspension waits for: a tree of conditions over signals.
+--
+-- A condition is open while neither it nor one above it is satisfied. An arriving signal counts for every open leaf that names it;
+-- when none took it, it counts for the first open leaf without a name that it fits, leaves of its own waitpoint first. So two
+-- conditions never share a signal unless they name the same one.
+local limits = require "lib.limits"
+
+local condition = {}
+
+-- Stored node: { op, parent or false, name or false, waitpoint key or false, n, over or false, taken = list of { stream id, who } }.
+local OP, PARENT, NAME, WAITPOINT, N, OVER, TAKEN = 1, 2, 3, 4, 5, 6, 7
+
+local function is_leaf(op) return op == "signal" or op == "count" end
+
+local function node_problem(nodes, i, depth)
+  local node = nodes[i]
+  if i == 1 then
+    if node.parent ~= nil then return "must not have a parent: it is the first" end
+    depth[i] = 1
+  else
+    local parent = node.parent and node.parent < i - 1 and nodes[node.parent + 1]
+    if not parent then return "must name a parent listed before it" end
+    if is_leaf(parent.op) then return "has a parent that holds no conditions" end
+    depth[i] = depth[node.parent + 1] + 1
+  end
+  if depth[i] > limits.condition_depth_max then return string.format("is deeper than %d", limits.condition_depth_max) end
+  if node.op == "count" and (node.n == nil or node.over == nil) then return "must say n and over" end
+end
+
+-- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may name.
+function condition.problem(nodes, keys)
+  local depth, leaves, children = {}, 0, {}
+  for i, node in ipairs(nodes) do
+    local text = node_problem(nodes, i, depth)
+    if text then return string.format("condition[%d]", i - 1), text end
+    if node.parent then children[node.parent + 1] = true end
+    if is_leaf(node.op) then leaves = leaves + 1 end
+    if node.waitpoint and not keys[node.waitpoint] then return string.format("condition[%d].waitpoint", i - 1), "is not the key of a waitpoint of this suspension" end
+  end
+  for i, node in ipairs(nodes) do
+    if not is_leaf(node.op) and not children[i] then return string.format("condition[%d]", i - 1), "holds no conditions" end
+  end
+  if leaves > limits.condition_leaves_max then return "condition", string.format("must hold at most %d leaves, got %d", limits.condition_leaves_max, leaves) end
+end
+
+-- The state of a tree nothing has arrived for; without nodes any signal satisfies it.
+function condition.new(nodes)
+  if #nodes == 0 then return { { "signal", false, false, false, 1, false, {} } } end
+  local state = {}
+  for i, node in ipairs(nodes) do
+    state[i] = { node.op, node.parent or false, node.name or false, node.waitpoint or false, node.op == "count" and node.n or 1, node.over or false, {} }
+  end
+  return state
+end
+
+-- Per node whether it is satisfied. Children stand after their parents.
+local function evaluate(state)
+  local done, any, missing = {}, {}, {}
+  for i = #state, 1, -1 do
+    local node = state[i]
+    if is_leaf(node[OP]) then
+      done[i] = #node[TAKEN] >= node[N]
+    elseif node[OP] == "any_of" then
+      done[i] = any[i] == true
+    else
+      done[i] = not missing[i]
+    end
+    if node[PARENT] then
+      local parent = node[PARENT] + 1
+      if done[i] then any[parent] = true else missing[parent] = true end
+    end
+  end
+  return done
+end
+
+local function is_open(state, done, i)
+  while true do
+    if done[i] then return false end
+    if not state[i][PARENT] then return true end
+    i = state[i][PARENT] + 1
+  end
+end
+
+local function takes(node, s)
+  if node[WAITPOINT] and node[WAITPOINT] ~= s.key then return false end
+  if node[OVER] == nil or node[OVER] == false or node[OVER] == "signals" then return true end
+  local who = node[OVER] == "waitpoints" and s.waitpoint_id or s.who
+  for _, taken in ipairs(node[TAKEN]) do
+    if taken[2] == who then return false end
+  end
+  return true
+end
+
+local function take(node, s)
+  node[TAKEN][#node[TAKEN] + 1] = { s.ref, node[OVER] == "waitpoints" and s.waitpoint_id or s.who }
+end
+
+-- `s`: { ref, name, key, waitpoint_id, who }; `who` is the approver the token was made for. Answers whether it counted and whether
+-- the tree is satisfied now.
+function condition.arrive(state, s)
+  local done = evaluate(state)
+  if done[1] then return false, true end
+  local counted = false
+  for i, node in ipairs(state) do
+    if is_leaf(node[OP]) and node[NAME] == s.name and is_open(state, done, i) and takes(node, s) then
+      take(node, s)
+      counted = true
+    end
+  end
+  for pass = 1, 2 do
+    for i, node in ipairs(state) do
+      local bound = node[WAITPOINT] ~= false
+      if not counted and is_leaf(node[OP]) and not node[NAME] and bound == (pass == 1) and is_open(state, done, i) and takes(node, s) then
+        take(node, s)
+        counted = true
+      end
+    end
+  end
+  return counted, evaluate(state)[1]
+end
+
+-- The signals that satisfied the tree: those of satisfied leaves below satisfied conditions only, in order of arrival.
+function condition.satisfying(state, number)
+  local done, seen, refs = evaluate(state), {}, {}
+  for i, node in ipairs(state) do
+    local counts = is_leaf(node[OP])
+    local at = i
+    while counts and at do
+      counts = done[at]
+      at = state[at][PARENT] and state[at][PARENT] + 1 or nil
+    end
+    if counts then
+      for _, taken in ipairs(node[TAKEN]) do
+        if not seen[taken[1]] then
+          seen[taken[1]] = true
+          refs[#refs + 1] = taken[1]
+        end
+      end
+    end
+  end
+  table.sort(refs, function(a, b) return number(a) < number(b) end)
+  return refs
+end
+
+-- Per node how far it is.
+function condition.progress(state)
+  local done, out = evaluate(state), {}
+  for i, node in ipairs(state) do
+    out[i] = {
+      op = node[OP], parent = node[PARENT] or nil, name = node[NAME] or nil, waitpoint = node[WAITPOINT] or nil,
+      n = node[OP] == "count" and node[N] or nil, over = node[OVER] or nil, counted = #node[TAKEN], satisfied = done[i],
+    }
+  end
+  return out
+end
+
+return condition
+end
+
+source["transition.suspend"] = function(require, LIBRARY)
+-- Sets a running attempt aside until signals arrive, unless those that came early are enough already.
+local condition = require "transition.condition"
+local event = require "lib.event"
+local execution = require "record.execution"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+
+local suspend = {}
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- Which pending waitpoints the suspension takes over: those named, or all when none are.
+local function adopted(rec, ids)
+  local wanted, out = nil, {}
+  if ids then
+    wanted = {}
+    for _, id in ipairs(ids) do wanted[id] = true end
+  end
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    if wanted == nil or wanted[entry[1]] then
+      out[#out + 1] = entry
+      if wanted then wanted[entry[1]] = nil end
+    end
+  end
+  return out, wanted and next(wanted)
+end
+
+-- The early signals of the adopted waitpoints, in order of arrival.
+local function early_signals(tx, taken)
+  local early = {}
+  for _, entry in ipairs(taken) do
+    for _, s in ipairs(waitpoint.load(tx, entry[1]).early) do
+      early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }
+    end
+  end
+  table.sort(early, function(a, b) return signals.number(a.ref) < signals.number(b.ref) end)
+  return early
+end
+
+-- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
+function suspend.attempt(tx, rec, a)
+  local taken, unknown = adopted(rec, a.adopt)
+  if unknown then return reply.err("waitpoint_not_found", { waitpoint_id = unknown }) end
+  -- Pending ones that are not part of it are given up.
+  local part, names = {}, {}
+  for _, entry in ipairs(taken) do
+    part[entry[1]], names[entry[2]] = true, true
+  end
+  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] end)
+  local new = a.waitpoints
+  if #new == 0 and #taken == 0 and a.otherwise then new = { a.otherwise } end
+  if #new == 0 and #taken == 0 then return refused("waitpoints", "must hold a waitpoint: the attempt has none pending") end
+  for i, w in ipairs(new) do
+    local field, problem = waitpoint.problem(rec, w)
+    if field then return refused(string.format("waitpoints[%d].%s", i - 1, field), problem) end
+    if #w.tokens == 0 then return refused(string.format("waitpoints[%d].tokens", i - 1), "must hold a token") end
+    names[w.key] = true
+    waitpoint.create(tx, rec, w, "active", a.suspension_id)
+  end
+  local field, problem = condition.problem(a.condition, names)
+  if field then return refused(field, problem) end
+  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint") end
+
+  local state, enough = condition.new(a.condition), false
+  for _, s in ipairs(early_signals(tx, taken)) do
+    local _, done = condition.arrive(state, s)
+    enough = done
+  end
+  if enough then
+    local refs = condition.satisfying(state, signals.number)
+    waitpoint.close(tx, rec, "already_satisfied")
+    rec.satisfied = cmsgpack.pack({ a.suspension_id, refs })
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.already_satisfied", { "suspension_id", a.suspension_id })
+    return nil, "satisfied", refs
+  end
+
+  for _, entry in ipairs(taken) do waitpoint.activate(tx, entry[1], a.suspension_id) end
+  suspension.forget(tx, rec)
+  if a.continuation then
+    tx:set(keys.continuation(tx, rec.id), a.continuation)
+    rec.continued = 1
+  end
+  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id })
+  rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
+  rec.ended_by, rec.ended_value = "suspend", tx.now
+  rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+  rec.phase, rec.attempt_state = "suspended", "suspended"
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.suspended", { "reason", a.reason, "suspension_id", a.suspension_id })
+  return nil, "suspended"
+end
+
+return suspend
+end
+
+source["transition.resume"] = function(require, LIBRARY)
+-- The ends of a suspension: by the signals it waited for, by an operator, or by time.
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local runnable = require "transition.runnable"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+
+local resume = {}
+
+-- The attempt may go on: the next claim continues it. `refs` are the signals its worker gets to see.
+function resume.execution(tx, rec, cause, refs, actor)
+  local w = suspension.load(rec)
+  waitpoint.close(tx, rec, "resumed")
+  suspension.ended(tx, rec, w, cause, actor)
+  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs }), 1
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  local data = { "cause", cause, "suspension_id", w.id }
+  if actor then data[5], data[6] = "actor", actor end
+  event.of_execution(tx, rec, "execution.resumed", data)
+end
+
+-- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
+local function escalate(tx, rec, w)
+  rec.wait_until = nil
+  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+end
+
+local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
+
+-- The suspension took too long: what its behavior says.
+function resume.timed_out(tx, rec, reason)
+  local w = suspension.load(rec)
+  if w.behavior == "escalate" then return escalate(tx, rec, w) end
+  if w.behavior == "auto_resume_with_timeout_signal" then
+    -- The signal's id is the suspension's: it ends by one timeout at most.
+    local ref = signals.append(tx, rec, { signal_id = w.id, name = "timeout", category = "timeout", source = "engine" })
+    return resume.execution(tx, rec, "timeout", { ref })
+  end
+  local how = ends[w.behavior]
+  finish.execution(tx, rec, how[1], { by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" } })
+end
+
+-- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as if it had.
+function resume.close_expired(tx, rec)
+  local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
+  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "waitpoint.expired", { "count", string.format("%d", closed) })
+end
+
+return resume
+end
+
+source["transition.signal"] = function(require, LIBRARY)
+-- A signal arrives at a waitpoint: checked against its token, kept, counted, and followed by the resume it completes.
+local condition = require "transition.condition"
+local event = require "lib.event"
+local execution = require "record.execution"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local resume = require "transition.resume"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+
+local signal = {}
+
+-- One answer for every waitpoint that takes no signal: an outsider does not learn why.
+local function not_open() return reply.err("waitpoint_not_open") end
+
+local function token_of(w, digest)
+  for _, token in ipairs(w.tokens) do
+    if token[1] == digest then return token end
+  end
+end
+
+-- True while the waitpoint takes signals: pending under the attempt that made it, or part of the current suspension.
+local function is_open(rec, w, now)
+  if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
+  if w.state == "pending" then return rec.phase == "active" end
+  local current = suspension.load(rec)
+  return rec.phase == "suspended" and current ~= nil and current.id == w.suspension
+end
+
+local function allowed(w, name)
+  if w.allowed == nil then return true end
+  for _, known in ipairs(w.allowed) do
+    if known == name then return true end
+  end
+  return false
+end
+
+local function repeated(tx, rec, a)
+  local same = signals.known_id(tx, rec, a.signal_id)
+  if same then return reply.ok(same[3], { signal_id = same[1], effect = same[3] == "accepted" and same[4] or nil }) end
+  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, a.idempotency_key)
+  if known then return reply.ok("duplicate", { signal_id = known[1] }) end
+end
+
+-- Keeps an early signal with its waitpoint until the suspend.
+local function buffer(tx, w, ref, s)
+  w.early[#w.early + 1] = { ref, s.name, s.who }
+  tx:hset(keys.waitpoint(tx, w.id), { "early", cmsgpack.pack(w.early) })
+end
+
+local function accepted(tx, rec, a, effect)
+  signals.remember(tx, rec, a, "accepted", effect)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "waitpoint.signalled", { "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect })
+  return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
+end
+
+local function resumed(tx, rec, a, refs)
+  signals.remember(tx, rec, a, "triggered_resume", "counted")
+  resume.execution(tx, rec, "signal", refs)
+  return reply.ok("triggered_resume", { signal_id = a.signal_id })
+end
+
+function signal.arrive(tx, rec, w, a)
+  local token = token_of(w, a.token_digest)
+  if token == nil then return not_open() end
+  local answer = repeated(tx, rec, a)
+  if answer then return answer end
+  if not is_open(rec, w, tx.now) or token[3] == 0 then return not_open() end
+  if not allowed(w, a.name) then return reply.err("signal_not_allowed", { field = "name", name = a.name }) end
+  if signals.count(rec) >= limits.signals_max then return reply.err("signals_full", { signals = limits.signals_max }) end
+
+  if token[3] then token[3] = token[3] - 1 end
+  token[4] = true
+  waitpoint.save_tokens(tx, w)
+  tx:hset(keys.waitpoint(tx, w.id), { "signals", (w.signals or 0) + 1 })
+  -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
+  local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = token[2] or w.id }
+  s.ref = signals.append(tx, rec, {
+    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = token[2] or nil, payload = a.payload,
+    payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
+  })
+  if w.state == "pending" then
+    buffer(tx, w, s.ref, s)
+    return accepted(tx, rec, a, "buffered")
+  end
+  if w.review then return resumed(tx, rec, a, { s.ref }) end
+  local current = suspension.load(rec)
+  local counted, satisfied = condition.arrive(current.condition, s)
+  if satisfied then return resumed(tx, rec, a, condition.satisfying(current.condition, signals.number)) end
+  if counted then suspension.store(rec, current) end
+  return accepted(tx, rec, a, counted and "counted" or "unused")
+end
+
+return signal
 end
 
 source["transition.due"] = function(require, LIBRARY)
@@ -2671,6 +3759,7 @@ local execution = require "record.execution"
 local finish = require "transition.finish"
 local interrupt = require "transition.interrupt"
 local retire = require "transition.retire"
+local resume = require "transition.resume"
 local retry = require "transition.retry"
 local runnable = require "transition.runnable"
 
@@ -2690,7 +3779,18 @@ local function active(tx, rec, draw)
     return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
   end
   if rec.lease_until <= now then return interrupt.lost(tx, rec, "expired") end
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   -- The entry was early: the save puts the timer where the record says.
+  execution.save(tx, rec)
+end
+
+local function suspended(tx, rec)
+  local now = tx.now
+  if rec.cancel_by and rec.cancel_by <= now then
+    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+  end
+  if rec.wait_until and rec.wait_until <= now then return resume.timed_out(tx, rec, "suspension timed out") end
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   execution.save(tx, rec)
 end
 
@@ -2720,8 +3820,8 @@ function due.fire(tx, rec, draw)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
   if rec.phase == "active" then return active(tx, rec, draw) end
-  if rec.phase == "runnable" then return waiting(tx, rec) end
-  execution.save(tx, rec)
+  if rec.phase == "suspended" then return suspended(tx, rec) end
+  return waiting(tx, rec)
 end
 
 return due
@@ -3656,6 +4756,457 @@ define.fn {
 }
 end
 
+source["suspension.suspend"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+local suspend = require "transition.suspend"
+
+-- The signals that were enough already; the first ones with the answer, more are read apart.
+local function satisfied(tx, rec, refs)
+  local list, more = signals.named(tx, rec, refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  return reply.ok("already_satisfied", { signals = list, more = more })
+end
+
+-- The committed answer of a suspend whose reply was lost.
+local function replayed(rec, a)
+  local current = suspension.load(rec)
+  local same = current and current.id == a.suspension_id
+  for _, past in ipairs(suspension.past(rec)) do same = same or past.suspension_id == a.suspension_id end
+  if not same then return fence.not_active(rec) end
+  return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = true })
+end
+
+define.fn {
+  name = "ff_suspend_execution",
+  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is.",
+  flags = {},
+  args = {
+    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
+    otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
+    continuation = "continuation?",
+  },
+  reply = {
+    suspended = { waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    already_satisfied = { signals = "[signal]", more = "bool" },
+  },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "suspend")
+    if refusal == "replay" then return replayed(rec, a) end
+    if refusal then return refusal end
+    local known = rec.satisfied and cmsgpack.unpack(rec.satisfied)
+    if known and known[1] == a.suspension_id then return satisfied(tx, rec, known[2]) end
+    local wrong, outcome, refs = suspend.attempt(tx, rec, a)
+    if wrong then return wrong end
+    if outcome == "satisfied" then return satisfied(tx, rec, refs) end
+    return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+  end,
+}
+end
+
+source["suspension.resume"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local resume = require "transition.resume"
+
+define.fn {
+  name = "ff_resume_execution",
+  doc = "An operator ends a suspension: the attempt goes on without the signals it waited for.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
+  reply = { resumed = { state = "public_state" } },
+  errs = { "execution_not_found", "execution_not_suspended" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    execution.note_action(tx, rec, "resume", a.actor, a.reason)
+    resume.execution(tx, rec, "operator", {}, a.actor)
+    return reply.ok("resumed", { state = execution.public_state(rec) })
+  end,
+}
+end
+
+source["suspension.fail"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+
+define.fn {
+  name = "ff_fail_suspension",
+  doc = "An operator ends a suspended execution as failed.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", actor = "actor", reason = "reason", category = "category" },
+  reply = { failed = {} },
+  errs = { "execution_not_found", "execution_not_suspended" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
+    execution.note_action(tx, rec, "fail", a.actor, a.reason)
+    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, data = { "actor", a.actor } })
+    return reply.ok("failed")
+  end,
+}
+end
+
+source["waitpoint.create"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local waitpoint = require "record.waitpoint"
+
+define.fn {
+  name = "ff_create_waitpoint",
+  doc = "Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", waitpoint = "new_waitpoint" },
+  reply = { created = { expires_at = "time_ms?", replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local known = waitpoint.load(tx, a.waitpoint.waitpoint_id)
+    if known and known.exec == rec.id and known.key == a.waitpoint.key then return reply.ok("created", { expires_at = known.expires, replayed = true }) end
+    if known then return reply.err("invalid_argument", { field = "waitpoint.waitpoint_id", problem = "is taken" }) end
+    local field, problem = waitpoint.problem(rec, a.waitpoint)
+    if field then return reply.err("invalid_argument", { field = "waitpoint." .. field, problem = problem }) end
+    if #a.waitpoint.tokens == 0 then return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" }) end
+    waitpoint.create(tx, rec, a.waitpoint, "pending")
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "waitpoint.created", { "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key })
+    local expires_at = a.waitpoint.expires_in_ms and tx.now + a.waitpoint.expires_in_ms or nil
+    return reply.ok("created", { expires_at = expires_at, replayed = false })
+  end,
+}
+end
+
+source["waitpoint.close"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local waitpoint = require "record.waitpoint"
+
+define.fn {
+  name = "ff_close_waitpoint",
+  doc = "The worker gives up a pending waitpoint; its early signals no longer count.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", waitpoint_id = "waitpoint_id" },
+  reply = { closed = { replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local w = waitpoint.load(tx, a.waitpoint_id)
+    if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
+    if w.state == "closed" then return reply.ok("closed", { replayed = true }) end
+    waitpoint.close(tx, rec, "closed", function(entry) return entry[1] == a.waitpoint_id end)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "waitpoint.closed", { "waitpoint_id", a.waitpoint_id, "key", w.key })
+    return reply.ok("closed", { replayed = false })
+  end,
+}
+end
+
+source["waitpoint.signal"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
+local signal = require "transition.signal"
+
+define.fn {
+  name = "ff_deliver_signal",
+  doc = "Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.",
+  flags = {},
+  args = {
+    execution_id = "execution_id", waitpoint_id = "waitpoint_id", token_digest = "token_digest", signal_id = "signal_id", name = "signal_name", payload = "signal_payload?",
+    payload_encoding = "encoding?", category = "source?", source = "source?", source_identity = "source?", correlation_id = "correlation_id?", idempotency_key = "idempotency_key?",
+  },
+  reply = { accepted = { signal_id = "signal_id", effect = "signal_effect" }, triggered_resume = { signal_id = "signal_id" }, duplicate = { signal_id = "signal_id" } },
+  errs = { "waitpoint_not_open", "signal_not_allowed", "signals_full" },
+  call = function(tx, a)
+    local w = waitpoint.load(tx, a.waitpoint_id)
+    if w == nil or w.exec ~= a.execution_id then return reply.err("waitpoint_not_open") end
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("waitpoint_not_open") end
+    return signal.arrive(tx, rec, w, a)
+  end,
+}
+end
+
+source["waitpoint.reissue"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
+
+define.fn {
+  name = "ff_reissue_token",
+  doc = "An operator replaces the token of one approver, or the waitpoint's one token; the old one dies. A waitpoint without tokens gets its first.",
+  flags = { "allow-oom" },
+  args = { waitpoint_id = "waitpoint_id", execution_id = "execution_id", approver = "approver?", digest = "token_digest", actor = "actor" },
+  reply = { reissued = { expires_at = "time_ms?", uses_left = "count?" } },
+  errs = { "waitpoint_not_found", "waitpoint_not_open" },
+  call = function(tx, a)
+    local w = waitpoint.load(tx, a.waitpoint_id)
+    local rec = w and w.exec == a.execution_id and execution.load(tx, w.exec)
+    if not rec then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
+    if w.state == "closed" or (w.expires and w.expires <= tx.now) then return reply.err("waitpoint_not_open") end
+    local found
+    for _, token in ipairs(w.tokens) do
+      if (token[2] or nil) == a.approver then found = token end
+    end
+    if found == nil and #w.tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
+    if found == nil then
+      found = { a.digest, a.approver or false, w.uses or false, false }
+      w.tokens[1] = found
+    end
+    found[1] = a.digest
+    waitpoint.save_tokens(tx, w)
+    execution.note_action(tx, rec, "reissue_token", a.actor, w.key)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "waitpoint.token_reissued", { "waitpoint_id", w.id, "actor", a.actor })
+    return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil })
+  end,
+}
+end
+
+source["waitpoint.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
+local view = require "record.waitpoint_view"
+
+define.fn {
+  name = "ff_list_waitpoints",
+  doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", after = "waitpoint_position?", limit = "list_limit" },
+  reply = { page = { items = "[waitpoint]", last = "waitpoint_position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local entries = {}
+    if a.after then
+      for _, item in ipairs(tx:zlowest(keys.inbox(tx), string.format("%.0f", a.after.created_at), string.format("%.0f", a.after.created_at), limits.list_looks_max)) do
+        if item.member > a.after.waitpoint_id then entries[#entries + 1] = item end
+      end
+    end
+    local from = a.after and "(" .. string.format("%.0f", a.after.created_at) or "-inf"
+    for _, item in ipairs(tx:zlowest(keys.inbox(tx), from, "+inf", a.limit + 1)) do entries[#entries + 1] = item end
+    local items, last = {}, nil
+    for _, entry in ipairs(entries) do
+      if #items >= a.limit then return reply.ok("page", { items = items, last = last, more = true }) end
+      local w = waitpoint.load(tx, entry.member)
+      local rec = w and execution.load(tx, w.exec)
+      if rec and (a.namespace == nil or rec.spec.namespace == a.namespace) then items[#items + 1] = view.typed(rec, w) end
+      last = { created_at = entry.score, waitpoint_id = entry.member }
+    end
+    return reply.ok("page", { items = items, last = last, more = #entries > a.limit })
+  end,
+}
+end
+
+source["waitpoint.describe"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
+local view = require "record.waitpoint_view"
+
+define.fn {
+  name = "ff_describe_waitpoint",
+  doc = "One waitpoint, open or closed.",
+  flags = { "no-writes" },
+  args = { waitpoint_id = "waitpoint_id" },
+  reply = { found = { waitpoint = "waitpoint" } },
+  errs = { "waitpoint_not_found" },
+  call = function(tx, a)
+    local w = waitpoint.load(tx, a.waitpoint_id)
+    local rec = w and execution.load(tx, w.exec)
+    if not rec then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
+    return reply.ok("found", { waitpoint = view.typed(rec, w) })
+  end,
+}
+end
+
+source["waitpoint.of_execution"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local waitpoint = require "record.waitpoint"
+local view = require "record.waitpoint_view"
+
+define.fn {
+  name = "ff_execution_waitpoints",
+  doc = "The waitpoints of one execution, open ones and those kept after they closed.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id" },
+  reply = { found = { waitpoints = "[waitpoint]" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local ids, out = rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}, {}
+    for _, entry in ipairs(waitpoint.open(rec)) do ids[#ids + 1] = entry[1] end
+    for _, id in ipairs(ids) do
+      local w = waitpoint.load(tx, id)
+      if w then out[#out + 1] = view.typed(rec, w) end
+    end
+    return reply.ok("found", { waitpoints = out })
+  end,
+}
+end
+
+source["stream.append"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local frames = require "record.frames"
+
+-- Frames of the batch that were written before, by sequence or by request: a lost reply is answered again.
+local function already_written(f, a)
+  if a.request_id and f.request == a.request_id then return f.request_first, #a.frames end
+  if a.first_sequence == nil or a.first_sequence >= f.next then return f.next, 0 end
+  return a.first_sequence, math.min(#a.frames, f.next - a.first_sequence)
+end
+
+define.fn {
+  name = "ff_append_frames",
+  doc = "Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; `summary` replaces the folded document when its version is the current one.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", frames = "new_frames", first_sequence = "count?", request_id = "request_id?", summary = "new_summary?" },
+  reply = { appended = { ids = "[stream_id]", next_sequence = "count", replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "frames_missing", "summary_changed" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local f = frames.state(rec)
+    if a.first_sequence and a.first_sequence > f.next then return reply.err("frames_missing", { field = "first_sequence", expected = f.next }) end
+    local first, known = already_written(f, a)
+    local ids = known > 0 and frames.known(tx, rec, first, known) or {}
+    if known == #a.frames then return reply.ok("appended", { ids = ids, next_sequence = f.next, replayed = true }) end
+    if a.summary and a.summary.version ~= f.version then return reply.err("summary_changed", { version = f.version }) end
+    local fresh = {}
+    for i = known + 1, #a.frames do fresh[#fresh + 1] = a.frames[i] end
+    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id)) do ids[#ids + 1] = id end
+    if a.summary then frames.store_summary(tx, rec, a.summary.document) end
+    tx:announce("frames", rec.id)
+    execution.save(tx, rec)
+    return reply.ok("appended", { ids = ids, next_sequence = frames.count(rec), replayed = false })
+  end,
+}
+end
+
+source["stream.read"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local frames = require "record.frames"
+
+define.fn {
+  name = "ff_read_stream",
+  doc = "Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
+  reply = {
+    page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },
+  },
+  errs = { "execution_not_found", "attempt_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local found = attempt.find(tx, rec, a.attempt_index)
+    local page = { frames = {}, more = false, latest_attempt = rec.attempt, terminal = rec.phase == "terminal" }
+    if found == nil then
+      -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
+      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      return reply.ok("page", page)
+    end
+    local from = a.after and "(" .. a.after or a.from or "-"
+    page.frames, page.more = frames.read(tx, rec.id, found.index, from, a.to or "+", a.limit)
+    page.attempt_index = found.index
+    if found.ended_at then page.closed_at, page.closed_reason = found.ended_at, found.state end
+    return reply.ok("page", page)
+  end,
+}
+end
+
+source["stream.summary"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+
+define.fn {
+  name = "ff_read_summary",
+  doc = "The summary document of an attempt's stream and its version; version 0 is an empty one.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", attempt_index = "attempt_index?" },
+  reply = { summary = { document = "summary_document?", version = "count", attempt_index = "attempt_index?" } },
+  errs = { "execution_not_found", "attempt_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local found = attempt.find(tx, rec, a.attempt_index)
+    if found == nil then
+      if a.attempt_index then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      return reply.ok("summary", { version = 0 })
+    end
+    local packed = tx:get(keys.stream_summary(tx, rec.id, found.index))
+    local stored = packed and cmsgpack.unpack(packed) or { 0 }
+    return reply.ok("summary", { document = stored[2], version = stored[1], attempt_index = found.index })
+  end,
+}
+end
+
+source["stream.follow"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+
+define.fn {
+  name = "ff_follow_stream",
+  doc = "Marks an execution whose stream someone follows, so that the end of an attempt and the start of the next are announced.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id" },
+  reply = { following = {} },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if rec.tailed == nil then
+      rec.tailed = 1
+      execution.save(tx, rec)
+    end
+    return reply.ok("following")
+  end,
+}
+end
+
 source["lane.define"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -4353,6 +5904,39 @@ define.fn {
 }
 end
 
+source["query.signals"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+
+define.fn {
+  name = "ff_read_signals",
+  doc = "Signals of an execution in order of arrival: all of them, or those that let its attempt go on.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", resume_only = "bool", after = "stream_id?", limit = "list_limit" },
+  reply = { page = { signals = "[signal]", more = "bool" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if not a.resume_only then
+      local list, more = signals.after(tx, rec, a.after, math.min(a.limit, limits.stream_page_max))
+      return reply.ok("page", { signals = list, more = more })
+    end
+    local woken = suspension.woken(rec)
+    local satisfied = rec.satisfied and cmsgpack.unpack(rec.satisfied)
+    local refs = woken and woken.refs or satisfied and satisfied[2] or {}
+    local from = 1
+    while a.after and refs[from] and signals.number(refs[from]) <= signals.number(a.after) do from = from + 1 end
+    local list, more = signals.named(tx, rec, refs, from, math.min(a.limit, limits.stream_page_max), limits.stream_read_bytes_max)
+    return reply.ok("page", { signals = list, more = more })
+  end,
+}
+end
+
 source["query.stats"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
@@ -4476,7 +6060,11 @@ source["maintenance.invariants"] = function(require, LIBRARY)
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local frames = require "record.frames"
 local home = require "index.home"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local invariants = {}
 
@@ -4560,6 +6148,39 @@ local function check_lists(tx, rec, findings, repair)
   end
 end
 
+-- Open waitpoints are those of the running attempt, or of the current suspension.
+local function check_waitpoints(tx, rec, key, findings, repair)
+  if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
+  local current = suspension.load(rec)
+  for _, entry in ipairs(waitpoint.open(rec)) do
+    local at = keys.waitpoint(tx, entry[1])
+    local w = waitpoint.load(tx, entry[1])
+    if w == nil or w.exec ~= rec.id then
+      invariants.found(findings, 29, at, "is listed as open but not stored", false)
+    else
+      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
+      if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
+        invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
+        if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end
+      end
+    end
+  end
+end
+
+local function check_counts(tx, rec, findings)
+  local function same(key, counted)
+    local stored = tx:xlen(key)
+    if stored ~= counted then invariants.found(findings, 36, key, string.format("%d entries, %d counted", stored, counted), false) end
+  end
+  if rec.signals then same(keys.signals(tx, rec.id), signals.count(rec)) end
+  if rec.frames then
+    local f = frames.state(rec)
+    same(keys.stream(tx, rec.id, rec.attempt), f.kept)
+    same(keys.stream_live(tx, rec.id, rec.attempt), f.live)
+  end
+end
+
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
   check_state(rec, key, findings)
@@ -4568,6 +6189,8 @@ function invariants.record(tx, rec, findings, repair)
   check_timer(tx, rec, findings, repair)
   check_lease(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
+  check_waitpoints(tx, rec, key, findings, repair)
+  check_counts(tx, rec, findings)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end
@@ -4901,6 +6524,7 @@ local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local home = require "index.home"
 local queues = require "index.queues"
+local waitpoint = require "record.waitpoint"
 local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
@@ -4943,8 +6567,44 @@ local function check_leases(tx, key, instance, findings, repair)
   end
 end
 
+-- A waitpoint stays with its execution, which lists it.
+local function check_waitpoint(tx, key, id, findings, repair)
+  local w = waitpoint.load(tx, id)
+  local rec = w and execution.load(tx, w.exec)
+  local listed = false
+  if rec then
+    for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
+    for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
+  end
+  if listed then return end
+  check.found(findings, 37, key, "no execution lists this waitpoint", repair)
+  if repair then tx:del(key) end
+end
+
+-- A stream belongs to an attempt of its execution.
+local function check_stream(tx, key, rest, findings, repair)
+  local rec = execution.load(tx, string.sub(rest, 1, 36))
+  local index = tonumber(string.match(string.sub(rest, 38), "^%d+"))
+  local listed = rec and rec.frames and rec.attempt == index
+  for _, attempt in ipairs(rec and rec.streams and cmsgpack.unpack(rec.streams) or {}) do listed = listed or attempt == index end
+  if listed then return end
+  check.found(findings, 37, key, "no attempt wrote this stream", repair)
+  if repair then tx:del(key) end
+end
+
+local function check_inbox(tx, key, findings, repair)
+  for _, id in ipairs(members(tx, key)) do
+    local w = waitpoint.load(tx, id)
+    if w == nil or w.state == "closed" then
+      check.found(findings, 29, key, id .. " is not open", repair)
+      if repair then tx:zrem(key, id) end
+    end
+  end
+end
+
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
+  if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -4999,6 +6659,10 @@ define.fn {
             check.found(findings, 37, key, "never ends", a.repair)
             if a.repair then tx:del(key) end
           end
+        elseif family == "wp" then
+          check_waitpoint(tx, key, rest, findings, a.repair)
+        elseif family == "stream" then
+          check_stream(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family ~= "lane" and family ~= "worker" then
@@ -5052,6 +6716,20 @@ redis.register_function{ function_name = "ff_release_grant", callback = function
 redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_grant_reclaim", callback = function(k, a) return invoke("ff_grant_reclaim", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_suspend_execution", callback = function(k, a) return invoke("ff_suspend_execution", k, a) end }
+redis.register_function{ function_name = "ff_resume_execution", callback = function(k, a) return invoke("ff_resume_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_fail_suspension", callback = function(k, a) return invoke("ff_fail_suspension", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_create_waitpoint", callback = function(k, a) return invoke("ff_create_waitpoint", k, a) end }
+redis.register_function{ function_name = "ff_close_waitpoint", callback = function(k, a) return invoke("ff_close_waitpoint", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_deliver_signal", callback = function(k, a) return invoke("ff_deliver_signal", k, a) end }
+redis.register_function{ function_name = "ff_reissue_token", callback = function(k, a) return invoke("ff_reissue_token", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_list_waitpoints", callback = function(k, a) return invoke("ff_list_waitpoints", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_describe_waitpoint", callback = function(k, a) return invoke("ff_describe_waitpoint", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_execution_waitpoints", callback = function(k, a) return invoke("ff_execution_waitpoints", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_append_frames", callback = function(k, a) return invoke("ff_append_frames", k, a) end }
+redis.register_function{ function_name = "ff_read_stream", callback = function(k, a) return invoke("ff_read_stream", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read_summary", callback = function(k, a) return invoke("ff_read_summary", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_follow_stream", callback = function(k, a) return invoke("ff_follow_stream", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }
@@ -5073,6 +6751,7 @@ redis.register_function{ function_name = "ff_read_events", callback = function(k
 redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_find_leases", callback = function(k, a) return invoke("ff_find_leases", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read_signals", callback = function(k, a) return invoke("ff_read_signals", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_lane_depth", callback = function(k, a) return invoke("ff_lane_depth", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_library", callback = function(k, a) return invoke("ff_library", k, a) end, flags = { "no-writes" } }

@@ -1,4 +1,4 @@
-//! Stream commands. Ids come from the call's clock and always increase; an empty stream stays until it is deleted.
+//! Stream commands. Ids come from the call's clock or from the caller and always increase; an empty stream stays until it is deleted.
 
 use std::ops::Bound;
 
@@ -135,10 +135,12 @@ impl Session<'_> {
             }
             rest = &rest[1..];
         }
-        match rest.first() {
-            Some(&b"*") => rest = &rest[1..],
-            _ => return refused(INVALID_ID),
-        }
+        let given = match rest.first() {
+            Some(&b"*") => None,
+            Some(text) => Some(parse_id(text, 0)?),
+            None => return refused(INVALID_ID),
+        };
+        rest = &rest[1..];
         if rest.is_empty() || !rest.len().is_multiple_of(2) {
             return refused("ERR wrong number of arguments for 'xadd' command");
         }
@@ -150,7 +152,15 @@ impl Session<'_> {
             Record::Stream(meta) => *meta,
             _ => return wrong_type(),
         };
-        let entry = if now_ms > meta.last.0 { Some((now_ms, 0)) } else { next_id(meta.last) };
+        let entry = match given {
+            Some((0, 0)) => return refused("ERR The ID specified in XADD must be greater than 0-0"),
+            Some(id) if id <= meta.last => {
+                return refused("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+            }
+            Some(id) => Some(id),
+            None if now_ms > meta.last.0 => Some((now_ms, 0)),
+            None => next_id(meta.last),
+        };
         let Some(entry) = entry else {
             return refused("ERR The stream has exhausted the last possible ID, unable to add more items");
         };

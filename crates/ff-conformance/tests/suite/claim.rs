@@ -80,6 +80,8 @@ for_each_host! {
             lease_epoch: store.now() * 1_000, lease_expires_at: store.now() + claim.lease_ttl_ms, namespace: NAMESPACE.into(), lane: LANE.into(), kind: "mail".into(),
             input: "in".into(), input_encoding: "raw".into(), tags: BTreeMap::from([("a".into(), "b".into())]), priority: 3, created_at: created,
             fallback_index: None, fallback: None, trace_parent: Some("trace".into()), deadline_at: Some(created + 99_000), attempt_deadline_at: Some(store.now() + 4_000),
+            resume: None,
+            frames: 0,
         };
         assert_eq!(task, expected);
         let lease = store.describe(id).await.lease.unwrap();

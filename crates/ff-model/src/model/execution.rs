@@ -313,6 +313,7 @@ impl Execution {
             ended_at: Some(now),
             lease_epoch: running.fence.lease_epoch,
             failure,
+            frames: 0,
         });
         self.past = Some((running.fence.clone(), ending));
     }
@@ -347,6 +348,7 @@ impl Execution {
             ended_at: None,
             lease_epoch: running.fence.lease_epoch,
             failure: None,
+            frames: 0,
         })
     }
 
@@ -378,6 +380,8 @@ impl Execution {
             trace_parent: self.said.trace_parent.clone(),
             deadline_at: self.deadline,
             attempt_deadline_at: running.timeout_at,
+            resume: None,
+            frames: 0,
         }
     }
 
@@ -446,6 +450,10 @@ impl Execution {
             trace_parent: self.said.trace_parent.clone(),
             completion_webhook: self.said.completion_webhook.clone(),
             operator_actions: self.actions.clone(),
+            suspension: None,
+            waitpoints: Vec::new(),
+            past_suspensions: Vec::new(),
+            signals: 0,
         }
     }
 }

@@ -1,0 +1,69 @@
+-- The current suspension of an execution, its past ones, and what the next claim of the attempt is told.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local condition = require "transition.condition"
+local signals = require "record.signals"
+local waitpoint = require "record.waitpoint"
+
+local suspension = {}
+
+-- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
+-- opens or false.
+function suspension.load(rec)
+  if rec.wait == nil then return nil end
+  local w = cmsgpack.unpack(rec.wait)
+  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil }
+end
+
+function suspension.store(rec, w)
+  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false })
+end
+
+-- Files the current suspension as past.
+function suspension.ended(tx, rec, w, cause, actor)
+  local list = rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}
+  list[#list + 1] = { w.id, w.reason, rec.attempt, w.at, tx.now, cause, actor or false }
+  if #list > limits.suspensions_kept_max then table.remove(list, 1) end
+  rec.past_waits = cmsgpack.pack(list)
+  rec.wait, rec.wait_until = nil, nil
+end
+
+function suspension.past(rec)
+  local out = {}
+  for i, w in ipairs(rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}) do
+    out[i] = { suspension_id = w[1], reason = w[2], attempt_index = w[3], suspended_at = w[4], ended_at = w[5], cause = w[6], actor = w[7] or nil }
+  end
+  return out
+end
+
+function suspension.typed(rec)
+  local w = suspension.load(rec)
+  if w == nil then return nil end
+  return {
+    suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
+    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+  }
+end
+
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals }; kept until the attempt ends or suspends again.
+function suspension.woken(rec)
+  if rec.woken == nil then return nil end
+  local w = cmsgpack.unpack(rec.woken)
+  return { id = w[1], cause = w[2], refs = w[3] }
+end
+
+-- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
+function suspension.resume(tx, rec)
+  local w = suspension.woken(rec)
+  if w == nil then return nil end
+  local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
+end
+
+-- Nothing of a wait outlives its attempt.
+function suspension.forget(tx, rec)
+  if rec.continued then tx:del(keys.continuation(tx, rec.id)) end
+  rec.woken, rec.continued = nil, nil
+end
+
+return suspension

@@ -1,0 +1,39 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local frames = require "record.frames"
+
+-- Frames of the batch that were written before, by sequence or by request: a lost reply is answered again.
+local function already_written(f, a)
+  if a.request_id and f.request == a.request_id then return f.request_first, #a.frames end
+  if a.first_sequence == nil or a.first_sequence >= f.next then return f.next, 0 end
+  return a.first_sequence, math.min(#a.frames, f.next - a.first_sequence)
+end
+
+define.fn {
+  name = "ff_append_frames",
+  doc = "Appends frames to the running attempt's stream. A sequence or a request already seen answers its ids; `summary` replaces the folded document when its version is the current one.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", frames = "new_frames", first_sequence = "count?", request_id = "request_id?", summary = "new_summary?" },
+  reply = { appended = { ids = "[stream_id]", next_sequence = "count", replayed = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "frames_missing", "summary_changed" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local f = frames.state(rec)
+    if a.first_sequence and a.first_sequence > f.next then return reply.err("frames_missing", { field = "first_sequence", expected = f.next }) end
+    local first, known = already_written(f, a)
+    local ids = known > 0 and frames.known(tx, rec, first, known) or {}
+    if known == #a.frames then return reply.ok("appended", { ids = ids, next_sequence = f.next, replayed = true }) end
+    if a.summary and a.summary.version ~= f.version then return reply.err("summary_changed", { version = f.version }) end
+    local fresh = {}
+    for i = known + 1, #a.frames do fresh[#fresh + 1] = a.frames[i] end
+    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id)) do ids[#ids + 1] = id end
+    if a.summary then frames.store_summary(tx, rec, a.summary.document) end
+    tx:announce("frames", rec.id)
+    execution.save(tx, rec)
+    return reply.ok("appended", { ids = ids, next_sequence = frames.count(rec), replayed = false })
+  end,
+}

@@ -1,0 +1,32 @@
+local define = require "lib.define"
+local reply = require "lib.reply"
+local attempt = require "record.attempt"
+local execution = require "record.execution"
+local frames = require "record.frames"
+
+define.fn {
+  name = "ff_read_stream",
+  doc = "Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
+  reply = {
+    page = { frames = "[frame]", more = "bool", attempt_index = "attempt_index?", latest_attempt = "attempt_index?", terminal = "bool", closed_at = "time_ms?", closed_reason = "attempt_state?" },
+  },
+  errs = { "execution_not_found", "attempt_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local found = attempt.find(tx, rec, a.attempt_index)
+    local page = { frames = {}, more = false, latest_attempt = rec.attempt, terminal = rec.phase == "terminal" }
+    if found == nil then
+      -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
+      if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      return reply.ok("page", page)
+    end
+    local from = a.after and "(" .. a.after or a.from or "-"
+    page.frames, page.more = frames.read(tx, rec.id, found.index, from, a.to or "+", a.limit)
+    page.attempt_index = found.index
+    if found.ended_at then page.closed_at, page.closed_reason = found.ended_at, found.state end
+    return reply.ok("page", page)
+  end,
+}

@@ -1,0 +1,52 @@
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+local suspend = require "transition.suspend"
+
+-- The signals that were enough already; the first ones with the answer, more are read apart.
+local function satisfied(tx, rec, refs)
+  local list, more = signals.named(tx, rec, refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  return reply.ok("already_satisfied", { signals = list, more = more })
+end
+
+-- The committed answer of a suspend whose reply was lost.
+local function replayed(rec, a)
+  local current = suspension.load(rec)
+  local same = current and current.id == a.suspension_id
+  for _, past in ipairs(suspension.past(rec)) do same = same or past.suspension_id == a.suspension_id end
+  if not same then return fence.not_active(rec) end
+  return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = true })
+end
+
+define.fn {
+  name = "ff_suspend_execution",
+  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is.",
+  flags = {},
+  args = {
+    execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
+    otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
+    continuation = "continuation?",
+  },
+  reply = {
+    suspended = { waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    already_satisfied = { signals = "[signal]", more = "bool" },
+  },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "suspend")
+    if refusal == "replay" then return replayed(rec, a) end
+    if refusal then return refusal end
+    local known = rec.satisfied and cmsgpack.unpack(rec.satisfied)
+    if known and known[1] == a.suspension_id then return satisfied(tx, rec, known[2]) end
+    local wrong, outcome, refs = suspend.attempt(tx, rec, a)
+    if wrong then return wrong end
+    if outcome == "satisfied" then return satisfied(tx, rec, refs) end
+    return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+  end,
+}

@@ -1,0 +1,56 @@
+-- The ends of a suspension: by the signals it waited for, by an operator, or by time.
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local runnable = require "transition.runnable"
+local signals = require "record.signals"
+local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
+
+local resume = {}
+
+-- The attempt may go on: the next claim continues it. `refs` are the signals its worker gets to see.
+function resume.execution(tx, rec, cause, refs, actor)
+  local w = suspension.load(rec)
+  waitpoint.close(tx, rec, "resumed")
+  suspension.ended(tx, rec, w, cause, actor)
+  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs }), 1
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  local data = { "cause", cause, "suspension_id", w.id }
+  if actor then data[5], data[6] = "actor", actor end
+  event.of_execution(tx, rec, "execution.resumed", data)
+end
+
+-- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
+local function escalate(tx, rec, w)
+  rec.wait_until = nil
+  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+end
+
+local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
+
+-- The suspension took too long: what its behavior says.
+function resume.timed_out(tx, rec, reason)
+  local w = suspension.load(rec)
+  if w.behavior == "escalate" then return escalate(tx, rec, w) end
+  if w.behavior == "auto_resume_with_timeout_signal" then
+    -- The signal's id is the suspension's: it ends by one timeout at most.
+    local ref = signals.append(tx, rec, { signal_id = w.id, name = "timeout", category = "timeout", source = "engine" })
+    return resume.execution(tx, rec, "timeout", { ref })
+  end
+  local how = ends[w.behavior]
+  finish.execution(tx, rec, how[1], { by = "suspension_timeout", attempt_state = how[2], failure = { reason, "suspension_timeout" } })
+end
+
+-- Waitpoints whose time is over close. A suspension that nobody can answer any more, and that has no timeout, ends as if it had.
+function resume.close_expired(tx, rec)
+  local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
+  if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "waitpoint.expired", { "count", string.format("%d", closed) })
+end
+
+return resume
