@@ -47,6 +47,7 @@ function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
+function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys

@@ -14,13 +14,18 @@ local function satisfied(tx, rec, refs)
   return reply.ok("already_satisfied", { signals = list, more = more })
 end
 
--- The committed answer of a suspend whose reply was lost.
-local function replayed(rec, a)
+-- The committed answer of a suspend whose reply was lost, whatever became of the suspension since.
+local function replayed(tx, rec)
   local current = suspension.load(rec)
-  local same = current and current.id == a.suspension_id
-  for _, past in ipairs(suspension.past(rec)) do same = same or past.suspension_id == a.suspension_id end
-  if not same then return fence.not_active(rec) end
-  return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = true })
+  local past = suspension.past(rec)
+  local id = current and current.id or past[#past].suspension_id
+  local out, ids = {}, rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}
+  for _, entry in ipairs(waitpoint.open(rec)) do ids[#ids + 1] = entry[1] end
+  for _, wid in ipairs(ids) do
+    local w = waitpoint.load(tx, wid)
+    if w and w.suspension == id then out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires } end
+  end
+  return reply.ok("suspended", { suspension_id = id, waitpoints = out, timeout_at = rec.wait_until, replayed = true })
 end
 
 define.fn {
@@ -33,20 +38,20 @@ define.fn {
     continuation = "continuation?",
   },
   reply = {
-    suspended = { waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
     already_satisfied = { signals = "[signal]", more = "bool" },
   },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "suspend")
-    if refusal == "replay" then return replayed(rec, a) end
+    if refusal == "replay" then return replayed(tx, rec) end
     if refusal then return refusal end
     local known = rec.satisfied and cmsgpack.unpack(rec.satisfied)
     if known and known[1] == a.suspension_id then return satisfied(tx, rec, known[2]) end
     local wrong, outcome, refs = suspend.attempt(tx, rec, a)
     if wrong then return wrong end
     if outcome == "satisfied" then return satisfied(tx, rec, refs) end
-    return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+    return reply.ok("suspended", { suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
   end,
 }

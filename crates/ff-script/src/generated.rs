@@ -2366,6 +2366,7 @@ wire_reply! {
         },
         Suspended ("suspended") {
             replayed ("replayed"): bool,
+            suspension_id ("suspension_id"): SuspensionId,
             timeout_at ("timeout_at"): Option<i64>,
             waitpoints ("waitpoints"): Vec<OpenWaitpoint>,
         },
@@ -2800,6 +2801,37 @@ wire_reply! {
     }
 }
 wire_call!(FollowStream -> FollowStreamReply, "ff_follow_stream", read_only: false);
+
+wire_struct! {
+    /// Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.
+    ///
+    /// Calls `ff_note_keys`.
+    NoteKeys {
+        /// `key_ids?`: list of `key_id`, at most 256
+        gone ("gone"): Option<Vec<String>>,
+        /// `key_ids`: list of `key_id`, at most 256
+        key_ids ("key_ids"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`NoteKeys`] answers.
+    NoteKeysReply {
+        Foreign ("foreign") {
+            key_ids ("key_ids"): Vec<String>,
+        },
+        Noted ("noted") {
+            key_ids ("key_ids"): Vec<String>,
+        },
+    }
+}
+wire_call!(NoteKeys -> NoteKeysReply, "ff_note_keys", read_only: false);
+impl NoteKeys {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(key_ids: Vec<String>) -> Self {
+        Self { key_ids, gone: None }
+    }
+}
 
 wire_struct! {
     /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
@@ -3710,6 +3742,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_stream",
     "ff_read_summary",
     "ff_follow_stream",
+    "ff_note_keys",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -3928,6 +3961,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ReadSummaryReply>("ReadSummaryReply"),
     crate::sample::Specimen::of::<FollowStream>("FollowStream"),
     crate::sample::Specimen::of::<FollowStreamReply>("FollowStreamReply"),
+    crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
+    crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 7, hash = "d2f5f2dd35c28db45424e537aa8c979d7ccf6045b557fe7ea6ebfbc8846f2840" }
+local LIBRARY = { number = 8, hash = "f56c7edf9015556e1717812247d08a74486c5c9b8a209f09376426fcb9909639" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -20,6 +20,7 @@ return {
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
+  "keyring.note",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
@@ -211,6 +212,7 @@ local scalar = {
   { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
   { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
   { name = "uses", base = "int", min = 1, max = 1000000 },
+  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern },
   { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
   { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
   { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
@@ -260,6 +262,7 @@ local list = {
   { name = "submissions", of = "submission", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
+  { name = "key_ids", of = "key_id", max = 256 },
   { name = "condition_nodes", of = "condition_node", max = limits.condition_nodes_max },
   { name = "new_waitpoints", of = "new_waitpoint", max = limits.waitpoints_open_max },
   { name = "waitpoint_ids", of = "waitpoint_id", max = limits.waitpoints_open_max },
@@ -1157,6 +1160,7 @@ function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
+function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
@@ -4773,13 +4777,18 @@ local function satisfied(tx, rec, refs)
   return reply.ok("already_satisfied", { signals = list, more = more })
 end
 
--- The committed answer of a suspend whose reply was lost.
-local function replayed(rec, a)
+-- The committed answer of a suspend whose reply was lost, whatever became of the suspension since.
+local function replayed(tx, rec)
   local current = suspension.load(rec)
-  local same = current and current.id == a.suspension_id
-  for _, past in ipairs(suspension.past(rec)) do same = same or past.suspension_id == a.suspension_id end
-  if not same then return fence.not_active(rec) end
-  return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = true })
+  local past = suspension.past(rec)
+  local id = current and current.id or past[#past].suspension_id
+  local out, ids = {}, rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}
+  for _, entry in ipairs(waitpoint.open(rec)) do ids[#ids + 1] = entry[1] end
+  for _, wid in ipairs(ids) do
+    local w = waitpoint.load(tx, wid)
+    if w and w.suspension == id then out[#out + 1] = { waitpoint_id = wid, key = w.key, state = w.state, expires_at = w.expires } end
+  end
+  return reply.ok("suspended", { suspension_id = id, waitpoints = out, timeout_at = rec.wait_until, replayed = true })
 end
 
 define.fn {
@@ -4792,21 +4801,21 @@ define.fn {
     continuation = "continuation?",
   },
   reply = {
-    suspended = { waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
+    suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
     already_satisfied = { signals = "[signal]", more = "bool" },
   },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "waitpoint_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now, "suspend")
-    if refusal == "replay" then return replayed(rec, a) end
+    if refusal == "replay" then return replayed(tx, rec) end
     if refusal then return refusal end
     local known = rec.satisfied and cmsgpack.unpack(rec.satisfied)
     if known and known[1] == a.suspension_id then return satisfied(tx, rec, known[2]) end
     local wrong, outcome, refs = suspend.attempt(tx, rec, a)
     if wrong then return wrong end
     if outcome == "satisfied" then return satisfied(tx, rec, refs) end
-    return reply.ok("suspended", { waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
+    return reply.ok("suspended", { suspension_id = a.suspension_id, waitpoints = waitpoint.typed_open(rec), timeout_at = rec.wait_until, replayed = false })
   end,
 }
 end
@@ -5203,6 +5212,42 @@ define.fn {
       execution.save(tx, rec)
     end
     return reply.ok("following")
+  end,
+}
+end
+
+source["keyring.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_note_keys",
+  doc = "Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.",
+  flags = { "allow-oom" },
+  args = { key_ids = "key_ids", gone = "key_ids?" },
+  reply = { noted = { key_ids = "key_ids" }, foreign = { key_ids = "key_ids" } },
+  errs = {},
+  call = function(tx, a)
+    local known = tx:hgetall(keys.keyring(tx)) or {}
+    local shared = next(known) == nil
+    for _, id in ipairs(a.key_ids) do shared = shared or known[id] ~= nil end
+    if shared then
+      for _, id in ipairs(a.gone or {}) do
+        if known[id] then tx:hdel(keys.keyring(tx), id) end
+        known[id] = nil
+      end
+      for _, id in ipairs(a.key_ids) do
+        if known[id] == nil then
+          tx:hset(keys.keyring(tx), { id, tx.now })
+          known[id] = true
+        end
+      end
+    end
+    local ids = {}
+    for id in pairs(known) do ids[#ids + 1] = id end
+    table.sort(ids)
+    return reply.ok(shared and "noted" or "foreign", { key_ids = ids })
   end,
 }
 end
@@ -6665,7 +6710,7 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
-        elseif family ~= "lane" and family ~= "worker" then
+        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")
@@ -6730,6 +6775,7 @@ redis.register_function{ function_name = "ff_append_frames", callback = function
 redis.register_function{ function_name = "ff_read_stream", callback = function(k, a) return invoke("ff_read_stream", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_summary", callback = function(k, a) return invoke("ff_read_summary", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_follow_stream", callback = function(k, a) return invoke("ff_follow_stream", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }
