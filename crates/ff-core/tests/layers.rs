@@ -6,10 +6,11 @@ use std::path::Path;
 /// Each crate and the crates of this workspace it may depend on. Tests may know everything.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("ff-core", &[]),
+    ("ff-keys", &["ff-core"]),
     ("ff-script", &["ff-core"]),
     ("ff-backend-embedded", &["ff-core", "ff-script"]),
     ("ff-backend-valkey", &["ff-core", "ff-script"]),
-    ("ff-engine", &["ff-core", "ff-script"]),
+    ("ff-engine", &["ff-core", "ff-keys", "ff-script"]),
     ("ff-scheduler", &["ff-core", "ff-script", "ff-engine"]),
 ];
 

@@ -1,0 +1,90 @@
+//! The text of a token: `wp1.<key id>.<claims>.<mac>`, both last parts base64url without padding.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ff_core::types::WaitpointToken;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::claims::push_field;
+use crate::{Claims, Error, KeyId};
+
+const VERSION: &str = "wp1";
+
+/// The longest text that can be a token; anything longer is refused unread.
+pub const TOKEN_BYTES_MAX: usize = 1_024;
+
+/// The SHA-256 of the token's text in hex: what the store keeps instead of the token.
+#[must_use]
+pub fn digest(token: &WaitpointToken) -> String {
+    hex::encode(Sha256::digest(token.as_str()))
+}
+
+/// The mac over version, key id and claims, each field behind its length.
+fn mac(secret: &[u8], id: &str, claims: &[u8]) -> Hmac<Sha256> {
+    let mut header = Vec::with_capacity(64);
+    push_field(&mut header, VERSION.as_bytes());
+    push_field(&mut header, id.as_bytes());
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length will do");
+    mac.update(&header);
+    mac.update(claims);
+    mac
+}
+
+/// Signs the claims.
+pub(crate) fn sign(secret: &[u8], id: &KeyId, claims: &Claims) -> Result<WaitpointToken, Error> {
+    let claims = claims.encode()?;
+    let mac = mac(secret, id.as_str(), &claims).finalize().into_bytes();
+    Ok(WaitpointToken::new(spell(id.as_str(), &claims, &mac)))
+}
+
+/// The one text of a token. Made in one piece, so that no part of it is left behind in memory.
+fn spell(id: &str, claims: &[u8], mac: &[u8]) -> String {
+    let mut text = String::with_capacity(TOKEN_BYTES_MAX);
+    text.push_str(VERSION);
+    text.push('.');
+    text.push_str(id);
+    text.push('.');
+    URL_SAFE_NO_PAD.encode_string(claims, &mut text);
+    text.push('.');
+    URL_SAFE_NO_PAD.encode_string(mac, &mut text);
+    text
+}
+
+/// A text with the parts of a token, not yet checked.
+pub(crate) struct Unchecked<'a> {
+    text: &'a str,
+    /// The key it says it is signed with.
+    pub(crate) key_id: &'a str,
+    claims: Vec<u8>,
+    mac: [u8; 32],
+}
+
+impl<'a> Unchecked<'a> {
+    /// The parts, if the text has them.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        if text.len() > TOKEN_BYTES_MAX {
+            return None;
+        }
+        let (version, rest) = text.split_once('.')?;
+        let (key_id, rest) = rest.split_once('.')?;
+        let (claims, mac_text) = rest.split_once('.')?;
+        if version != VERSION {
+            return None;
+        }
+        let mut mac = [0; 32];
+        // The decoder refuses padding, other alphabets and stray bits at the end.
+        if URL_SAFE_NO_PAD.decode_slice(mac_text, &mut mac).ok()? != mac.len() {
+            return None;
+        }
+        Some(Self { text, key_id, claims: URL_SAFE_NO_PAD.decode(claims).ok()?, mac })
+    }
+
+    /// The claims, if they were signed with this secret. The mac is compared in constant time.
+    pub(crate) fn check(&self, secret: &[u8]) -> Option<Claims> {
+        mac(secret, self.key_id, &self.claims).verify_slice(&self.mac).ok()?;
+        let claims = Claims::decode(&self.claims)?;
+        // One token, one text: the store knows it by the digest of its text.
+        (spell(self.key_id, &self.claims, &self.mac) == self.text).then_some(claims)
+    }
+}
