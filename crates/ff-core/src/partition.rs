@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId};
+use crate::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 
 /// The partition counts of a store, none of them 0.
 ///
@@ -65,6 +65,12 @@ impl PartitionConfig {
     /// The partition of a flow, which its members share.
     #[must_use]
     pub const fn of_flow(&self, id: &FlowId) -> u16 {
+        id.partition(self.executions)
+    }
+
+    /// The partition of a waitpoint, which it shares with its execution.
+    #[must_use]
+    pub const fn of_waitpoint(&self, id: &WaitpointId) -> u16 {
         id.partition(self.executions)
     }
 

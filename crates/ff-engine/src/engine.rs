@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::background::{Clock, events, outbox, routes, share, timers};
 use crate::feed::{Cursor, Feed, FeedFilter, Readers};
 use crate::operations::Operations;
+use crate::streams::Streams;
 use crate::waiting::Waiting;
 
 /// How an engine is started.
@@ -51,6 +52,7 @@ impl EngineOptions {
 pub struct Engine {
     operations: Operations,
     waiting: Arc<Waiting>,
+    streams: Arc<Streams>,
     readers: Readers,
     server_id: Uuid,
     background: bool,
@@ -71,6 +73,7 @@ impl Engine {
 
         // Components listen before the subscription, so that its `Resubscribed` reaches each of them.
         let waiting = Waiting::start(operations.clone(), &mut tasks, stop.clone());
+        let streams = Streams::start(operations.clone(), &mut tasks, stop.clone());
         if options.background {
             let clock = Clock::default();
             let (owned, owners) = share::start(client.clone(), server_id, readers.clone(), &mut tasks, stop.clone());
@@ -83,7 +86,7 @@ impl Engine {
         let mut watched: Vec<Route> = client.execution_routes().collect();
         watched.push(Route::Fleet);
         host.subscribe(&watched).await?;
-        Ok(Self { operations, waiting, readers, server_id, background: options.background, stop, tasks })
+        Ok(Self { operations, waiting, streams, readers, server_id, background: options.background, stop, tasks })
     }
 
     /// Typed operations on this store.
@@ -96,6 +99,12 @@ impl Engine {
     #[must_use]
     pub fn waiting(&self) -> &Arc<Waiting> {
         &self.waiting
+    }
+
+    /// Reads, writes and follows streams.
+    #[must_use]
+    pub fn streams(&self) -> &Arc<Streams> {
+        &self.streams
     }
 
     /// Reads events on from a cursor.

@@ -11,11 +11,19 @@ pub mod background;
 pub mod feed;
 pub mod fsck;
 pub mod news;
+pub mod streams;
 pub mod waiting;
+pub mod waitpoints;
 
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
 pub use operations::{
-    Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, fence_of,
+    Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, WaitpointCursor,
+    WaitpointPage, fence_of,
+};
+pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
+pub use waitpoints::{
+    IssuedToken, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome, Suspended, WaitpointSpec, Waitpoints,
+    WaitpointsError,
 };

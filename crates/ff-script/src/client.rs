@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ff_core::PartitionConfig;
-use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -63,6 +63,12 @@ impl Client {
     #[must_use]
     pub const fn route_of_flow(&self, id: &FlowId) -> Route {
         Route::Execution(self.partitions.of_flow(id))
+    }
+
+    /// Where a waitpoint lives: with its execution, whose seed it has.
+    #[must_use]
+    pub const fn route_of_waitpoint(&self, id: &WaitpointId) -> Route {
+        Route::Execution(self.partitions.of_waitpoint(id))
     }
 
     /// Where a budget lives.

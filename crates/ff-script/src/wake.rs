@@ -30,6 +30,11 @@ pub enum Wake {
         /// The execution.
         execution_id: ExecutionId,
     },
+    /// Frames were written, or an attempt of a followed execution ended or started.
+    Frames {
+        /// The execution.
+        execution_id: ExecutionId,
+    },
     /// Workers, servers or lanes changed, or effects are owed to other partitions.
     Fleet,
     /// Whoever holds this worker instance id is asked to say that it lives.
@@ -82,6 +87,7 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "timer" => Wake::Timer { at_ms: i64::read(item(1)?)? },
         "events" => Wake::Events,
         "done" => Wake::Done { execution_id: ExecutionId::read(item(1)?)? },
+        "frames" => Wake::Frames { execution_id: ExecutionId::read(item(1)?)? },
         "fleet" => Wake::Fleet,
         "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },

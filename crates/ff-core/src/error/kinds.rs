@@ -203,6 +203,10 @@ impl TransportKind {
 
 /// What a not-found code looked for: `execution_not_found` → `execution`.
 pub(super) fn entity(code: ErrorCode) -> &'static str {
+    if code == ErrorCode::WaitpointNotOpen {
+        // Not the same as a waitpoint an operator looks for: this says nothing about whether there is one.
+        return "open waitpoint";
+    }
     let text = code.as_str();
     text.split_once("_not_").map_or(text, |(entity, _)| entity)
 }

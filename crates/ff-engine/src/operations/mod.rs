@@ -9,6 +9,7 @@ mod lane;
 mod list;
 mod submission;
 mod task;
+mod waitpoint;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use submission::NewExecution;
 pub use task::{Claimant, Claimed, fence_of};
+pub use waitpoint::{WaitpointCursor, WaitpointPage};
 
 /// Operations on one store; cheap to clone.
 #[derive(Clone)]
@@ -42,7 +44,7 @@ impl Operations {
 }
 
 /// The library's code for this refusal, if it is one.
-fn refused_with(error: &Error) -> Option<ErrorCode> {
+pub(crate) fn refused_with(error: &Error) -> Option<ErrorCode> {
     match error {
         Error::Engine(engine) => engine.error_code(),
         Error::Host(_) | Error::Decode { .. } => None,

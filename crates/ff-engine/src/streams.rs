@@ -1,0 +1,498 @@
+//! Streams of attempts: written in batches, read by range, followed without polling.
+//!
+//! Whoever follows a stream waits for one announcement per execution; readers at the same place share one read, so a
+//! thousand of them cost the store what one does.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ff_core::error::{EngineError, ValidationKind};
+use ff_core::error_code::ErrorCode;
+use ff_core::merge_patch;
+use ff_core::types::ExecutionId;
+use ff_script::generated::{
+    AppendFrames, AppendFramesReply, AttemptState, Fence, FollowStream, Frame, FrameMode, NewFrame, NewSummary,
+    ReadStream, ReadStreamReply, ReadSummary, ReadSummaryReply,
+};
+use ff_script::{Bytes, Error, Wake};
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::news::{Listener, News};
+use crate::operations::{Operations, refused_with};
+
+/// The most frames one append call carries; more are sent in several.
+const APPEND_MAX: usize = 64;
+/// The most bytes one read answers, frames cut at the border excepted.
+const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often a summary is folded again when another writer was faster.
+const FOLDS_MAX: usize = 16;
+
+/// What an append did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The id of each frame, in order.
+    pub ids: Vec<String>,
+    /// The number the next frame of the attempt gets.
+    pub next_sequence: u64,
+    /// Every frame had been written before.
+    pub replayed: bool,
+}
+
+/// Frames of one attempt, and what is known about its stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StreamPage {
+    /// The frames, in order.
+    pub frames: Vec<Frame>,
+    /// There is more after the last of them.
+    pub more: bool,
+    /// The attempt they belong to; none when nothing has started yet.
+    pub attempt_index: Option<u32>,
+    /// The latest attempt of the execution.
+    pub latest_attempt: Option<u32>,
+    /// The execution has ended.
+    pub terminal: bool,
+    /// When the stream was closed, and how its attempt ended.
+    pub closed: Option<(i64, AttemptState)>,
+}
+
+/// Which frames of an attempt are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FrameRange {
+    /// Only those after this id.
+    pub after: Option<String>,
+    /// Only those from this id on; not together with `after`.
+    pub from: Option<String>,
+    /// Only those up to this id.
+    pub to: Option<String>,
+}
+
+/// A place in the merged stream of an execution: an attempt and the last frame seen of it. URL-safe text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergedCursor {
+    /// The attempt.
+    pub attempt: u32,
+    /// The last frame seen of it.
+    pub after: Option<String>,
+}
+
+impl fmt::Display for MergedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.attempt, self.after.as_deref().unwrap_or("start"))
+    }
+}
+
+impl FromStr for MergedCursor {
+    type Err = EngineError;
+
+    fn from_str(text: &str) -> Result<Self, EngineError> {
+        let invalid = || EngineError::Validation {
+            kind: ValidationKind::InvalidArgument { field: "after".to_owned() },
+            detail: "is not a cursor of this stream".to_owned(),
+        };
+        if text == "start" {
+            return Ok(Self::default());
+        }
+        let (attempt, after) = text.split_once('.').ok_or_else(invalid)?;
+        let attempt = attempt.parse().map_err(|_| invalid())?;
+        let is_id = |id: &str| id.split_once('-').is_some_and(|(ms, n)| is_number(ms) && is_number(n));
+        match after {
+            "start" => Ok(Self { attempt, after: None }),
+            id if is_id(id) => Ok(Self { attempt, after: Some(id.to_owned()) }),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// One thing a reader of the merged stream sees.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Merged {
+    /// A frame of an attempt.
+    Frame {
+        /// The attempt.
+        attempt: u32,
+        /// The frame.
+        frame: Frame,
+    },
+    /// A later attempt took over; nothing more comes from this one.
+    Superseded {
+        /// The attempt that ended.
+        attempt: u32,
+        /// When, and how.
+        closed: Option<(i64, AttemptState)>,
+    },
+    /// The execution has ended with this attempt.
+    Closed {
+        /// The attempt; none when nothing ever started.
+        attempt: Option<u32>,
+        /// When, and how.
+        closed: Option<(i64, AttemptState)>,
+    },
+}
+
+/// Reads, writes and follows the streams of one store.
+pub struct Streams {
+    operations: Operations,
+    followed: Mutex<HashMap<ExecutionId, Followed>>,
+}
+
+/// An execution someone in this process follows.
+struct Followed {
+    readers: usize,
+    /// Rises with every announcement.
+    heard: watch::Sender<u64>,
+    /// The store knows that its ends and starts are to be announced.
+    marked: bool,
+    /// Reads in flight or done since the last announcement, shared by everyone at the same place.
+    reads: HashMap<ReadKey, SharedRead>,
+}
+
+type ReadKey = (u32, Option<String>, usize, bool);
+/// The page, or nothing when the read failed: then each reader asks for itself and gets its own error.
+type SharedRead = Shared<BoxFuture<'static, Option<Arc<StreamPage>>>>;
+
+impl Streams {
+    pub(crate) fn start(operations: Operations, tasks: &mut JoinSet<()>, stop: CancellationToken) -> Arc<Self> {
+        let mut news = Listener::new(operations.client().host().as_ref());
+        let streams = Arc::new(Self { operations, followed: Mutex::default() });
+        let hearing = Arc::clone(&streams);
+        tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    heard = news.next() => match heard {
+                        Some(heard) => hearing.hear(&heard),
+                        None => return,
+                    },
+                }
+            }
+        });
+        streams
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Followed>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hear(&self, heard: &[News]) {
+        let mut followed = self.lock();
+        for item in heard {
+            match item {
+                News::Said(_, Wake::Frames { execution_id }) => {
+                    if let Some(entry) = followed.get_mut(execution_id) {
+                        entry.announced();
+                    }
+                }
+                News::Said(..) => {}
+                // Whoever follows looks again.
+                News::Lost(_) | News::LostAny => followed.values_mut().for_each(Followed::announced),
+            }
+        }
+    }
+
+    /// Appends frames to the running attempt. Repeating it with the same first sequence, or the same request, answers the
+    /// ids of what was written. Summary frames hold a JSON merge patch, which is folded into the attempt's document.
+    pub async fn append(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        frames: Vec<NewFrame>,
+        first_sequence: Option<u64>,
+        request_id: Option<Uuid>,
+    ) -> Result<Appended, Error> {
+        let mut sum = Appended { ids: Vec::with_capacity(frames.len()), next_sequence: 0, replayed: true };
+        let mut first = first_sequence;
+        for (at, chunk) in frames.chunks(APPEND_MAX).enumerate() {
+            let request = if at == 0 { request_id } else { None };
+            let part = self.append_chunk(id, &fence, chunk.to_vec(), first, request).await?;
+            // What follows goes right behind, so that a repeated batch finds all of itself.
+            first = part.ids.last().and_then(|id| id.rsplit_once('-')?.1.parse::<u64>().ok()).map(|n| n + 1);
+            sum.ids.extend(part.ids);
+            sum.next_sequence = part.next_sequence;
+            sum.replayed &= part.replayed;
+        }
+        Ok(sum)
+    }
+
+    async fn append_chunk(
+        &self,
+        id: ExecutionId,
+        fence: &Fence,
+        frames: Vec<NewFrame>,
+        first: Option<u64>,
+        request_id: Option<Uuid>,
+    ) -> Result<Appended, Error> {
+        let client = self.operations.client();
+        let folds = frames.iter().any(|frame| frame.mode == FrameMode::Summary);
+        let mut call = AppendFrames {
+            execution_id: id,
+            fence: fence.clone(),
+            first_sequence: first.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+            frames,
+            request_id,
+            summary: None,
+        };
+        for round in 1.. {
+            if folds {
+                call.summary = Some(self.folded(id, &call.frames).await?);
+            }
+            match client.call(client.route_of(&id), &call).await {
+                Err(error) if round < FOLDS_MAX && refused_with(&error) == Some(ErrorCode::SummaryChanged) => {}
+                Err(error) => return Err(error),
+                Ok(AppendFramesReply::Appended { ids, next_sequence, replayed }) => {
+                    return Ok(Appended { ids, next_sequence: next_sequence.unsigned_abs(), replayed });
+                }
+            }
+        }
+        unreachable!("the last round answers")
+    }
+
+    /// The attempt's document with these patches folded in, and the version they were folded into.
+    async fn folded(&self, id: ExecutionId, frames: &[NewFrame]) -> Result<NewSummary, Error> {
+        let (document, version) = self.summary_version(id, None).await?;
+        let mut document = document.unwrap_or_else(|| b"{}".to_vec());
+        for (at, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.mode == FrameMode::Summary) {
+            let patch = frame.payload.as_ref().map_or(&b""[..], |payload| &payload.0);
+            document = merge_patch::fold(&document, patch)
+                .map_err(|error| invalid(&format!("frames[{at}].payload"), &error.to_string()))?;
+        }
+        Ok(NewSummary { document: Bytes(document), version })
+    }
+
+    async fn summary_version(&self, id: ExecutionId, attempt: Option<u32>) -> Result<(Option<Vec<u8>>, i64), Error> {
+        let client = self.operations.client();
+        let call = ReadSummary { attempt_index: attempt.map(i64::from), execution_id: id };
+        let ReadSummaryReply::Summary { document, version, .. } = client.call(client.route_of(&id), &call).await?;
+        Ok((document.map(|document| document.0), version))
+    }
+
+    /// The folded document of an attempt, of the latest one when none is named; nothing when no summary was written.
+    pub async fn summary(&self, id: ExecutionId, attempt: Option<u32>) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.summary_version(id, attempt).await?.0)
+    }
+
+    /// Frames of one attempt, of the latest one when none is named: at most `limit`, and not many more bytes than 4 MiB.
+    pub async fn read(
+        &self,
+        id: ExecutionId,
+        attempt: Option<u32>,
+        range: FrameRange,
+        limit: usize,
+    ) -> Result<StreamPage, Error> {
+        read(&self.operations, id, attempt, range, limit).await
+    }
+
+    /// Frames of one attempt after an id. Waits up to `block` for the first of them; the end of the stream ends the wait.
+    pub async fn tail(
+        &self,
+        id: ExecutionId,
+        attempt: u32,
+        after: Option<String>,
+        limit: usize,
+        block: Duration,
+    ) -> Result<StreamPage, Error> {
+        self.wait(id, attempt, after, limit, block, |page| !page.frames.is_empty() || page.closed.is_some()).await
+    }
+
+    /// What comes after a cursor in the merged stream of all attempts, and the cursor behind it. Waits up to `block` for
+    /// the first of it.
+    pub async fn merged(
+        &self,
+        id: ExecutionId,
+        cursor: MergedCursor,
+        limit: usize,
+        block: Duration,
+    ) -> Result<(Vec<Merged>, MergedCursor), Error> {
+        let MergedCursor { attempt, after } = cursor.clone();
+        let ready = |page: &StreamPage| {
+            !page.frames.is_empty() || page.terminal || page.latest_attempt.is_some_and(|latest| latest > attempt)
+        };
+        let page = self.wait(id, attempt, after, limit, block, ready).await?;
+        let mut seen: Vec<Merged> =
+            page.frames.iter().map(|frame| Merged::Frame { attempt, frame: frame.clone() }).collect();
+        let mut next = cursor;
+        if let Some(last) = page.frames.last() {
+            next.after = Some(last.id.clone());
+        }
+        if page.more {
+            return Ok((seen, next));
+        }
+        if page.latest_attempt.is_some_and(|latest| latest > attempt) {
+            seen.push(Merged::Superseded { attempt, closed: page.closed });
+            next = MergedCursor { attempt: attempt + 1, after: None };
+        } else if page.terminal {
+            seen.push(Merged::Closed { attempt: page.attempt_index, closed: page.closed });
+        }
+        Ok((seen, next))
+    }
+
+    async fn wait(
+        &self,
+        id: ExecutionId,
+        attempt: u32,
+        after: Option<String>,
+        limit: usize,
+        block: Duration,
+        ready: impl Fn(&StreamPage) -> bool,
+    ) -> Result<StreamPage, Error> {
+        let until = Instant::now() + block;
+        let place = Place::take(self, id);
+        let mut heard = place.heard.clone();
+        loop {
+            heard.borrow_and_update();
+            let page = self.shared_read(id, attempt, after.clone(), limit).await?;
+            if ready(&page) || block.is_zero() || Instant::now() >= until {
+                return Ok(Arc::unwrap_or_clone(page));
+            }
+            // A stream may end without a frame: the end is announced once the store knows that someone waits for it.
+            if self.mark(id).await? {
+                continue;
+            }
+            if tokio::time::timeout_at(until, heard.changed()).await.is_err() {
+                return Ok(Arc::unwrap_or_clone(page));
+            }
+        }
+    }
+
+    /// One read for all who are at the same place since the last announcement.
+    async fn shared_read(
+        &self,
+        id: ExecutionId,
+        attempt: u32,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Arc<StreamPage>, Error> {
+        let range = FrameRange { after: after.clone(), ..FrameRange::default() };
+        let shared = {
+            let mut followed = self.lock();
+            followed.get_mut(&id).map(|entry| {
+                let key = (attempt, after, limit, entry.marked);
+                let read = entry.reads.entry(key).or_insert_with(|| {
+                    let (operations, range) = (self.operations.clone(), range.clone());
+                    async move { read(&operations, id, Some(attempt), range, limit).await.ok().map(Arc::new) }
+                        .boxed()
+                        .shared()
+                });
+                read.clone()
+            })
+        };
+        if let Some(shared) = shared
+            && let Some(page) = shared.await
+        {
+            return Ok(page);
+        }
+        self.read(id, Some(attempt), range, limit).await.map(Arc::new)
+    }
+
+    /// Makes the store announce ends and starts; true when it did not before, and the stream must be looked at again.
+    async fn mark(&self, id: ExecutionId) -> Result<bool, Error> {
+        if self.lock().get(&id).is_none_or(|entry| entry.marked) {
+            return Ok(false);
+        }
+        let client = self.operations.client();
+        client.call(client.route_of(&id), &FollowStream { execution_id: id }).await?;
+        if let Some(entry) = self.lock().get_mut(&id) {
+            entry.marked = true;
+        }
+        Ok(true)
+    }
+}
+
+async fn read(
+    operations: &Operations,
+    id: ExecutionId,
+    attempt: Option<u32>,
+    range: FrameRange,
+    limit: usize,
+) -> Result<StreamPage, Error> {
+    let client = operations.client();
+    let mut page = StreamPage::default();
+    let (mut after, mut bytes) = (range.after, 0);
+    loop {
+        let left = limit - page.frames.len();
+        let call = ReadStream {
+            after: after.clone(),
+            attempt_index: attempt.map(i64::from),
+            execution_id: id,
+            from: if after.is_some() { None } else { range.from.clone() },
+            limit: i64::try_from(left).unwrap_or(i64::MAX),
+            to: range.to.clone(),
+        };
+        let ReadStreamReply::Page { frames, more, attempt_index, latest_attempt, terminal, closed_at, closed_reason } =
+            client.call(client.route_of(&id), &call).await?;
+        bytes += frames.iter().map(|frame| frame.payload.as_ref().map_or(0, |payload| payload.0.len())).sum::<usize>();
+        after = frames.last().map(|frame| frame.id.clone()).or(after);
+        page.frames.extend(frames);
+        page.more = more;
+        page.attempt_index = attempt_index.and_then(|index| u32::try_from(index).ok());
+        page.latest_attempt = latest_attempt.and_then(|index| u32::try_from(index).ok());
+        page.terminal = terminal;
+        page.closed = closed_at.zip(closed_reason);
+        if !more || page.frames.len() >= limit || bytes > READ_BYTES_MAX {
+            // A stream is at its end only for who has seen all of it.
+            if more {
+                page.closed = None;
+            }
+            return Ok(page);
+        }
+    }
+}
+
+fn invalid(field: &str, detail: &str) -> Error {
+    Error::Engine(EngineError::Validation {
+        kind: ValidationKind::InvalidArgument { field: field.to_owned() },
+        detail: detail.to_owned(),
+    })
+}
+
+impl Followed {
+    fn announced(&mut self) {
+        self.reads.clear();
+        self.heard.send_modify(|count| *count += 1);
+    }
+}
+
+/// A place among the followers of an execution, given up on drop.
+struct Place<'a> {
+    streams: &'a Streams,
+    id: ExecutionId,
+    heard: watch::Receiver<u64>,
+}
+
+impl<'a> Place<'a> {
+    fn take(streams: &'a Streams, id: ExecutionId) -> Self {
+        let mut followed = streams.lock();
+        let entry = followed.entry(id).or_insert_with(|| Followed {
+            readers: 0,
+            heard: watch::Sender::new(0),
+            marked: false,
+            reads: HashMap::new(),
+        });
+        entry.readers += 1;
+        Self { streams, id, heard: entry.heard.subscribe() }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut followed = self.streams.lock();
+        if let Some(entry) = followed.get_mut(&self.id) {
+            entry.readers -= 1;
+            if entry.readers == 0 {
+                followed.remove(&self.id);
+            }
+        }
+    }
+}

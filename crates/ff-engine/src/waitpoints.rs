@@ -1,0 +1,507 @@
+//! Suspensions and the tokens that end them: mints and verifies tokens, so that the store only ever sees digests.
+//!
+//! Ids and tokens are functions of what is asked for. A call repeated after a lost reply, with the same request id, asks
+//! for the same waitpoints and gets the same tokens.
+
+use ff_core::condition::{Condition, Op, Over};
+use ff_core::error::{EngineError, ValidationKind};
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{ExecutionId, SignalId, SuspensionId, TimestampMs, WaitpointId, WaitpointToken};
+use ff_keys::{Claims, InvalidToken, KeyId, Keys, digest, fresh_nonce};
+use ff_script::generated::{
+    CloseWaitpoint, CloseWaitpointReply, ConditionNode, ConditionOp, CountOver, CreateWaitpoint, CreateWaitpointReply,
+    DeliverSignal, DeliverSignalReply, Fence, NewWaitpoint, NoteKeys, NoteKeysReply, ReissueToken, ReissueTokenReply,
+    Signal, SignalEffect, SuspendExecution, SuspendExecutionReply, SuspensionReason, Task, TimeoutBehavior, Token,
+};
+use ff_script::{Bytes, Error, Route};
+use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::operations::Operations;
+
+/// What can go wrong between a waitpoint and its signal.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitpointsError {
+    /// The store refused, or could not be asked.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// No token can be minted.
+    #[error(transparent)]
+    Keys(#[from] ff_keys::Error),
+    /// The token was not signed with one of this store's keys.
+    #[error("invalid token")]
+    InvalidToken(#[from] InvalidToken),
+}
+
+impl From<EngineError> for WaitpointsError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(Error::Engine(error))
+    }
+}
+
+/// A waitpoint to open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitpointSpec {
+    /// What people call it; one open waitpoint of an execution has it.
+    pub key: String,
+    /// How long it takes signals.
+    pub expires_in_ms: Option<i64>,
+    /// The signal names it takes; any when empty.
+    pub allowed_signals: Vec<String>,
+    /// Who may answer, each with a token of their own; one token without a label when empty.
+    pub approvers: Vec<String>,
+    /// How often each token may be used; without a bound when absent.
+    pub uses: Option<u32>,
+}
+
+/// A token, shown once.
+#[derive(Clone, Debug)]
+pub struct IssuedToken {
+    /// Whom it was made for.
+    pub approver: Option<String>,
+    /// The token.
+    pub token: WaitpointToken,
+}
+
+/// An open waitpoint with the tokens that were made for it now.
+#[derive(Clone, Debug)]
+pub struct OpenedWaitpoint {
+    /// Its id.
+    pub waitpoint_id: WaitpointId,
+    /// Its key.
+    pub key: String,
+    /// When it closes by itself.
+    pub expires_at: Option<i64>,
+    /// Its tokens; none for a waitpoint opened earlier, whose tokens were shown then.
+    pub tokens: Vec<IssuedToken>,
+}
+
+/// What a running attempt asks to wait for.
+#[derive(Clone, Debug)]
+pub struct NewSuspension {
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// Its lease.
+    pub fence: Fence,
+    /// The execution's namespace, which tokens are bound to; looked up when absent.
+    pub namespace: Option<String>,
+    /// Why.
+    pub reason: SuspensionReason,
+    /// Waitpoints to open.
+    pub waitpoints: Vec<WaitpointSpec>,
+    /// Pending waitpoints to wait at too: these, or all the attempt has when absent.
+    pub adopt: Option<Vec<WaitpointId>>,
+    /// What must arrive.
+    pub condition: Condition,
+    /// How long it may take.
+    pub timeout_ms: Option<i64>,
+    /// What happens then.
+    pub timeout_behavior: TimeoutBehavior,
+    /// What whoever continues the attempt gets back.
+    pub continuation: Option<Vec<u8>>,
+    /// The same in every repetition of one call.
+    pub request_id: Option<Uuid>,
+}
+
+/// What became of a suspend.
+#[derive(Clone, Debug)]
+pub enum Suspended {
+    /// The lease is released; the execution waits.
+    Waiting {
+        /// The suspension.
+        suspension_id: SuspensionId,
+        /// Where signals arrive.
+        waitpoints: Vec<OpenedWaitpoint>,
+        /// When it takes too long.
+        timeout_at: Option<i64>,
+        /// The same call had been answered before.
+        replayed: bool,
+    },
+    /// Signals that came early are enough: the lease is still held.
+    AlreadySatisfied {
+        /// The suspension that did not happen.
+        suspension_id: SuspensionId,
+        /// The signals.
+        signals: Vec<Signal>,
+    },
+}
+
+/// A signal to deliver.
+#[derive(Clone, Debug, Default)]
+pub struct NewSignal {
+    /// Its id, the same in every repetition; a fresh one when absent.
+    pub signal_id: Option<SignalId>,
+    /// What it says.
+    pub name: String,
+    /// What it brings.
+    pub payload: Option<Vec<u8>>,
+    /// How the payload is encoded.
+    pub payload_encoding: Option<String>,
+    /// The kind of signal.
+    pub category: Option<String>,
+    /// Where it comes from.
+    pub source: Option<String>,
+    /// Who sent it, by their own account.
+    pub source_identity: Option<String>,
+    /// What it belongs to elsewhere.
+    pub correlation_id: Option<String>,
+    /// Delivers it once within a day.
+    pub idempotency_key: Option<String>,
+}
+
+/// What became of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalOutcome {
+    /// It was kept.
+    Accepted {
+        /// Its id.
+        signal_id: SignalId,
+        /// Whether it counted, waits for the suspend, or was not asked for.
+        effect: SignalEffect,
+    },
+    /// It was what the execution waited for.
+    TriggeredResume {
+        /// Its id.
+        signal_id: SignalId,
+    },
+    /// It had been delivered before.
+    Duplicate {
+        /// The id it got then.
+        signal_id: SignalId,
+    },
+}
+
+/// Suspensions, waitpoints and signals of one store, with the keys that sign its tokens.
+pub struct Waitpoints {
+    operations: Operations,
+    keys: Keys,
+    /// The key ids the store was last told by this process.
+    noted: Mutex<Vec<KeyId>>,
+}
+
+impl Waitpoints {
+    /// Waitpoints of a store whose tokens these keys sign.
+    #[must_use]
+    pub fn new(operations: Operations, keys: Keys) -> Self {
+        Self { operations, keys, noted: Mutex::default() }
+    }
+
+    /// The keys.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Sets a running attempt aside until its condition is met.
+    pub async fn suspend(&self, new: NewSuspension) -> Result<Suspended, WaitpointsError> {
+        new.condition.check().map_err(|error| invalid("condition", &error.to_string()))?;
+        let id = new.execution_id;
+        let signer = self.signer(id, new.namespace.as_deref()).await?;
+        let asked = new.request_id.unwrap_or_else(Uuid::now_v7);
+        let suspension_id = SuspensionId::from_uuid(derived(id, new.fence.lease_epoch, "suspension", asked, ""));
+        let named = |key: &str| WaitpointId::from_uuid(derived(id, new.fence.lease_epoch, "waitpoint", asked, key));
+        let opens: Vec<(WaitpointId, &WaitpointSpec)> =
+            new.waitpoints.iter().map(|spec| (named(&spec.key), spec)).collect();
+        let spare = WaitpointSpec { key: "signal".to_owned(), ..WaitpointSpec::default() };
+        let spare_id = named("otherwise:signal");
+        let condition = if new.condition == Condition::default() { Vec::new() } else { nodes(&new.condition) };
+        let call = SuspendExecution {
+            adopt: new.adopt.clone(),
+            condition,
+            continuation: new.continuation.map(Bytes),
+            execution_id: id,
+            fence: new.fence.clone(),
+            otherwise: Some(signer.waitpoint(&spare, spare_id)?),
+            reason: new.reason,
+            review_waitpoint_id: (new.timeout_behavior == TimeoutBehavior::Escalate).then(|| named("review:operator")),
+            suspension_id,
+            timeout_behavior: new.timeout_behavior,
+            timeout_ms: new.timeout_ms,
+            waitpoints: opens.iter().map(|(id, spec)| signer.waitpoint(spec, *id)).collect::<Result<_, _>>()?,
+        };
+        let client = self.operations.client();
+        match client.call(client.route_of(&id), &call).await? {
+            SuspendExecutionReply::Suspended { suspension_id, waitpoints, timeout_at, replayed } => {
+                let mut opened = Vec::with_capacity(waitpoints.len());
+                for waitpoint in waitpoints {
+                    // The store's id is the one the tokens are bound to: in a repeated call it may be the first one's.
+                    let asked_for = new.waitpoints.iter().find(|spec| spec.key == waitpoint.key);
+                    let made = match asked_for {
+                        Some(spec) => Some(spec),
+                        None if waitpoint.waitpoint_id == spare_id || (replayed && waitpoint.key == spare.key) => {
+                            Some(&spare)
+                        }
+                        None => None,
+                    };
+                    opened.push(OpenedWaitpoint {
+                        tokens: made.map_or(Ok(Vec::new()), |spec| signer.tokens(spec, waitpoint.waitpoint_id))?,
+                        waitpoint_id: waitpoint.waitpoint_id,
+                        key: waitpoint.key,
+                        expires_at: waitpoint.expires_at,
+                    });
+                }
+                Ok(Suspended::Waiting { suspension_id, waitpoints: opened, timeout_at, replayed })
+            }
+            SuspendExecutionReply::AlreadySatisfied { signals, more } => {
+                let signals = if more { self.operations.signals(id, true).await? } else { signals };
+                Ok(Suspended::AlreadySatisfied { suspension_id, signals })
+            }
+        }
+    }
+
+    /// Opens a waitpoint while the attempt still runs. The same request answers the same waitpoint and tokens.
+    pub async fn create(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        namespace: Option<&str>,
+        spec: &WaitpointSpec,
+        request_id: Option<Uuid>,
+    ) -> Result<OpenedWaitpoint, WaitpointsError> {
+        let signer = self.signer(id, namespace).await?;
+        let asked = request_id.unwrap_or(Uuid::nil());
+        let waitpoint_id = WaitpointId::from_uuid(derived(id, fence.lease_epoch, "pending", asked, &spec.key));
+        let call = CreateWaitpoint { execution_id: id, fence, waitpoint: signer.waitpoint(spec, waitpoint_id)? };
+        let client = self.operations.client();
+        let CreateWaitpointReply::Created { expires_at, .. } = client.call(client.route_of(&id), &call).await?;
+        Ok(OpenedWaitpoint {
+            waitpoint_id,
+            key: spec.key.clone(),
+            expires_at,
+            tokens: signer.tokens(spec, waitpoint_id)?,
+        })
+    }
+
+    /// The worker gives up a pending waitpoint.
+    pub async fn close(
+        &self,
+        id: ExecutionId,
+        fence: Fence,
+        waitpoint_id: WaitpointId,
+    ) -> Result<bool, WaitpointsError> {
+        let client = self.operations.client();
+        let call = CloseWaitpoint { execution_id: id, fence, waitpoint_id };
+        let CloseWaitpointReply::Closed { replayed } = client.call(client.route_of(&id), &call).await?;
+        Ok(replayed)
+    }
+
+    /// Delivers a signal under a waitpoint token. The mac is checked before the store is asked; a token of ours that the
+    /// waitpoint does not take answers the same whatever the reason.
+    pub async fn deliver(
+        &self,
+        id: ExecutionId,
+        waitpoint_id: WaitpointId,
+        token: &WaitpointToken,
+        signal: NewSignal,
+    ) -> Result<SignalOutcome, WaitpointsError> {
+        let claims = self.keys.verify(token.as_str())?;
+        if claims.execution_id != id || claims.waitpoint_id != waitpoint_id {
+            return Err(
+                EngineError::from_refusal(ErrorCode::WaitpointNotOpen, ff_core::error::Detail::default()).into()
+            );
+        }
+        let call = DeliverSignal {
+            category: signal.category,
+            correlation_id: signal.correlation_id,
+            execution_id: id,
+            idempotency_key: signal.idempotency_key,
+            name: signal.name,
+            payload: signal.payload.map(Bytes),
+            payload_encoding: signal.payload_encoding,
+            signal_id: signal.signal_id.unwrap_or_else(SignalId::mint),
+            source: signal.source,
+            source_identity: signal.source_identity,
+            token_digest: digest(token),
+            waitpoint_id,
+        };
+        let client = self.operations.client();
+        Ok(match client.call(client.route_of(&id), &call).await? {
+            DeliverSignalReply::Accepted { signal_id, effect } => SignalOutcome::Accepted { signal_id, effect },
+            DeliverSignalReply::TriggeredResume { signal_id } => SignalOutcome::TriggeredResume { signal_id },
+            DeliverSignalReply::Duplicate { signal_id } => SignalOutcome::Duplicate { signal_id },
+        })
+    }
+
+    /// An operator replaces the token of one approver, or the waitpoint's only one; the old token dies.
+    pub async fn reissue(
+        &self,
+        waitpoint_id: WaitpointId,
+        approver: Option<&str>,
+        actor: &str,
+    ) -> Result<IssuedToken, WaitpointsError> {
+        let found = self.operations.waitpoint(waitpoint_id).await?;
+        let signer = self.signer(found.execution_id, Some(&found.namespace)).await?;
+        let uses = found.approvers.iter().find(|state| state.approver.as_deref() == approver).and_then(|s| s.uses_left);
+        let token = self.keys.mint(&Claims {
+            expires_at: found.expires_at.map(TimestampMs::from_millis),
+            uses: uses.and_then(|n| u32::try_from(n).ok()),
+            nonce: fresh_nonce(),
+            ..signer.claims(waitpoint_id, approver, None)
+        })?;
+        let call = ReissueToken {
+            actor: actor.to_owned(),
+            approver: approver.map(str::to_owned),
+            digest: digest(&token),
+            execution_id: found.execution_id,
+            waitpoint_id,
+        };
+        let client = self.operations.client();
+        let ReissueTokenReply::Reissued { .. } = client.call(client.route_of_waitpoint(&waitpoint_id), &call).await?;
+        Ok(IssuedToken { approver: approver.map(str::to_owned), token })
+    }
+
+    /// Makes sure that the store knows whose keys sign its tokens, and that they are the ones this process has.
+    async fn signer(&self, id: ExecutionId, namespace: Option<&str>) -> Result<Signer<'_>, WaitpointsError> {
+        self.note_keys().await?;
+        let namespace = match namespace {
+            Some(namespace) => namespace.to_owned(),
+            None => self.operations.describe(id).await?.namespace,
+        };
+        Ok(Signer { keys: &self.keys, namespace, execution_id: id })
+    }
+
+    /// Tells the store the ids of the keys here, once and after every change.
+    pub async fn note_keys(&self) -> Result<(), WaitpointsError> {
+        let mut noted = self.noted.lock().await;
+        let mut here = self.keys.key_ids();
+        if !here.is_empty() && *noted == here {
+            return Ok(());
+        }
+        if here.is_empty() {
+            // A process that should have been given the keys must not make others.
+            self.tell(&[], &[]).await?;
+            self.keys.make()?;
+            here = self.keys.key_ids();
+        }
+        let gone: Vec<KeyId> = noted.iter().filter(|id| !here.contains(id)).cloned().collect();
+        self.tell(&here, &gone).await?;
+        *noted = here;
+        Ok(())
+    }
+
+    async fn tell(&self, here: &[KeyId], gone: &[KeyId]) -> Result<(), WaitpointsError> {
+        let texts = |ids: &[KeyId]| ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
+        let call = NoteKeys { key_ids: texts(here), gone: (!gone.is_empty()).then(|| texts(gone)) };
+        match self.operations.client().call(Route::Fleet, &call).await? {
+            NoteKeysReply::Noted { .. } => Ok(()),
+            NoteKeysReply::Foreign { key_ids } => Ok(self.keys.check_known(&key_ids)?),
+        }
+    }
+}
+
+impl Operations {
+    /// Fetches the signals of a resumed task that did not fit into its claim.
+    pub async fn complete_resume(&self, task: &mut Task) -> Result<(), Error> {
+        let id = task.execution_id;
+        if let Some(resume) = task.resume.as_mut().filter(|resume| resume.more) {
+            resume.signals = self.signals(id, true).await?;
+            resume.more = false;
+        }
+        Ok(())
+    }
+}
+
+/// Mints the tokens of one execution.
+struct Signer<'a> {
+    keys: &'a Keys,
+    namespace: String,
+    execution_id: ExecutionId,
+}
+
+impl Signer<'_> {
+    /// The claims of a token, the same each time: a repeated call mints the same token.
+    fn claims(&self, waitpoint_id: WaitpointId, approver: Option<&str>, uses: Option<u32>) -> Claims {
+        let mut hash = Sha256::new();
+        hash.update(waitpoint_id.as_uuid().as_bytes());
+        hash.update(approver.unwrap_or_default());
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&hash.finalize()[..16]);
+        Claims {
+            namespace: self.namespace.clone(),
+            execution_id: self.execution_id,
+            waitpoint_id,
+            approver: approver.map(str::to_owned),
+            // The store judges a waitpoint's end by its own clock.
+            expires_at: None,
+            uses,
+            nonce,
+        }
+    }
+
+    fn tokens(&self, spec: &WaitpointSpec, waitpoint_id: WaitpointId) -> Result<Vec<IssuedToken>, ff_keys::Error> {
+        let labels: Vec<Option<&str>> = if spec.approvers.is_empty() {
+            vec![None]
+        } else {
+            spec.approvers.iter().map(|label| Some(label.as_str())).collect()
+        };
+        labels
+            .into_iter()
+            .map(|approver| {
+                let token = self.keys.mint(&self.claims(waitpoint_id, approver, spec.uses))?;
+                Ok(IssuedToken { approver: approver.map(str::to_owned), token })
+            })
+            .collect()
+    }
+
+    fn waitpoint(&self, spec: &WaitpointSpec, waitpoint_id: WaitpointId) -> Result<NewWaitpoint, ff_keys::Error> {
+        let tokens = self.tokens(spec, waitpoint_id)?;
+        Ok(NewWaitpoint {
+            allowed_signals: (!spec.allowed_signals.is_empty()).then(|| spec.allowed_signals.clone()),
+            expires_in_ms: spec.expires_in_ms,
+            key: spec.key.clone(),
+            tokens: tokens.iter().map(|t| Token { approver: t.approver.clone(), digest: digest(&t.token) }).collect(),
+            uses: spec.uses.map(i64::from),
+            waitpoint_id,
+        })
+    }
+}
+
+/// An id that is the same whenever the same is asked for; it lives in its execution's partition.
+fn derived(id: ExecutionId, lease_epoch: i64, what: &str, asked: Uuid, key: &str) -> Uuid {
+    let mut hash = Sha256::new();
+    for part in [
+        id.as_uuid().as_bytes().as_slice(),
+        &lease_epoch.to_be_bytes(),
+        what.as_bytes(),
+        asked.as_bytes(),
+        key.as_bytes(),
+    ] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    let mut uuid = *uuid::Builder::from_custom_bytes(bytes).into_uuid().as_bytes();
+    uuid[14..].copy_from_slice(&id.seed().to_be_bytes());
+    Uuid::from_bytes(uuid)
+}
+
+fn nodes(condition: &Condition) -> Vec<ConditionNode> {
+    let flat = condition.flatten().into_iter();
+    flat.map(|node| ConditionNode {
+        n: node.n.map(i64::from),
+        name: node.name,
+        op: match node.op {
+            Op::Signal => ConditionOp::Signal,
+            Op::AnyOf => ConditionOp::AnyOf,
+            Op::AllOf => ConditionOp::AllOf,
+            Op::Count => ConditionOp::Count,
+        },
+        over: node.over.map(|over| match over {
+            Over::Signals => CountOver::Signals,
+            Over::Waitpoints => CountOver::Waitpoints,
+            Over::Approvers => CountOver::Approvers,
+        }),
+        parent: node.parent.map(|at| i64::try_from(at).unwrap_or(i64::MAX)),
+        waitpoint: node.waitpoint,
+    })
+    .collect()
+}
+
+fn invalid(field: &str, detail: &str) -> EngineError {
+    EngineError::Validation {
+        kind: ValidationKind::InvalidArgument { field: field.to_owned() },
+        detail: detail.to_owned(),
+    }
+}
