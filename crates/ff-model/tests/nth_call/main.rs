@@ -13,8 +13,8 @@ use ff_conformance::{Kind, Store as Server};
 use ff_model::store::Store;
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::FUNCTIONS;
+use ff_script::wire::{write_bytes, write_map_len};
 use ff_script::{HostError, Invocation, Library};
-use rmpv::Value;
 use rows::{NOW, Row, rows, stage};
 
 /// More commands than any call of the rows makes.
@@ -205,13 +205,15 @@ end";
 
 /// The call with the number of the command that raises.
 fn failing(row: &Row, n: u64) -> Invocation {
-    let mut args = rmpv::decode::read_value(&mut row.invocation.args.as_slice()).expect("a typed call is msgpack");
-    if let Value::Map(entries) = &mut args {
-        entries.push(("_fail".into(), n.into()));
-    }
+    // The text of the call stays as it is: decoded and written again, bytes that are no UTF-8 would change their kind.
+    let mut fields = row.invocation.args.as_slice();
+    let count = rmp::decode::read_map_len(&mut fields).expect("a typed call is a map");
     let mut invocation = row.invocation.clone();
     invocation.args.clear();
-    rmpv::encode::write_value(&mut invocation.args, &args).expect("a Vec takes every byte");
+    write_map_len(&mut invocation.args, count as usize + 1);
+    invocation.args.extend_from_slice(fields);
+    write_bytes(&mut invocation.args, b"_fail");
+    rmp::encode::write_uint(&mut invocation.args, n).expect("a Vec takes every byte");
     invocation
 }
 

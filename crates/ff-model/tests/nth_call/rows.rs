@@ -1,6 +1,6 @@
 //! A store with an execution in every state, and for every function a call that it accepts.
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
@@ -101,6 +101,70 @@ fn quota() -> Option<Vec<g::QuotaRef>> {
     Some(vec![g::QuotaRef::new(uuid(1), "k".to_owned())])
 }
 
+fn wid(n: u64) -> WaitpointId {
+    WaitpointId::from_uuid(uuid(n + 20_000))
+}
+
+fn sid(n: u64) -> SuspensionId {
+    SuspensionId::from_uuid(uuid(n + 30_000))
+}
+
+fn digest(n: u64) -> String {
+    format!("{n:064x}")
+}
+
+/// A waitpoint with two approvers, whose tokens are `n` and `n + 1`.
+fn waitpoint(n: u64, key: &str) -> g::NewWaitpoint {
+    let token = |n, approver: &str| g::Token { approver: Some(approver.to_owned()), ..g::Token::new(digest(n)) };
+    g::NewWaitpoint {
+        uses: Some(2),
+        ..g::NewWaitpoint::new(wid(n), key.to_owned(), vec![token(n, "ann"), token(n + 1, "bob")])
+    }
+}
+
+/// Two distinct approvers.
+fn two_approvers() -> Vec<g::ConditionNode> {
+    let over = Some(g::CountOver::Approvers);
+    vec![g::ConditionNode { n: Some(2), over, ..g::ConditionNode::new(g::ConditionOp::Count) }]
+}
+
+fn suspend(n: u64, condition: Vec<g::ConditionNode>, waitpoints: Vec<g::NewWaitpoint>) -> g::SuspendExecution {
+    g::SuspendExecution {
+        continuation: Some(Bytes(vec![0xc0; 300])),
+        ..g::SuspendExecution::new(
+            condition,
+            id(n),
+            fence(n),
+            g::SuspensionReason::WaitingForApproval,
+            sid(n),
+            g::TimeoutBehavior::AutoResumeWithTimeoutSignal,
+            waitpoints,
+        )
+    }
+}
+
+/// The signal with this number, for the waitpoint `waitpoint`, under the token `token`.
+fn signal(n: u64, number: u64, waitpoint: u64, token: u64) -> g::DeliverSignal {
+    let signal_id = SignalId::from_uuid(uuid(number + 40_000));
+    g::DeliverSignal {
+        payload: Some(Bytes(vec![0xff; 20])),
+        idempotency_key: Some(number.to_string()),
+        ..g::DeliverSignal::new(id(n), "approved".to_owned(), signal_id, digest(token), wid(waitpoint))
+    }
+}
+
+fn frames(n: u64, first: i64, count: i64) -> g::AppendFrames {
+    let frame = |number: i64| {
+        let mode = [g::FrameMode::Durable, g::FrameMode::Live][(number % 2) as usize];
+        g::NewFrame { payload: Some(Bytes(vec![number as u8])), ..g::NewFrame::new("delta".to_owned(), mode) }
+    };
+    g::AppendFrames {
+        first_sequence: Some(first),
+        request_id: Some(uuid(50_000)),
+        ..g::AppendFrames::new(id(n), fence(n), (first..first + count).map(frame).collect())
+    }
+}
+
 /// The executions of the stage, by what became of them. Those of the fair lane run and end first, each alone in its lane.
 mod who {
     pub const RUNNING: u64 = 1;
@@ -108,6 +172,10 @@ mod who {
     pub const RETIRABLE: u64 = 3;
     pub const INTERRUPTED: u64 = 4;
     pub const LAPSED: u64 = 5;
+    pub const SUSPENDED: u64 = 6;
+    pub const OVERDUE: u64 = 7;
+    pub const ESCALATING: u64 = 8;
+    pub const RESUMED: u64 = 9;
     pub const WAITING: u64 = 10;
     pub const WAITING_TOO: u64 = 11;
     pub const DELAYED: u64 = 12;
@@ -128,6 +196,15 @@ pub fn stage() -> Vec<Invocation> {
         let call = g::CompleteExecution { result: Some(Bytes(result)), ..g::CompleteExecution::new(id(n), fence(n)) };
         at(ROUTE, &call, START_MS)
     };
+    // The lease after a wait: its epoch is the next one.
+    let again = |n: u64| at(ROUTE, &claim("fair", n + 500, 60_000, 1), START_MS);
+    let complete_again = |n: u64| {
+        let g::LeaseIds { lease_id, .. } = ids(n + 500);
+        let fence = g::Fence { lease_id, lease_epoch: START_MS * 1_000 + 1, ..fence(n) };
+        let call =
+            g::CompleteExecution { result: Some(Bytes(vec![7; 5_000])), ..g::CompleteExecution::new(id(n), fence) };
+        at(ROUTE, &call, START_MS)
+    };
     let block = |n: u64, grant: u64| {
         let reason = g::AdmissionReason::WaitingForQuota;
         at(
@@ -136,23 +213,59 @@ pub fn stage() -> Vec<Invocation> {
             START_MS,
         )
     };
+    let pending =
+        |waitpoint| g::CreateWaitpoint { execution_id: id(who::RUNNING), fence: fence(who::RUNNING), waitpoint };
+    let suspended = |n, timeout_ms, timeout_behavior| g::SuspendExecution {
+        timeout_ms,
+        timeout_behavior,
+        review_waitpoint_id: Some(wid(n)),
+        ..suspend(n, two_approvers(), vec![waitpoint(n * 10 + 100, "door")])
+    };
     let mut calls = vec![
         at(ROUTE, &g::InstallLane { entry: entry("main", g::Fairness::Fifo, 1) }, START_MS),
         at(ROUTE, &g::InstallLane { entry: entry("fair", g::Fairness::Fair, 1) }, START_MS),
-        submit(g::Submission { fallbacks: Some(vec![Bytes(vec![1])]), ..on(who::RUNNING) }),
+        submit(g::Submission {
+            fallbacks: Some(vec![Bytes(vec![1])]),
+            stream: Some(g::StreamOptions { max_frames: Some(5) }),
+            ..on(who::RUNNING)
+        }),
         start(who::RUNNING, 60_000),
+        at(ROUTE, &frames(who::RUNNING, 0, 4), START_MS),
+        at(ROUTE, &pending(waitpoint(100, "early")), START_MS),
+        at(ROUTE, &pending(g::NewWaitpoint { expires_in_ms: Some(4_000), ..waitpoint(110, "brief") }), START_MS),
+        at(ROUTE, &signal(who::RUNNING, 1, 100, 100), START_MS),
+        at(ROUTE, &g::FollowStream { execution_id: id(who::RUNNING) }, START_MS),
         submit(on(who::ENDED)),
         start(who::ENDED, 60_000),
         complete(who::ENDED, vec![7; 5_000]),
         submit(g::Submission { retention_ms: Some(100), input: Some(Bytes(vec![8; 5_000])), ..on(who::RETIRABLE) }),
         start(who::RETIRABLE, 60_000),
-        complete(who::RETIRABLE, vec![7; 5_000]),
+        at(ROUTE, &frames(who::RETIRABLE, 0, 3), START_MS),
+        at(ROUTE, &suspend(who::RETIRABLE, vec![], vec![waitpoint(190, "door")]), START_MS),
+        at(ROUTE, &signal(who::RETIRABLE, 9, 190, 190), START_MS),
+        again(who::RETIRABLE),
+        complete_again(who::RETIRABLE),
         submit(on(who::LAPSED)),
         start(who::LAPSED, 1_000),
+    ];
+    use g::TimeoutBehavior::{AutoResumeWithTimeoutSignal, Escalate, Fail};
+    for (n, timeout_ms, behavior) in [
+        (who::SUSPENDED, None, Fail),
+        (who::OVERDUE, Some(3_000), AutoResumeWithTimeoutSignal),
+        (who::ESCALATING, Some(3_000), Escalate),
+    ] {
+        calls.extend([submit(on(n)), start(n, 60_000), at(ROUTE, &suspended(n, timeout_ms, behavior), START_MS)]);
+    }
+    calls.extend([
+        at(ROUTE, &signal(who::SUSPENDED, 2, 160, 160), START_MS),
+        submit(on(who::RESUMED)),
+        start(who::RESUMED, 60_000),
+        at(ROUTE, &suspend(who::RESUMED, vec![], vec![waitpoint(210, "door")]), START_MS),
         submit(on(who::INTERRUPTED)),
         start(who::INTERRUPTED, 60_000),
         at(ROUTE, &g::YieldExecution { execution_id: id(who::INTERRUPTED), fence: fence(who::INTERRUPTED) }, START_MS),
-    ];
+        at(ROUTE, &signal(who::RESUMED, 3, 210, 210), START_MS),
+    ]);
     for n in [who::BLOCKED, who::GRANTED] {
         calls.push(submit(g::Submission { quotas: quota(), ..submission(n) }));
         calls.push(at(ROUTE, &issue(n, 1, 60_000), START_MS));
@@ -207,6 +320,8 @@ fn batch<C: Call>(name: &'static str, call: &C) -> Row {
 /// Every function, some of them twice where a call takes another way.
 pub fn rows() -> Vec<Row> {
     let mut rows = worker_rows();
+    rows.extend(wait_rows());
+    rows.extend(stream_rows());
     rows.extend(operator_rows());
     rows.extend(grant_rows());
     rows.extend(fleet_rows());
@@ -281,6 +396,75 @@ fn worker_rows() -> Vec<Row> {
         row("delay", &g::DelayExecution { delay_ms: Some(10), ..g::DelayExecution::new(running, held_fence()) }),
         row("yield", &g::YieldExecution { execution_id: running, fence: held_fence() }),
         row("await", &g::AwaitResult { execution_id: running }),
+    ]
+}
+
+fn wait_rows() -> Vec<Row> {
+    let (running, held_fence) = (id(who::RUNNING), || fence(who::RUNNING));
+    let waitpoint_id = wid(160);
+    vec![
+        row("suspend", &suspend(who::RUNNING, two_approvers(), vec![waitpoint(220, "door")])),
+        row("suspend after enough early signals", &suspend(who::RUNNING, vec![], vec![])),
+        row(
+            "suspend and leave a waitpoint behind",
+            &g::SuspendExecution {
+                adopt: Some(vec![wid(110)]),
+                timeout_ms: Some(1_000),
+                ..suspend(who::RUNNING, two_approvers(), vec![])
+            },
+        ),
+        row("suspend again", &suspend(who::SUSPENDED, two_approvers(), vec![waitpoint(160, "door")])),
+        row(
+            "create a waitpoint",
+            &g::CreateWaitpoint { execution_id: running, fence: held_fence(), waitpoint: waitpoint(220, "door") },
+        ),
+        row(
+            "close a waitpoint",
+            &g::CloseWaitpoint { execution_id: running, fence: held_fence(), waitpoint_id: wid(100) },
+        ),
+        row("signal early", &signal(who::RUNNING, 10, 100, 101)),
+        row("signal", &signal(who::SUSPENDED, 10, 160, 160)),
+        row("signal and resume", &signal(who::SUSPENDED, 10, 160, 161)),
+        row("signal again", &signal(who::SUSPENDED, 2, 160, 160)),
+        batch("continue the attempt", &claim("fair", 700, 30_000, 2)),
+        row("resume", &g::ResumeExecution::new(ops(), id(who::SUSPENDED))),
+        row(
+            "fail a suspension",
+            &g::FailSuspension {
+                actor: ops(),
+                category: "refused".to_owned(),
+                execution_id: id(who::SUSPENDED),
+                reason: "nobody answers".to_owned(),
+            },
+        ),
+        row("cancel suspended work", &g::CancelExecution::new(ops(), id(who::SUSPENDED))),
+        row(
+            "reissue a token",
+            &g::ReissueToken {
+                approver: Some("ann".to_owned()),
+                ..g::ReissueToken::new(ops(), digest(999), id(who::SUSPENDED), waitpoint_id)
+            },
+        ),
+        row("list waitpoints", &g::ListWaitpoints::new(2)),
+        row("describe a waitpoint", &g::DescribeWaitpoint { waitpoint_id }),
+        row("waitpoints of an execution", &g::ExecutionWaitpoints { execution_id: running }),
+        row("read signals", &g::ReadSignals::new(running, 10, false)),
+        row("read the signals of a resume", &g::ReadSignals::new(id(who::RESUMED), 10, true)),
+        on(Route::Fleet, "note keys", &g::NoteKeys::new(vec!["k1".to_owned(), "k2".to_owned()])),
+    ]
+}
+
+fn stream_rows() -> Vec<Row> {
+    let running = id(who::RUNNING);
+    let summary = Some(g::NewSummary { document: "{}".into(), version: 0 });
+    vec![
+        row("append frames", &g::AppendFrames { summary, ..frames(who::RUNNING, 4, 4) }),
+        row("append frames again", &frames(who::RUNNING, 1, 2)),
+        row("append more than a stream holds", &g::AppendFrames { request_id: None, ..frames(who::RUNNING, 2, 9) }),
+        row("read a stream", &g::ReadStream::new(running, 10)),
+        row("read a closed stream", &g::ReadStream::new(id(who::RETIRABLE), 10)),
+        row("read a summary", &g::ReadSummary::new(running)),
+        row("follow a stream", &g::FollowStream { execution_id: id(who::SUSPENDED) }),
     ]
 }
 
