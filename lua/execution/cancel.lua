@@ -23,7 +23,7 @@ define.fn {
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {
-      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, data = { "actor", a.actor, "reason", a.reason or "" },
+      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor, data = { "actor", a.actor, "reason", a.reason or "" },
     })
     return reply.ok("cancelled")
   end,

@@ -29,6 +29,15 @@ function scalars.int(t)
   end
 end
 
+-- True when every run of digits in a text is a number no larger than `max`, given as digits.
+local function digits_within(v, max)
+  for run in string.gmatch(v, "%d+") do
+    local digits = string.gsub(run, "^0+", "")
+    if #digits > #max or (#digits == #max and digits > max) then return false end
+  end
+  return true
+end
+
 function scalars.text(t)
   return function(v)
     if type(v) ~= "string" then return problem("must be text") end
@@ -36,6 +45,7 @@ function scalars.text(t)
       return problem(string.format("must be %d to %d bytes long, got %d", t.min, t.max, #v), t.code)
     end
     if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
+    if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
     if t.refuse and string.find(v, t.refuse) then return problem("holds a character that is not allowed", t.code) end
   end
 end

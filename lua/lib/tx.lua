@@ -230,6 +230,25 @@ function Tx:xrange(key, from, to, count)
   return self:read("XRANGE", key, from, to, "COUNT", text(count))
 end
 
+-- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
+-- that it stopped there and more may follow.
+function Tx:xsome(key, from, to, count, bytes_max)
+  local out, bytes, step = {}, 0, 16
+  while #out < count do
+    local want = math.min(step, count - #out)
+    local page = self:xrange(key, from, to, want)
+    for _, entry in ipairs(page) do
+      out[#out + 1] = entry
+      bytes = bytes + #entry[2][2]
+    end
+    if #page < want then return out, false end
+    if bytes > bytes_max then return out, true end
+    from = "(" .. page[#page][1]
+    step = math.floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
+  end
+  return out, false
+end
+
 function Tx:xtrim(key, id)
   planned(self, key, "stream").trim = { "~", id }
 end
@@ -237,12 +256,6 @@ end
 -- Removes exactly the entries before the id, counting those appended in this call.
 function Tx:xcut(key, id)
   planned(self, key, "stream").trim = { "=", id }
-end
-
--- The latest entries, newest first.
-function Tx:xlatest(key, count)
-  refuse_planned(self, key)
-  return self:read("XREVRANGE", key, "+", "-", "COUNT", text(count))
 end
 
 function Tx:xlen(key)
@@ -259,6 +272,12 @@ function Tx:exists(key)
   local entry = self.plan[key]
   if entry then return not entry.deleted and #entry.order > 0 end
   return self:read("EXISTS", key) == 1
+end
+
+-- True when the store holds one of these keys; nothing is planned for them yet.
+function Tx:any_exists(list)
+  for _, key in ipairs(list) do refuse_planned(self, key) end
+  return #list > 0 and self:read("EXISTS", unpack(list)) > 0
 end
 
 -- Announcements --------------------------------------------------------------------------------

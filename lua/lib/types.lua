@@ -59,7 +59,7 @@ local scalar = {
   { name = "dimension", base = "text", min = 1, max = 64 },
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
-  { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$" },
+  { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$", digits_max = "18446744073709551615" },
   { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
   { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
   { name = "signal_id", base = "uuid", rust = "SignalId" },

@@ -48,6 +48,29 @@ local function check_leases(tx, key, instance, findings, repair)
   end
 end
 
+-- Which field of an execution says that it has the key.
+local owner_field = {
+  payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+}
+
+local function check_part(tx, key, rest, findings, repair)
+  local id = string.sub(rest, 1, 36)
+  local rec = execution.load(tx, id)
+  local part = string.sub(rest, 38)
+  if rec == nil then
+    check.found(findings, 37, key, "its execution is gone", repair)
+  elseif part == "core" then
+    -- A walk over the list of all executions does not meet one that is not in it.
+    if tx:zscore(keys.all(tx), id) == nil then check.record(tx, rec, findings, repair) end
+    return
+  elseif owner_field[part] and rec[owner_field[part]] then
+    return
+  else
+    check.found(findings, 37, key, "its execution does not know it", repair)
+  end
+  if repair then tx:del(key) end
+end
+
 -- A waitpoint stays with its execution, which lists it.
 local function check_waitpoint(tx, key, id, findings, repair)
   local w = waitpoint.load(tx, id)
@@ -127,14 +150,7 @@ define.fn {
         if tag ~= tx.tag then
           if not string.find(key, tx.tag, 1, true) then foreign = foreign + 1 end
         elseif family == "exec" then
-          local id = string.sub(rest, 1, 36)
-          if not tx:exists(keys.core(tx, id)) then
-            check.found(findings, 37, key, "its execution is gone", a.repair)
-            if a.repair then tx:del(key) end
-          elseif key == keys.core(tx, id) and tx:zscore(keys.all(tx), id) == nil then
-            -- A walk over the list of all executions does not meet it.
-            check.record(tx, execution.load(tx, id), findings, a.repair)
-          end
+          check_part(tx, key, rest, findings, a.repair)
         elseif family == "idem" then
           if tx:zscore(keys.timers(tx), "idem:" .. rest) == nil then
             check.found(findings, 37, key, "never ends", a.repair)

@@ -21,7 +21,8 @@ define.fn {
     end
     local woken = suspension.woken(rec)
     local satisfied = rec.satisfied and cmsgpack.unpack(rec.satisfied)
-    local refs = woken and woken.refs or satisfied and satisfied[2] or {}
+    -- What was enough without a wait came after the last resume: a suspend forgets it.
+    local refs = satisfied and satisfied[2] or woken and woken.refs or {}
     local from = 1
     while a.after and refs[from] and signals.number(refs[from]) <= signals.number(a.after) do from = from + 1 end
     local list, more = signals.named(tx, rec, refs, from, math.min(a.limit, limits.stream_page_max), limits.stream_read_bytes_max)

@@ -8,8 +8,8 @@ local waitpoint = require "record.waitpoint"
 local attempt = {}
 
 -- Ends the current attempt and files it: its waitpoints close, its stream closes, and with it ends what it waited for.
--- `failure` is { reason, category } or nil.
-function attempt.finish(tx, rec, state, failure)
+-- `failure` is { reason, category } or nil; `actor` is the operator who ended it, if one did.
+function attempt.finish(tx, rec, state, failure, actor)
   local list = rec.history and cmsgpack.unpack(rec.history) or {}
   list[#list + 1] = {
     rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
@@ -23,10 +23,12 @@ function attempt.finish(tx, rec, state, failure)
   rec.history = cmsgpack.pack(list)
   rec.attempt_state = state
   if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
-  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, nil) end
+  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
   if rec.woken or rec.continued then suspension.forget(tx, rec) end
+  if rec.answered then waitpoint.forget_answered(tx, rec) end
   if rec.frames then frames.close(tx, rec) end
-  rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
+  rec.timeout_at, rec.time_left, rec.satisfied = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil
 end
 
 -- The typed form of a filed attempt.

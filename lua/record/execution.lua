@@ -20,7 +20,7 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "satisfied" },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
 }
 
@@ -82,6 +82,7 @@ function execution.wake_at(rec)
     sooner(rec.cancel_by)
     sooner(rec.open_due)
   elseif rec.phase == "runnable" then
+    sooner(rec.cancel_by)
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
       sooner(rec.delay)

@@ -1,51 +1,46 @@
--- The stream of an attempt: frames numbered from 0, ids `<milliseconds>-<number>`. Live frames stand in a stream of their own,
--- so that they can be dropped first. A stream is closed by the end of its attempt.
+-- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a number
+-- gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is closed by the end of
+-- its attempt.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
 local frames = {}
 
--- The running attempt's state as stored: number of the next frame, time part of the last id, durable and live frames kept,
--- version of the summary, and the last request with the number of its first frame.
+-- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the summary, and
+-- the last request with the number of its first frame.
 function frames.state(rec)
-  local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, 0, false, 0 }
-  return { next = f[1], last = f[2], kept = f[3], live = f[4], version = f[5], request = f[6] or nil, request_first = f[7] }
+  local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, false, 0 }
+  return { next = f[1], kept = f[2], live = f[3], version = f[4], request = f[5] or nil, request_first = f[6] }
 end
 
 local function store(rec, f)
-  rec.frames = cmsgpack.pack({ f.next, f.last, f.kept, f.live, f.version, f.request or false, f.request_first })
+  rec.frames = cmsgpack.pack({ f.next, f.kept, f.live, f.version, f.request or false, f.request_first })
 end
 
-function frames.id(at, number)
-  return string.format("%.0f-%.0f", at, number)
+-- The id of a frame of the running attempt.
+function frames.id(rec, number)
+  return string.format("%.0f-%.0f", rec.started, number)
 end
 
 function frames.number(id)
   return tonumber(string.match(id, "%-(%d+)$"))
 end
 
--- Plans the removal of the `count` oldest entries of a stream of `size` frames that ends with those of this call.
-local function cut(tx, key, count, size, planned)
+-- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this call
+-- (`planned`) last. The range is read before anything is planned for the key.
+local function first_kept(tx, rec, key, count, size, planned)
   local stored = size - #planned
-  local first
-  if count >= size then
-    first = frames.id(limits.time_ms_max, 0)
-  elseif count < stored then
-    -- The range is read before anything is planned for the key.
-    first = tx:xrange(key, "-", "+", count + 1)[count + 1][1]
-  else
-    first = planned[count - stored + 1]
-  end
-  return first
+  if count < stored then return tx:xrange(key, "-", "+", count + 1)[count + 1][1] end
+  return planned[count - stored + 1] or frames.id(rec, limits.time_ms_max)
 end
 
--- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first.
-function frames.append(tx, rec, list, request)
+-- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first. `request`
+-- is remembered with the number of its first frame.
+function frames.append(tx, rec, list, request, request_first)
   local f = frames.state(rec)
-  local at = math.max(tx.now, f.last)
   local ids, durable, live = {}, {}, {}
   for i in ipairs(list) do
-    ids[i] = frames.id(at, f.next + i - 1)
+    ids[i] = frames.id(rec, f.next + i - 1)
     local kind = list[i].mode == "live" and live or durable
     kind[#kind + 1] = ids[i]
   end
@@ -54,16 +49,16 @@ function frames.append(tx, rec, list, request)
   local drop_live = math.min(over, alive)
   local drop = over - drop_live
   local key, live_key = keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt)
-  local live_from = drop_live > 0 and cut(tx, live_key, drop_live, alive, live) or nil
-  local from = drop > 0 and cut(tx, key, drop, kept, durable) or nil
+  local live_from = drop_live > 0 and first_kept(tx, rec, live_key, drop_live, alive, live)
+  local from = drop > 0 and first_kept(tx, rec, key, drop, kept, durable)
   for i, frame in ipairs(list) do
     local packed = cmsgpack.pack({ frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false, frame.mode })
     tx:xput(frame.mode == "live" and live_key or key, ids[i], "f", packed)
   end
   if live_from then tx:xcut(live_key, live_from) end
   if from then tx:xcut(key, from) end
-  if request then f.request, f.request_first = request, f.next end
-  f.next, f.last, f.kept, f.live = f.next + #list, at, kept - drop, alive - drop_live
+  if request then f.request, f.request_first = request, request_first end
+  f.next, f.kept, f.live = f.next + #list, kept - drop, alive - drop_live
   store(rec, f)
   return ids
 end
@@ -75,18 +70,6 @@ function frames.store_summary(tx, rec, document)
   tx:set(keys.stream_summary(tx, rec.id, rec.attempt), cmsgpack.pack({ f.version, document }))
 end
 
--- The ids of frames already written, from the number `first` on; one that has left answers the id it would have now.
-function frames.known(tx, rec, first, count)
-  local f = frames.state(rec)
-  local found = {}
-  for _, key in ipairs({ keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt) }) do
-    for _, entry in ipairs(tx:xlatest(key, math.min(f.next - first, limits.stream_read_max))) do found[frames.number(entry[1])] = entry[1] end
-  end
-  local ids = {}
-  for i = 1, count do ids[i] = found[first + i - 1] or frames.id(f.last, first + i - 1) end
-  return ids
-end
-
 local function typed(entry)
   local f = cmsgpack.unpack(entry[2][2])
   return {
@@ -95,11 +78,13 @@ local function typed(entry)
   }
 end
 
--- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there are more.
+-- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there
+-- may be more. Neither kind is read less far than the answer goes: each alone would fill it.
 function frames.read(tx, id, attempt, from, to, limit)
   limit = math.min(limit, limits.stream_page_max)
-  local list = tx:xrange(keys.stream(tx, id, attempt), from, to, limit + 1)
-  for _, entry in ipairs(tx:xrange(keys.stream_live(tx, id, attempt), from, to, limit + 1)) do list[#list + 1] = entry end
+  local list, cut = tx:xsome(keys.stream(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
+  local live, live_cut = tx:xsome(keys.stream_live(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
+  for _, entry in ipairs(live) do list[#list + 1] = entry end
   table.sort(list, function(a, b) return frames.number(a[1]) < frames.number(b[1]) end)
   local out, bytes = {}, 0
   for _, entry in ipairs(list) do
@@ -107,7 +92,7 @@ function frames.read(tx, id, attempt, from, to, limit)
     out[#out + 1] = typed(entry)
     bytes = bytes + #entry[2][2]
   end
-  return out, false
+  return out, cut or live_cut
 end
 
 -- How many frames the running attempt wrote.

@@ -44,12 +44,13 @@ end
 function signals.after(tx, rec, after, limit)
   local out, bytes = {}, 0
   local from = after and "(" .. after or "-"
-  for _, entry in ipairs(tx:xrange(keys.signals(tx, rec.id), from, "+", limit + 1)) do
+  local list, cut = tx:xsome(keys.signals(tx, rec.id), from, "+", limit + 1, limits.stream_read_bytes_max)
+  for _, entry in ipairs(list) do
     if #out >= limit or bytes > limits.stream_read_bytes_max then return out, true end
     out[#out + 1] = typed(entry)
     bytes = bytes + #entry[2][2]
   end
-  return out, false
+  return out, cut
 end
 
 -- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says whether some are left out.
@@ -65,9 +66,10 @@ function signals.named(tx, rec, refs, from, count, bytes_max)
   return out, false
 end
 
--- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect }.
-local function key_field(waitpoint_id, idempotency_key)
-  return "k:" .. keys.digest(waitpoint_id .. idempotency_key)
+-- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id }. An
+-- idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
+local function key_field(waitpoint_id, approver, idempotency_key)
+  return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
 function signals.known_id(tx, rec, signal_id)
@@ -75,16 +77,16 @@ function signals.known_id(tx, rec, signal_id)
   return packed and cmsgpack.unpack(packed) or nil
 end
 
-function signals.known_key(tx, rec, waitpoint_id, idempotency_key)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, idempotency_key))
+function signals.known_key(tx, rec, waitpoint_id, approver, idempotency_key)
+  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, approver, idempotency_key))
   local known = packed and cmsgpack.unpack(packed) or nil
   if known and known[2] + limits.signal_key_ttl_ms > tx.now then return known end
 end
 
-function signals.remember(tx, rec, s, outcome, effect)
-  local packed = cmsgpack.pack({ s.signal_id, tx.now, outcome, effect })
+function signals.remember(tx, rec, s, approver, outcome, effect)
+  local packed = cmsgpack.pack({ s.signal_id, tx.now, outcome, effect, s.waitpoint_id })
   local fields = { s.signal_id, packed }
-  if s.idempotency_key then fields[3], fields[4] = key_field(s.waitpoint_id, s.idempotency_key), packed end
+  if s.idempotency_key then fields[3], fields[4] = key_field(s.waitpoint_id, approver, s.idempotency_key), packed end
   tx:hset(keys.signal_keys(tx, rec.id), fields)
 end
 

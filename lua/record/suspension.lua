@@ -60,6 +60,16 @@ function suspension.resume(tx, rec)
   return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
 end
 
+-- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
+function suspension.replace_continuation(tx, rec, bytes)
+  if bytes then
+    tx:set(keys.continuation(tx, rec.id), bytes)
+  elseif rec.continued then
+    tx:del(keys.continuation(tx, rec.id))
+  end
+  rec.continued = bytes and 1 or nil
+end
+
 -- Nothing of a wait outlives its attempt.
 function suspension.forget(tx, rec)
   if rec.continued then tx:del(keys.continuation(tx, rec.id)) end

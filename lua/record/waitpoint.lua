@@ -20,6 +20,13 @@ local function keep_open(rec, list)
   end
 end
 
+-- True when a record of one of these ids exists already, whoever it belongs to.
+function waitpoint.any_known(tx, ids)
+  local list = {}
+  for i, id in ipairs(ids) do list[i] = keys.waitpoint(tx, id) end
+  return tx:any_exists(list)
+end
+
 -- What is wrong with a waitpoint to be opened beside those already open, or nil.
 function waitpoint.problem(rec, new)
   local list = waitpoint.open(rec)
@@ -80,10 +87,42 @@ function waitpoint.load(tx, id)
   return w
 end
 
--- A pending waitpoint becomes part of a suspension.
-function waitpoint.activate(tx, id, suspension_id)
-  tx:hset(keys.waitpoint(tx, id), { "state", "active", "suspension", suspension_id })
-  tx:hdel(keys.waitpoint(tx, id), "early")
+-- A pending waitpoint becomes part of a suspension, which has counted its early signals.
+function waitpoint.activate(tx, w, suspension_id)
+  tx:hset(keys.waitpoint(tx, w.id), { "state", "active", "suspension", suspension_id })
+  if #w.early > 0 then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+end
+
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
+-- count then.
+function waitpoint.answered(rec)
+  return rec.answered and cmsgpack.unpack(rec.answered) or {}
+end
+
+-- Their early signals no longer count: all of them, or of one waitpoint.
+function waitpoint.forget_answered(tx, rec, id)
+  local stay = {}
+  for _, entry in ipairs(waitpoint.answered(rec)) do
+    if id and entry[1] ~= id then
+      stay[#stay + 1] = entry
+    else
+      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
+    end
+  end
+  rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
+end
+
+local function keep_answered(rec, entry)
+  local list = waitpoint.answered(rec)
+  list[#list + 1] = { entry[1], entry[2] }
+  rec.answered = cmsgpack.pack(list)
+end
+
+-- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
+local function settle_early(tx, rec, entry, why)
+  if rec.phase ~= "active" then return end
+  if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
+  if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
 end
 
 function waitpoint.save_tokens(tx, w)
@@ -105,8 +144,8 @@ function waitpoint.close(tx, rec, why, which)
   for _, entry in ipairs(waitpoint.open(rec)) do
     if which == nil or which(entry) then
       gone[#gone + 1] = entry[1]
+      settle_early(tx, rec, entry, why)
       tx:hset(keys.waitpoint(tx, entry[1]), { "state", "closed", "closed", tx.now, "why", why })
-      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
       inbox.remove(tx, entry[1])
     else
       stay[#stay + 1] = entry

@@ -4,11 +4,11 @@ local execution = require "record.execution"
 local fence = require "record.fence"
 local frames = require "record.frames"
 
--- Frames of the batch that were written before, by sequence or by request: a lost reply is answered again.
+-- The number of the batch's first frame, and how many of its frames were written before: a lost reply is answered again.
 local function already_written(f, a)
-  if a.request_id and f.request == a.request_id then return f.request_first, #a.frames end
-  if a.first_sequence == nil or a.first_sequence >= f.next then return f.next, 0 end
-  return a.first_sequence, math.min(#a.frames, f.next - a.first_sequence)
+  local first = a.first_sequence or f.next
+  if a.request_id and f.request == a.request_id then first = f.request_first end
+  return first, math.min(#a.frames, f.next - first)
 end
 
 define.fn {
@@ -22,15 +22,17 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
+    if #a.frames == 0 then return reply.err("invalid_argument", { field = "frames", problem = "must hold a frame" }) end
     local f = frames.state(rec)
     if a.first_sequence and a.first_sequence > f.next then return reply.err("frames_missing", { field = "first_sequence", expected = f.next }) end
     local first, known = already_written(f, a)
-    local ids = known > 0 and frames.known(tx, rec, first, known) or {}
+    local ids = {}
+    for i = 1, known do ids[i] = frames.id(rec, first + i - 1) end
     if known == #a.frames then return reply.ok("appended", { ids = ids, next_sequence = f.next, replayed = true }) end
     if a.summary and a.summary.version ~= f.version then return reply.err("summary_changed", { version = f.version }) end
     local fresh = {}
     for i = known + 1, #a.frames do fresh[#fresh + 1] = a.frames[i] end
-    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id)) do ids[#ids + 1] = id end
+    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id, first)) do ids[#ids + 1] = id end
     if a.summary then frames.store_summary(tx, rec, a.summary.document) end
     tx:announce("frames", rec.id)
     execution.save(tx, rec)

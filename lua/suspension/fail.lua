@@ -15,7 +15,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
     execution.note_action(tx, rec, "fail", a.actor, a.reason)
-    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, data = { "actor", a.actor } })
+    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
     return reply.ok("failed")
   end,
 }

@@ -25,6 +25,8 @@ local function node_problem(nodes, i, depth)
   end
   if depth[i] > limits.condition_depth_max then return string.format("is deeper than %d", limits.condition_depth_max) end
   if node.op == "count" and (node.n == nil or node.over == nil) then return "must say n and over" end
+  if node.op ~= "count" and (node.n or node.over) then return "has n or over, which belong to a count" end
+  if not is_leaf(node.op) and (node.name or node.waitpoint) then return "has a name or a waitpoint, which belong to a signal or a count" end
 end
 
 -- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may name.

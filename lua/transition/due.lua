@@ -16,9 +16,6 @@ end
 
 local function active(tx, rec, draw)
   local now = tx.now
-  if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
-  end
   local timed_out = rec.timeout_at and rec.timeout_at <= now
   if timed_out and rec.timeout_at <= rec.lease_until then
     return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
@@ -31,9 +28,6 @@ end
 
 local function suspended(tx, rec)
   local now = tx.now
-  if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
-  end
   if rec.wait_until and rec.wait_until <= now then return resume.timed_out(tx, rec, "suspension timed out") end
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   execution.save(tx, rec)
@@ -64,6 +58,10 @@ function due.fire(tx, rec, draw)
     return execution.save(tx, rec)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
+  -- The grace of a cancel is over, wherever the attempt is by now.
+  if rec.cancel_by and rec.cancel_by <= now then
+    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+  end
   if rec.phase == "active" then return active(tx, rec, draw) end
   if rec.phase == "suspended" then return suspended(tx, rec) end
   return waiting(tx, rec)

@@ -20,10 +20,10 @@ local function store_result(tx, rec, result, encoding)
   end
 end
 
--- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, data.
+-- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
-  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure) end
+  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil

@@ -37,10 +37,12 @@ local function allowed(w, name)
   return false
 end
 
-local function repeated(tx, rec, a)
+-- The answer of a signal that arrived before, whatever became of its waitpoint since.
+local function repeated(tx, rec, a, approver)
   local same = signals.known_id(tx, rec, a.signal_id)
+  if same and same[5] ~= a.waitpoint_id then return not_open() end
   if same then return reply.ok(same[3], { signal_id = same[1], effect = same[3] == "accepted" and same[4] or nil }) end
-  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, a.idempotency_key)
+  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, approver, a.idempotency_key)
   if known then return reply.ok("duplicate", { signal_id = known[1] }) end
 end
 
@@ -50,15 +52,15 @@ local function buffer(tx, w, ref, s)
   tx:hset(keys.waitpoint(tx, w.id), { "early", cmsgpack.pack(w.early) })
 end
 
-local function accepted(tx, rec, a, effect)
-  signals.remember(tx, rec, a, "accepted", effect)
+local function accepted(tx, rec, a, approver, effect)
+  signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
   event.of_execution(tx, rec, "waitpoint.signalled", { "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect })
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
-local function resumed(tx, rec, a, refs)
-  signals.remember(tx, rec, a, "triggered_resume", "counted")
+local function resumed(tx, rec, a, approver, refs)
+  signals.remember(tx, rec, a, approver, "triggered_resume", "counted")
   resume.execution(tx, rec, "signal", refs)
   return reply.ok("triggered_resume", { signal_id = a.signal_id })
 end
@@ -66,7 +68,8 @@ end
 function signal.arrive(tx, rec, w, a)
   local token = token_of(w, a.token_digest)
   if token == nil then return not_open() end
-  local answer = repeated(tx, rec, a)
+  local approver = token[2] or nil
+  local answer = repeated(tx, rec, a, approver)
   if answer then return answer end
   if not is_open(rec, w, tx.now) or token[3] == 0 then return not_open() end
   if not allowed(w, a.name) then return reply.err("signal_not_allowed", { field = "name", name = a.name }) end
@@ -77,21 +80,21 @@ function signal.arrive(tx, rec, w, a)
   waitpoint.save_tokens(tx, w)
   tx:hset(keys.waitpoint(tx, w.id), { "signals", (w.signals or 0) + 1 })
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
-  local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = token[2] or w.id }
+  local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
-    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = token[2] or nil, payload = a.payload,
+    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver, payload = a.payload,
     payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
     buffer(tx, w, s.ref, s)
-    return accepted(tx, rec, a, "buffered")
+    return accepted(tx, rec, a, approver, "buffered")
   end
-  if w.review then return resumed(tx, rec, a, { s.ref }) end
+  if w.review then return resumed(tx, rec, a, approver, { s.ref }) end
   local current = suspension.load(rec)
   local counted, satisfied = condition.arrive(current.condition, s)
-  if satisfied then return resumed(tx, rec, a, condition.satisfying(current.condition, signals.number)) end
+  if satisfied then return resumed(tx, rec, a, approver, condition.satisfying(current.condition, signals.number)) end
   if counted then suspension.store(rec, current) end
-  return accepted(tx, rec, a, counted and "counted" or "unused")
+  return accepted(tx, rec, a, approver, counted and "counted" or "unused")
 end
 
 return signal

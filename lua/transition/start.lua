@@ -8,9 +8,10 @@ local suspension = require "record.suspension"
 
 local start = {}
 
--- True when the execution may start now; nothing starts past its deadline or its queue time.
+-- True when the execution may start now; nothing starts past its deadline, its queue time or the grace of a cancel.
 function start.possible(rec, now)
   if rec.deadline and rec.deadline <= now then return false end
+  if rec.cancel_by and rec.cancel_by <= now then return false end
   if not rec.first_started and rec.start_by and rec.start_by <= now then return false end
   return true
 end

@@ -21,6 +21,7 @@ define.fn {
       if (token[2] or nil) == a.approver then found = token end
     end
     if found == nil and #w.tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
+    if found and found[1] == a.digest then return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil }) end
     if found == nil then
       found = { a.digest, a.approver or false, w.uses or false, false }
       w.tokens[1] = found

@@ -225,10 +225,18 @@ impl Store {
     pub async fn raw(&self, route: Route, function: &'static str, read_only: bool, args: &Value) -> Value {
         let mut bytes = Vec::new();
         rmpv::encode::write_value(&mut bytes, args).expect("a Vec takes every byte");
-        let invocation =
-            Invocation { route, function, read_only, args: bytes, now_ms: Some(self.now()), count_calls: false };
-        let reply = self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"));
+        let reply = self.bytes(route, function, read_only, bytes).await;
         rmpv::decode::read_value(&mut reply.as_slice()).expect("a reply is msgpack")
+    }
+
+    /// Runs one function at the store's time and answers the bytes that came back.
+    pub async fn reply_bytes<C: Call>(&self, route: Route, call: &C) -> Vec<u8> {
+        self.bytes(route, C::FUNCTION, C::READ_ONLY, call.encode()).await
+    }
+
+    async fn bytes(&self, route: Route, function: &'static str, read_only: bool, args: Vec<u8>) -> Vec<u8> {
+        let invocation = Invocation { route, function, read_only, args, now_ms: Some(self.now()), count_calls: false };
+        self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"))
     }
 
     /// Everything the store holds.

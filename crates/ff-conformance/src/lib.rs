@@ -1,6 +1,7 @@
 //! What every host must do: the harness and, under `tests/`, the suite that runs on each of them.
 
 pub mod harness;
+pub mod waits;
 pub mod work;
 
 pub use harness::{Kind, Store};

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 8, hash = "f56c7edf9015556e1717812247d08a74486c5c9b8a209f09376426fcb9909639" }
+local LIBRARY = { number = 9, hash = "8b64d9f60233f0954ae83bc48cd34576e7a5366b5ae512eeaaa0d7378f6f3838" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -205,7 +205,7 @@ local scalar = {
   { name = "dimension", base = "text", min = 1, max = 64 },
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
-  { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$" },
+  { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$", digits_max = "18446744073709551615" },
   { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
   { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
   { name = "signal_id", base = "uuid", rust = "SignalId" },
@@ -427,6 +427,15 @@ function scalars.int(t)
   end
 end
 
+-- True when every run of digits in a text is a number no larger than `max`, given as digits.
+local function digits_within(v, max)
+  for run in string.gmatch(v, "%d+") do
+    local digits = string.gsub(run, "^0+", "")
+    if #digits > #max or (#digits == #max and digits > max) then return false end
+  end
+  return true
+end
+
 function scalars.text(t)
   return function(v)
     if type(v) ~= "string" then return problem("must be text") end
@@ -434,6 +443,7 @@ function scalars.text(t)
       return problem(string.format("must be %d to %d bytes long, got %d", t.min, t.max, #v), t.code)
     end
     if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
+    if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
     if t.refuse and string.find(v, t.refuse) then return problem("holds a character that is not allowed", t.code) end
   end
 end
@@ -953,6 +963,25 @@ function Tx:xrange(key, from, to, count)
   return self:read("XRANGE", key, from, to, "COUNT", text(count))
 end
 
+-- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
+-- that it stopped there and more may follow.
+function Tx:xsome(key, from, to, count, bytes_max)
+  local out, bytes, step = {}, 0, 16
+  while #out < count do
+    local want = math.min(step, count - #out)
+    local page = self:xrange(key, from, to, want)
+    for _, entry in ipairs(page) do
+      out[#out + 1] = entry
+      bytes = bytes + #entry[2][2]
+    end
+    if #page < want then return out, false end
+    if bytes > bytes_max then return out, true end
+    from = "(" .. page[#page][1]
+    step = math.floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
+  end
+  return out, false
+end
+
 function Tx:xtrim(key, id)
   planned(self, key, "stream").trim = { "~", id }
 end
@@ -960,12 +989,6 @@ end
 -- Removes exactly the entries before the id, counting those appended in this call.
 function Tx:xcut(key, id)
   planned(self, key, "stream").trim = { "=", id }
-end
-
--- The latest entries, newest first.
-function Tx:xlatest(key, count)
-  refuse_planned(self, key)
-  return self:read("XREVRANGE", key, "+", "-", "COUNT", text(count))
 end
 
 function Tx:xlen(key)
@@ -982,6 +1005,12 @@ function Tx:exists(key)
   local entry = self.plan[key]
   if entry then return not entry.deleted and #entry.order > 0 end
   return self:read("EXISTS", key) == 1
+end
+
+-- True when the store holds one of these keys; nothing is planned for them yet.
+function Tx:any_exists(list)
+  for _, key in ipairs(list) do refuse_planned(self, key) end
+  return #list > 0 and self:read("EXISTS", unpack(list)) > 0
 end
 
 -- Announcements --------------------------------------------------------------------------------
@@ -1497,7 +1526,7 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "satisfied" },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
 }
 
@@ -1559,6 +1588,7 @@ function execution.wake_at(rec)
     sooner(rec.cancel_by)
     sooner(rec.open_due)
   elseif rec.phase == "runnable" then
+    sooner(rec.cancel_by)
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
       sooner(rec.delay)
@@ -1674,12 +1704,13 @@ end
 function signals.after(tx, rec, after, limit)
   local out, bytes = {}, 0
   local from = after and "(" .. after or "-"
-  for _, entry in ipairs(tx:xrange(keys.signals(tx, rec.id), from, "+", limit + 1)) do
+  local list, cut = tx:xsome(keys.signals(tx, rec.id), from, "+", limit + 1, limits.stream_read_bytes_max)
+  for _, entry in ipairs(list) do
     if #out >= limit or bytes > limits.stream_read_bytes_max then return out, true end
     out[#out + 1] = typed(entry)
     bytes = bytes + #entry[2][2]
   end
-  return out, false
+  return out, cut
 end
 
 -- The signals with these ids, in order: at most `count`, and until `bytes_max` is passed. The second answer says whether some are left out.
@@ -1695,9 +1726,10 @@ function signals.named(tx, rec, refs, from, count, bytes_max)
   return out, false
 end
 
--- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect }.
-local function key_field(waitpoint_id, idempotency_key)
-  return "k:" .. keys.digest(waitpoint_id .. idempotency_key)
+-- What is remembered of a signal, by its id and by its idempotency key: { signal_id, at, outcome, effect, waitpoint_id }. An
+-- idempotency key is the sender's: two approvers of one waitpoint may choose the same one.
+local function key_field(waitpoint_id, approver, idempotency_key)
+  return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
 function signals.known_id(tx, rec, signal_id)
@@ -1705,16 +1737,16 @@ function signals.known_id(tx, rec, signal_id)
   return packed and cmsgpack.unpack(packed) or nil
 end
 
-function signals.known_key(tx, rec, waitpoint_id, idempotency_key)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, idempotency_key))
+function signals.known_key(tx, rec, waitpoint_id, approver, idempotency_key)
+  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, approver, idempotency_key))
   local known = packed and cmsgpack.unpack(packed) or nil
   if known and known[2] + limits.signal_key_ttl_ms > tx.now then return known end
 end
 
-function signals.remember(tx, rec, s, outcome, effect)
-  local packed = cmsgpack.pack({ s.signal_id, tx.now, outcome, effect })
+function signals.remember(tx, rec, s, approver, outcome, effect)
+  local packed = cmsgpack.pack({ s.signal_id, tx.now, outcome, effect, s.waitpoint_id })
   local fields = { s.signal_id, packed }
-  if s.idempotency_key then fields[3], fields[4] = key_field(s.waitpoint_id, s.idempotency_key), packed end
+  if s.idempotency_key then fields[3], fields[4] = key_field(s.waitpoint_id, approver, s.idempotency_key), packed end
   tx:hset(keys.signal_keys(tx, rec.id), fields)
 end
 
@@ -1748,6 +1780,13 @@ local function keep_open(rec, list)
   for _, entry in ipairs(list) do
     if entry[3] and (rec.open_due == nil or entry[3] < rec.open_due) then rec.open_due = entry[3] end
   end
+end
+
+-- True when a record of one of these ids exists already, whoever it belongs to.
+function waitpoint.any_known(tx, ids)
+  local list = {}
+  for i, id in ipairs(ids) do list[i] = keys.waitpoint(tx, id) end
+  return tx:any_exists(list)
 end
 
 -- What is wrong with a waitpoint to be opened beside those already open, or nil.
@@ -1810,10 +1849,42 @@ function waitpoint.load(tx, id)
   return w
 end
 
--- A pending waitpoint becomes part of a suspension.
-function waitpoint.activate(tx, id, suspension_id)
-  tx:hset(keys.waitpoint(tx, id), { "state", "active", "suspension", suspension_id })
-  tx:hdel(keys.waitpoint(tx, id), "early")
+-- A pending waitpoint becomes part of a suspension, which has counted its early signals.
+function waitpoint.activate(tx, w, suspension_id)
+  tx:hset(keys.waitpoint(tx, w.id), { "state", "active", "suspension", suspension_id })
+  if #w.early > 0 then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+end
+
+-- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
+-- count then.
+function waitpoint.answered(rec)
+  return rec.answered and cmsgpack.unpack(rec.answered) or {}
+end
+
+-- Their early signals no longer count: all of them, or of one waitpoint.
+function waitpoint.forget_answered(tx, rec, id)
+  local stay = {}
+  for _, entry in ipairs(waitpoint.answered(rec)) do
+    if id and entry[1] ~= id then
+      stay[#stay + 1] = entry
+    else
+      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
+    end
+  end
+  rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
+end
+
+local function keep_answered(rec, entry)
+  local list = waitpoint.answered(rec)
+  list[#list + 1] = { entry[1], entry[2] }
+  rec.answered = cmsgpack.pack(list)
+end
+
+-- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
+local function settle_early(tx, rec, entry, why)
+  if rec.phase ~= "active" then return end
+  if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
+  if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
 end
 
 function waitpoint.save_tokens(tx, w)
@@ -1835,8 +1906,8 @@ function waitpoint.close(tx, rec, why, which)
   for _, entry in ipairs(waitpoint.open(rec)) do
     if which == nil or which(entry) then
       gone[#gone + 1] = entry[1]
+      settle_early(tx, rec, entry, why)
       tx:hset(keys.waitpoint(tx, entry[1]), { "state", "closed", "closed", tx.now, "why", why })
-      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
       inbox.remove(tx, entry[1])
     else
       stay[#stay + 1] = entry
@@ -1930,6 +2001,16 @@ function suspension.resume(tx, rec)
   return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
 end
 
+-- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
+function suspension.replace_continuation(tx, rec, bytes)
+  if bytes then
+    tx:set(keys.continuation(tx, rec.id), bytes)
+  elseif rec.continued then
+    tx:del(keys.continuation(tx, rec.id))
+  end
+  rec.continued = bytes and 1 or nil
+end
+
 -- Nothing of a wait outlives its attempt.
 function suspension.forget(tx, rec)
   if rec.continued then tx:del(keys.continuation(tx, rec.id)) end
@@ -1940,54 +2021,49 @@ return suspension
 end
 
 source["record.frames"] = function(require, LIBRARY)
--- The stream of an attempt: frames numbered from 0, ids `<milliseconds>-<number>`. Live frames stand in a stream of their own,
--- so that they can be dropped first. A stream is closed by the end of its attempt.
+-- The stream of an attempt: frames numbered from 0, ids `<start of the attempt in milliseconds>-<number>`, so that a number
+-- gives its id. Live frames stand in a stream of their own, so that they can be dropped first. A stream is closed by the end of
+-- its attempt.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
 local frames = {}
 
--- The running attempt's state as stored: number of the next frame, time part of the last id, durable and live frames kept,
--- version of the summary, and the last request with the number of its first frame.
+-- The running attempt's state as stored: number of the next frame, durable and live frames kept, version of the summary, and
+-- the last request with the number of its first frame.
 function frames.state(rec)
-  local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, 0, false, 0 }
-  return { next = f[1], last = f[2], kept = f[3], live = f[4], version = f[5], request = f[6] or nil, request_first = f[7] }
+  local f = rec.frames and cmsgpack.unpack(rec.frames) or { 0, 0, 0, 0, false, 0 }
+  return { next = f[1], kept = f[2], live = f[3], version = f[4], request = f[5] or nil, request_first = f[6] }
 end
 
 local function store(rec, f)
-  rec.frames = cmsgpack.pack({ f.next, f.last, f.kept, f.live, f.version, f.request or false, f.request_first })
+  rec.frames = cmsgpack.pack({ f.next, f.kept, f.live, f.version, f.request or false, f.request_first })
 end
 
-function frames.id(at, number)
-  return string.format("%.0f-%.0f", at, number)
+-- The id of a frame of the running attempt.
+function frames.id(rec, number)
+  return string.format("%.0f-%.0f", rec.started, number)
 end
 
 function frames.number(id)
   return tonumber(string.match(id, "%-(%d+)$"))
 end
 
--- Plans the removal of the `count` oldest entries of a stream of `size` frames that ends with those of this call.
-local function cut(tx, key, count, size, planned)
+-- The id of the first frame that stays when the `count` oldest of a stream leave; it holds `size` frames, those of this call
+-- (`planned`) last. The range is read before anything is planned for the key.
+local function first_kept(tx, rec, key, count, size, planned)
   local stored = size - #planned
-  local first
-  if count >= size then
-    first = frames.id(limits.time_ms_max, 0)
-  elseif count < stored then
-    -- The range is read before anything is planned for the key.
-    first = tx:xrange(key, "-", "+", count + 1)[count + 1][1]
-  else
-    first = planned[count - stored + 1]
-  end
-  return first
+  if count < stored then return tx:xrange(key, "-", "+", count + 1)[count + 1][1] end
+  return planned[count - stored + 1] or frames.id(rec, limits.time_ms_max)
 end
 
--- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first.
-function frames.append(tx, rec, list, request)
+-- Plans the frames and answers their ids; the oldest leave when the stream holds more than it may, live ones first. `request`
+-- is remembered with the number of its first frame.
+function frames.append(tx, rec, list, request, request_first)
   local f = frames.state(rec)
-  local at = math.max(tx.now, f.last)
   local ids, durable, live = {}, {}, {}
   for i in ipairs(list) do
-    ids[i] = frames.id(at, f.next + i - 1)
+    ids[i] = frames.id(rec, f.next + i - 1)
     local kind = list[i].mode == "live" and live or durable
     kind[#kind + 1] = ids[i]
   end
@@ -1996,16 +2072,16 @@ function frames.append(tx, rec, list, request)
   local drop_live = math.min(over, alive)
   local drop = over - drop_live
   local key, live_key = keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt)
-  local live_from = drop_live > 0 and cut(tx, live_key, drop_live, alive, live) or nil
-  local from = drop > 0 and cut(tx, key, drop, kept, durable) or nil
+  local live_from = drop_live > 0 and first_kept(tx, rec, live_key, drop_live, alive, live)
+  local from = drop > 0 and first_kept(tx, rec, key, drop, kept, durable)
   for i, frame in ipairs(list) do
     local packed = cmsgpack.pack({ frame.type, tx.now, frame.payload or false, frame.payload_encoding or false, frame.correlation_id or false, frame.mode })
     tx:xput(frame.mode == "live" and live_key or key, ids[i], "f", packed)
   end
   if live_from then tx:xcut(live_key, live_from) end
   if from then tx:xcut(key, from) end
-  if request then f.request, f.request_first = request, f.next end
-  f.next, f.last, f.kept, f.live = f.next + #list, at, kept - drop, alive - drop_live
+  if request then f.request, f.request_first = request, request_first end
+  f.next, f.kept, f.live = f.next + #list, kept - drop, alive - drop_live
   store(rec, f)
   return ids
 end
@@ -2017,18 +2093,6 @@ function frames.store_summary(tx, rec, document)
   tx:set(keys.stream_summary(tx, rec.id, rec.attempt), cmsgpack.pack({ f.version, document }))
 end
 
--- The ids of frames already written, from the number `first` on; one that has left answers the id it would have now.
-function frames.known(tx, rec, first, count)
-  local f = frames.state(rec)
-  local found = {}
-  for _, key in ipairs({ keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt) }) do
-    for _, entry in ipairs(tx:xlatest(key, math.min(f.next - first, limits.stream_read_max))) do found[frames.number(entry[1])] = entry[1] end
-  end
-  local ids = {}
-  for i = 1, count do ids[i] = found[first + i - 1] or frames.id(f.last, first + i - 1) end
-  return ids
-end
-
 local function typed(entry)
   local f = cmsgpack.unpack(entry[2][2])
   return {
@@ -2037,11 +2101,13 @@ local function typed(entry)
   }
 end
 
--- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there are more.
+-- Frames of an attempt between two ids, both kinds in one order; stops after enough bytes. The second answer says whether there
+-- may be more. Neither kind is read less far than the answer goes: each alone would fill it.
 function frames.read(tx, id, attempt, from, to, limit)
   limit = math.min(limit, limits.stream_page_max)
-  local list = tx:xrange(keys.stream(tx, id, attempt), from, to, limit + 1)
-  for _, entry in ipairs(tx:xrange(keys.stream_live(tx, id, attempt), from, to, limit + 1)) do list[#list + 1] = entry end
+  local list, cut = tx:xsome(keys.stream(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
+  local live, live_cut = tx:xsome(keys.stream_live(tx, id, attempt), from, to, limit + 1, limits.stream_read_bytes_max)
+  for _, entry in ipairs(live) do list[#list + 1] = entry end
   table.sort(list, function(a, b) return frames.number(a[1]) < frames.number(b[1]) end)
   local out, bytes = {}, 0
   for _, entry in ipairs(list) do
@@ -2049,7 +2115,7 @@ function frames.read(tx, id, attempt, from, to, limit)
     out[#out + 1] = typed(entry)
     bytes = bytes + #entry[2][2]
   end
-  return out, false
+  return out, cut or live_cut
 end
 
 -- How many frames the running attempt wrote.
@@ -2090,8 +2156,8 @@ local waitpoint = require "record.waitpoint"
 local attempt = {}
 
 -- Ends the current attempt and files it: its waitpoints close, its stream closes, and with it ends what it waited for.
--- `failure` is { reason, category } or nil.
-function attempt.finish(tx, rec, state, failure)
+-- `failure` is { reason, category } or nil; `actor` is the operator who ended it, if one did.
+function attempt.finish(tx, rec, state, failure, actor)
   local list = rec.history and cmsgpack.unpack(rec.history) or {}
   list[#list + 1] = {
     rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
@@ -2105,10 +2171,12 @@ function attempt.finish(tx, rec, state, failure)
   rec.history = cmsgpack.pack(list)
   rec.attempt_state = state
   if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
-  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, nil) end
+  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
   if rec.woken or rec.continued then suspension.forget(tx, rec) end
+  if rec.answered then waitpoint.forget_answered(tx, rec) end
   if rec.frames then frames.close(tx, rec) end
-  rec.timeout_at, rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil, nil
+  rec.timeout_at, rec.time_left, rec.satisfied = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil
 end
 
 -- The typed form of a filed attempt.
@@ -3040,9 +3108,10 @@ local suspension = require "record.suspension"
 
 local start = {}
 
--- True when the execution may start now; nothing starts past its deadline or its queue time.
+-- True when the execution may start now; nothing starts past its deadline, its queue time or the grace of a cancel.
 function start.possible(rec, now)
   if rec.deadline and rec.deadline <= now then return false end
+  if rec.cancel_by and rec.cancel_by <= now then return false end
   if not rec.first_started and rec.start_by and rec.start_by <= now then return false end
   return true
 end
@@ -3173,10 +3242,10 @@ local function store_result(tx, rec, result, encoding)
   end
 end
 
--- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, data.
+-- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
-  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure) end
+  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
@@ -3362,6 +3431,8 @@ local function node_problem(nodes, i, depth)
   end
   if depth[i] > limits.condition_depth_max then return string.format("is deeper than %d", limits.condition_depth_max) end
   if node.op == "count" and (node.n == nil or node.over == nil) then return "must say n and over" end
+  if node.op ~= "count" and (node.n or node.over) then return "has n or over, which belong to a count" end
+  if not is_leaf(node.op) and (node.name or node.waitpoint) then return "has a name or a waitpoint, which belong to a signal or a count" end
 end
 
 -- The field and the problem of a tree that cannot be waited for, or nil. `keys` is the set of waitpoint keys it may name.
@@ -3499,7 +3570,6 @@ source["transition.suspend"] = function(require, LIBRARY)
 local condition = require "transition.condition"
 local event = require "lib.event"
 local execution = require "record.execution"
-local keys = require "lib.keys"
 local reply = require "lib.reply"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -3511,87 +3581,129 @@ local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
 end
 
--- Which pending waitpoints the suspension takes over: those named, or all when none are.
+-- The entries of a list that the suspension takes over: those named, or all when `wanted` is nil. `seen` notes their ids.
+local function taken_of(list, wanted, seen)
+  local out = {}
+  for _, entry in ipairs(list) do
+    if wanted == nil or wanted[entry[1]] then
+      out[#out + 1] = entry
+      seen[entry[1]] = true
+    end
+  end
+  return out
+end
+
+-- The attempt's pending waitpoints that the suspension takes over, those that were answered before their time was over, and
+-- the refusal when it names another.
 local function adopted(rec, ids)
-  local wanted, out = nil, {}
+  local wanted, seen = nil, {}
   if ids then
     wanted = {}
     for _, id in ipairs(ids) do wanted[id] = true end
   end
-  for _, entry in ipairs(waitpoint.open(rec)) do
-    if wanted == nil or wanted[entry[1]] then
-      out[#out + 1] = entry
-      if wanted then wanted[entry[1]] = nil end
-    end
+  local pending, answered = taken_of(waitpoint.open(rec), wanted, seen), taken_of(waitpoint.answered(rec), wanted, seen)
+  for _, id in ipairs(ids or {}) do
+    if not seen[id] then return nil, nil, reply.err("waitpoint_not_found", { waitpoint_id = id }) end
   end
-  return out, wanted and next(wanted)
+  return pending, answered
 end
 
--- The early signals of the adopted waitpoints, in order of arrival.
-local function early_signals(tx, taken)
-  local early = {}
-  for _, entry in ipairs(taken) do
-    for _, s in ipairs(waitpoint.load(tx, entry[1]).early) do
+-- The records of the waitpoints taken over, and their early signals in order of arrival.
+local function early_signals(tx, pending, answered)
+  local loaded, early = {}, {}
+  local function look(entry)
+    local w = waitpoint.load(tx, entry[1])
+    for _, s in ipairs(w and w.early or {}) do
       early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }
     end
+    return w
   end
+  for i, entry in ipairs(pending) do loaded[i] = look(entry) end
+  for _, entry in ipairs(answered) do look(entry) end
   table.sort(early, function(a, b) return signals.number(a.ref) < signals.number(b.ref) end)
-  return early
+  return loaded, early
 end
 
--- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
-function suspend.attempt(tx, rec, a)
-  local taken, unknown = adopted(rec, a.adopt)
-  if unknown then return reply.err("waitpoint_not_found", { waitpoint_id = unknown }) end
-  -- Pending ones that are not part of it are given up.
-  local part, names = {}, {}
-  for _, entry in ipairs(taken) do
-    part[entry[1]], names[entry[2]] = true, true
+-- The ids the suspension would mint must be new to the store; the first that is not, by the field that gives it.
+local function known_id(tx, new, at, review_id)
+  local ids, fields = {}, {}
+  for i, w in ipairs(new) do ids[i], fields[i] = w.waitpoint_id, string.format(at, i - 1) .. ".waitpoint_id" end
+  if review_id then ids[#ids + 1], fields[#fields + 1] = review_id, "review_waitpoint_id" end
+  local given = {}
+  for i, id in ipairs(ids) do
+    if given[id] then return fields[i], "is given twice" end
+    given[id] = true
   end
-  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] end)
-  local new = a.waitpoints
-  if #new == 0 and #taken == 0 and a.otherwise then new = { a.otherwise } end
-  if #new == 0 and #taken == 0 then return refused("waitpoints", "must hold a waitpoint: the attempt has none pending") end
+  if not waitpoint.any_known(tx, ids) then return nil end
+  for i, id in ipairs(ids) do
+    if waitpoint.load(tx, id) then return fields[i], "is taken" end
+  end
+end
+
+-- Plans the new waitpoints; answers the field and the problem of one that cannot be opened.
+local function open_new(tx, rec, new, at, suspension_id)
   for i, w in ipairs(new) do
     local field, problem = waitpoint.problem(rec, w)
-    if field then return refused(string.format("waitpoints[%d].%s", i - 1, field), problem) end
-    if #w.tokens == 0 then return refused(string.format("waitpoints[%d].tokens", i - 1), "must hold a token") end
-    names[w.key] = true
-    waitpoint.create(tx, rec, w, "active", a.suspension_id)
+    if #w.tokens == 0 then field, problem = "tokens", "must hold a token" end
+    if field then return string.format(at, i - 1) .. "." .. field, problem end
+    waitpoint.create(tx, rec, w, "active", suspension_id)
   end
-  local field, problem = condition.problem(a.condition, names)
-  if field then return refused(field, problem) end
-  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint") end
+end
 
-  local state, enough = condition.new(a.condition), false
-  for _, s in ipairs(early_signals(tx, taken)) do
-    local _, done = condition.arrive(state, s)
-    enough = done
-  end
-  if enough then
-    local refs = condition.satisfying(state, signals.number)
-    waitpoint.close(tx, rec, "already_satisfied")
-    rec.satisfied = cmsgpack.pack({ a.suspension_id, refs })
-    execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.already_satisfied", { "suspension_id", a.suspension_id })
-    return nil, "satisfied", refs
-  end
+-- The attempt goes on: what it would have waited for has come already.
+local function go_on(tx, rec, a, state)
+  local refs = condition.satisfying(state, signals.number)
+  waitpoint.close(tx, rec, "already_satisfied")
+  rec.satisfied = cmsgpack.pack({ a.suspension_id, refs })
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.already_satisfied", { "suspension_id", a.suspension_id })
+  return nil, "satisfied", refs
+end
 
-  for _, entry in ipairs(taken) do waitpoint.activate(tx, entry[1], a.suspension_id) end
-  suspension.forget(tx, rec)
-  if a.continuation then
-    tx:set(keys.continuation(tx, rec.id), a.continuation)
-    rec.continued = 1
-  end
+local function set_aside(tx, rec, a, state, adopted_records)
+  for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
   suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id })
+  suspension.replace_continuation(tx, rec, a.continuation)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
   rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
-  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied, rec.woken = nil, nil, nil, nil, nil
   rec.phase, rec.attempt_state = "suspended", "suspended"
   execution.save(tx, rec)
   event.of_execution(tx, rec, "execution.suspended", { "reason", a.reason, "suspension_id", a.suspension_id })
   return nil, "suspended"
+end
+
+-- Answers a refusal; or nil, "satisfied" or "suspended", and for the first the stream ids of the signals.
+function suspend.attempt(tx, rec, a)
+  if a.timeout_behavior == "escalate" and a.review_waitpoint_id == nil then return refused("review_waitpoint_id", "is missing: escalation opens a waitpoint") end
+  local pending, answered, unknown = adopted(rec, a.adopt)
+  if unknown then return unknown end
+  local new, at = a.waitpoints, "waitpoints[%d]"
+  if #new == 0 and #pending == 0 and a.otherwise then new, at = { a.otherwise }, "otherwise" end
+  if #new == 0 and #pending == 0 then return refused("waitpoints", "must hold a waitpoint: the attempt has none pending") end
+  local field, problem = known_id(tx, new, at, a.review_waitpoint_id)
+  if field then return refused(field, problem) end
+  local part, names = {}, {}
+  for _, entry in ipairs(pending) do part[entry[1]], names[entry[2]] = true, true end
+  for _, entry in ipairs(answered) do names[entry[2]] = true end
+  for _, w in ipairs(new) do names[w.key] = true end
+  field, problem = condition.problem(a.condition, names)
+  if field then return refused(field, problem) end
+  local loaded, early = early_signals(tx, pending, answered)
+
+  -- Pending ones that are not part of it are given up.
+  waitpoint.close(tx, rec, "not_adopted", function(entry) return not part[entry[1]] end)
+  waitpoint.forget_answered(tx, rec)
+  field, problem = open_new(tx, rec, new, at, a.suspension_id)
+  if field then return refused(field, problem) end
+  local state, enough = condition.new(a.condition), false
+  for _, s in ipairs(early) do
+    local _, done = condition.arrive(state, s)
+    enough = done
+  end
+  if enough then return go_on(tx, rec, a, state) end
+  return set_aside(tx, rec, a, state, loaded)
 end
 
 return suspend
@@ -3696,10 +3808,12 @@ local function allowed(w, name)
   return false
 end
 
-local function repeated(tx, rec, a)
+-- The answer of a signal that arrived before, whatever became of its waitpoint since.
+local function repeated(tx, rec, a, approver)
   local same = signals.known_id(tx, rec, a.signal_id)
+  if same and same[5] ~= a.waitpoint_id then return not_open() end
   if same then return reply.ok(same[3], { signal_id = same[1], effect = same[3] == "accepted" and same[4] or nil }) end
-  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, a.idempotency_key)
+  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, approver, a.idempotency_key)
   if known then return reply.ok("duplicate", { signal_id = known[1] }) end
 end
 
@@ -3709,15 +3823,15 @@ local function buffer(tx, w, ref, s)
   tx:hset(keys.waitpoint(tx, w.id), { "early", cmsgpack.pack(w.early) })
 end
 
-local function accepted(tx, rec, a, effect)
-  signals.remember(tx, rec, a, "accepted", effect)
+local function accepted(tx, rec, a, approver, effect)
+  signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
   event.of_execution(tx, rec, "waitpoint.signalled", { "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect })
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
-local function resumed(tx, rec, a, refs)
-  signals.remember(tx, rec, a, "triggered_resume", "counted")
+local function resumed(tx, rec, a, approver, refs)
+  signals.remember(tx, rec, a, approver, "triggered_resume", "counted")
   resume.execution(tx, rec, "signal", refs)
   return reply.ok("triggered_resume", { signal_id = a.signal_id })
 end
@@ -3725,7 +3839,8 @@ end
 function signal.arrive(tx, rec, w, a)
   local token = token_of(w, a.token_digest)
   if token == nil then return not_open() end
-  local answer = repeated(tx, rec, a)
+  local approver = token[2] or nil
+  local answer = repeated(tx, rec, a, approver)
   if answer then return answer end
   if not is_open(rec, w, tx.now) or token[3] == 0 then return not_open() end
   if not allowed(w, a.name) then return reply.err("signal_not_allowed", { field = "name", name = a.name }) end
@@ -3736,21 +3851,21 @@ function signal.arrive(tx, rec, w, a)
   waitpoint.save_tokens(tx, w)
   tx:hset(keys.waitpoint(tx, w.id), { "signals", (w.signals or 0) + 1 })
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
-  local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = token[2] or w.id }
+  local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
-    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = token[2] or nil, payload = a.payload,
+    signal_id = a.signal_id, name = a.name, waitpoint_id = w.id, waitpoint_key = w.key, approver = approver, payload = a.payload,
     payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
     buffer(tx, w, s.ref, s)
-    return accepted(tx, rec, a, "buffered")
+    return accepted(tx, rec, a, approver, "buffered")
   end
-  if w.review then return resumed(tx, rec, a, { s.ref }) end
+  if w.review then return resumed(tx, rec, a, approver, { s.ref }) end
   local current = suspension.load(rec)
   local counted, satisfied = condition.arrive(current.condition, s)
-  if satisfied then return resumed(tx, rec, a, condition.satisfying(current.condition, signals.number)) end
+  if satisfied then return resumed(tx, rec, a, approver, condition.satisfying(current.condition, signals.number)) end
   if counted then suspension.store(rec, current) end
-  return accepted(tx, rec, a, counted and "counted" or "unused")
+  return accepted(tx, rec, a, approver, counted and "counted" or "unused")
 end
 
 return signal
@@ -3775,9 +3890,6 @@ end
 
 local function active(tx, rec, draw)
   local now = tx.now
-  if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
-  end
   local timed_out = rec.timeout_at and rec.timeout_at <= now
   if timed_out and rec.timeout_at <= rec.lease_until then
     return retry.after_failure(tx, rec, { by = "timed_out", attempt_state = "timed_out", reason = "attempt timeout passed", category = "timeout", draw = draw })
@@ -3790,9 +3902,6 @@ end
 
 local function suspended(tx, rec)
   local now = tx.now
-  if rec.cancel_by and rec.cancel_by <= now then
-    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
-  end
   if rec.wait_until and rec.wait_until <= now then return resume.timed_out(tx, rec, "suspension timed out") end
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   execution.save(tx, rec)
@@ -3823,6 +3932,10 @@ function due.fire(tx, rec, draw)
     return execution.save(tx, rec)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
+  -- The grace of a cancel is over, wherever the attempt is by now.
+  if rec.cancel_by and rec.cancel_by <= now then
+    return finish.execution(tx, rec, "cancelled", { by = "operator", attempt_state = "cancelled", failure = { rec.cancel_reason or "", "cancelled" } })
+  end
   if rec.phase == "active" then return active(tx, rec, draw) end
   if rec.phase == "suspended" then return suspended(tx, rec) end
   return waiting(tx, rec)
@@ -4001,7 +4114,7 @@ define.fn {
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {
-      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, data = { "actor", a.actor, "reason", a.reason or "" },
+      by = "operator", attempt_state = "cancelled", failure = { a.reason or "", "cancelled" }, actor = a.actor, data = { "actor", a.actor, "reason", a.reason or "" },
     })
     return reply.ok("cancelled")
   end,
@@ -4862,7 +4975,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
     execution.note_action(tx, rec, "fail", a.actor, a.reason)
-    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, data = { "actor", a.actor } })
+    finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
     return reply.ok("failed")
   end,
 }
@@ -4923,7 +5036,13 @@ define.fn {
     if refusal then return refusal end
     local w = waitpoint.load(tx, a.waitpoint_id)
     if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
-    if w.state == "closed" then return reply.ok("closed", { replayed = true }) end
+    if w.state == "closed" then
+      if rec.answered and #w.early > 0 then
+        waitpoint.forget_answered(tx, rec, w.id)
+        execution.save(tx, rec)
+      end
+      return reply.ok("closed", { replayed = true })
+    end
     waitpoint.close(tx, rec, "closed", function(entry) return entry[1] == a.waitpoint_id end)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "waitpoint.closed", { "waitpoint_id", a.waitpoint_id, "key", w.key })
@@ -4983,6 +5102,7 @@ define.fn {
       if (token[2] or nil) == a.approver then found = token end
     end
     if found == nil and #w.tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
+    if found and found[1] == a.digest then return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil }) end
     if found == nil then
       found = { a.digest, a.approver or false, w.uses or false, false }
       w.tokens[1] = found
@@ -5006,6 +5126,19 @@ local execution = require "record.execution"
 local waitpoint = require "record.waitpoint"
 local view = require "record.waitpoint_view"
 
+-- Entries of the position's own millisecond that come after it.
+local function of_same_moment(tx, after, enough)
+  local at, out = string.format("%.0f", after.created_at), {}
+  for page = 0, limits.list_pages_per_millisecond_max - 1 do
+    local list = tx:zlowest(keys.inbox(tx), at, at, limits.list_looks_max, page * limits.list_looks_max)
+    for _, item in ipairs(list) do
+      if item.member > after.waitpoint_id then out[#out + 1] = item end
+    end
+    if #list < limits.list_looks_max or #out >= enough then break end
+  end
+  return out
+end
+
 define.fn {
   name = "ff_list_waitpoints",
   doc = "Open waitpoints of this partition, oldest first: the inbox of whoever is asked. `more` says whether to go on after `last`.",
@@ -5014,17 +5147,12 @@ define.fn {
   reply = { page = { items = "[waitpoint]", last = "waitpoint_position?", more = "bool" } },
   errs = {},
   call = function(tx, a)
-    local entries = {}
-    if a.after then
-      for _, item in ipairs(tx:zlowest(keys.inbox(tx), string.format("%.0f", a.after.created_at), string.format("%.0f", a.after.created_at), limits.list_looks_max)) do
-        if item.member > a.after.waitpoint_id then entries[#entries + 1] = item end
-      end
-    end
+    local entries = a.after and of_same_moment(tx, a.after, a.limit + 1) or {}
     local from = a.after and "(" .. string.format("%.0f", a.after.created_at) or "-inf"
     for _, item in ipairs(tx:zlowest(keys.inbox(tx), from, "+inf", a.limit + 1)) do entries[#entries + 1] = item end
     local items, last = {}, nil
-    for _, entry in ipairs(entries) do
-      if #items >= a.limit then return reply.ok("page", { items = items, last = last, more = true }) end
+    for i, entry in ipairs(entries) do
+      if #items >= a.limit or i > limits.list_looks_max then return reply.ok("page", { items = items, last = last, more = true }) end
       local w = waitpoint.load(tx, entry.member)
       local rec = w and execution.load(tx, w.exec)
       if rec and (a.namespace == nil or rec.spec.namespace == a.namespace) then items[#items + 1] = view.typed(rec, w) end
@@ -5093,11 +5221,11 @@ local execution = require "record.execution"
 local fence = require "record.fence"
 local frames = require "record.frames"
 
--- Frames of the batch that were written before, by sequence or by request: a lost reply is answered again.
+-- The number of the batch's first frame, and how many of its frames were written before: a lost reply is answered again.
 local function already_written(f, a)
-  if a.request_id and f.request == a.request_id then return f.request_first, #a.frames end
-  if a.first_sequence == nil or a.first_sequence >= f.next then return f.next, 0 end
-  return a.first_sequence, math.min(#a.frames, f.next - a.first_sequence)
+  local first = a.first_sequence or f.next
+  if a.request_id and f.request == a.request_id then first = f.request_first end
+  return first, math.min(#a.frames, f.next - first)
 end
 
 define.fn {
@@ -5111,15 +5239,17 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     local refusal = fence.check(rec, a.fence, tx.now)
     if refusal then return refusal end
+    if #a.frames == 0 then return reply.err("invalid_argument", { field = "frames", problem = "must hold a frame" }) end
     local f = frames.state(rec)
     if a.first_sequence and a.first_sequence > f.next then return reply.err("frames_missing", { field = "first_sequence", expected = f.next }) end
     local first, known = already_written(f, a)
-    local ids = known > 0 and frames.known(tx, rec, first, known) or {}
+    local ids = {}
+    for i = 1, known do ids[i] = frames.id(rec, first + i - 1) end
     if known == #a.frames then return reply.ok("appended", { ids = ids, next_sequence = f.next, replayed = true }) end
     if a.summary and a.summary.version ~= f.version then return reply.err("summary_changed", { version = f.version }) end
     local fresh = {}
     for i = known + 1, #a.frames do fresh[#fresh + 1] = a.frames[i] end
-    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id)) do ids[#ids + 1] = id end
+    for _, id in ipairs(frames.append(tx, rec, fresh, a.request_id, first)) do ids[#ids + 1] = id end
     if a.summary then frames.store_summary(tx, rec, a.summary.document) end
     tx:announce("frames", rec.id)
     execution.save(tx, rec)
@@ -5973,7 +6103,8 @@ define.fn {
     end
     local woken = suspension.woken(rec)
     local satisfied = rec.satisfied and cmsgpack.unpack(rec.satisfied)
-    local refs = woken and woken.refs or satisfied and satisfied[2] or {}
+    -- What was enough without a wait came after the last resume: a suspend forgets it.
+    local refs = satisfied and satisfied[2] or woken and woken.refs or {}
     local from = 1
     while a.after and refs[from] and signals.number(refs[from]) <= signals.number(a.after) do from = from + 1 end
     local list, more = signals.named(tx, rec, refs, from, math.min(a.limit, limits.stream_page_max), limits.stream_read_bytes_max)
@@ -6612,6 +6743,29 @@ local function check_leases(tx, key, instance, findings, repair)
   end
 end
 
+-- Which field of an execution says that it has the key.
+local owner_field = {
+  payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+}
+
+local function check_part(tx, key, rest, findings, repair)
+  local id = string.sub(rest, 1, 36)
+  local rec = execution.load(tx, id)
+  local part = string.sub(rest, 38)
+  if rec == nil then
+    check.found(findings, 37, key, "its execution is gone", repair)
+  elseif part == "core" then
+    -- A walk over the list of all executions does not meet one that is not in it.
+    if tx:zscore(keys.all(tx), id) == nil then check.record(tx, rec, findings, repair) end
+    return
+  elseif owner_field[part] and rec[owner_field[part]] then
+    return
+  else
+    check.found(findings, 37, key, "its execution does not know it", repair)
+  end
+  if repair then tx:del(key) end
+end
+
 -- A waitpoint stays with its execution, which lists it.
 local function check_waitpoint(tx, key, id, findings, repair)
   local w = waitpoint.load(tx, id)
@@ -6691,14 +6845,7 @@ define.fn {
         if tag ~= tx.tag then
           if not string.find(key, tx.tag, 1, true) then foreign = foreign + 1 end
         elseif family == "exec" then
-          local id = string.sub(rest, 1, 36)
-          if not tx:exists(keys.core(tx, id)) then
-            check.found(findings, 37, key, "its execution is gone", a.repair)
-            if a.repair then tx:del(key) end
-          elseif key == keys.core(tx, id) and tx:zscore(keys.all(tx), id) == nil then
-            -- A walk over the list of all executions does not meet it.
-            check.record(tx, execution.load(tx, id), findings, a.repair)
-          end
+          check_part(tx, key, rest, findings, a.repair)
         elseif family == "idem" then
           if tx:zscore(keys.timers(tx), "idem:" .. rest) == nil then
             check.found(findings, 37, key, "never ends", a.repair)

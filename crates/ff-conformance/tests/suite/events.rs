@@ -9,12 +9,12 @@ use ff_core::types::ExecutionId;
 use ff_script::Route;
 use ff_script::generated::*;
 
-fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Runs one step and expects exactly one event of the execution for it, with exactly this data.
-async fn emits<T>(
+pub async fn emits<T>(
     store: &Store,
     id: ExecutionId,
     kind: &str,
@@ -41,7 +41,7 @@ async fn emits<T>(
     answer
 }
 
-async fn silent<T>(store: &Store, step: impl Future<Output = T>) -> T {
+pub async fn silent<T>(store: &Store, step: impl Future<Output = T>) -> T {
     let before = store.events(HOME).await;
     let answer = step.await;
     assert_eq!(store.events(HOME).await, before, "no transition, no event");

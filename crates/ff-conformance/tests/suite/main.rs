@@ -17,5 +17,6 @@ mod retry;
 mod routes;
 mod storage;
 mod submit;
+mod suspend;
 mod time;
 mod workers;

@@ -8,7 +8,7 @@ use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 
 /// Fires timers a millisecond before the time, when nothing may change, and at it.
-async fn nothing_before(store: &Store, at: i64) {
+pub async fn nothing_before(store: &Store, at: i64) {
     let facts = async || {
         let mut dump = store.dump().await;
         crate::storage::forget_hints(&mut dump);
@@ -22,7 +22,7 @@ async fn nothing_before(store: &Store, at: i64) {
     assert!(store.fire_all().await > 0, "it is due now");
 }
 
-async fn ends_as(store: &Store, id: ExecutionId, outcome: Outcome, category: &str) {
+pub async fn ends_as(store: &Store, id: ExecutionId, outcome: Outcome, category: &str) {
     let e = store.describe(id).await;
     assert_eq!((e.outcome, e.phase, e.lease.is_none()), (Some(outcome), LifecyclePhase::Terminal, true));
     assert_eq!(e.failure.map(|failure| failure.category).as_deref(), Some(category));
