@@ -9,9 +9,11 @@ pub mod operations;
 
 pub mod background;
 pub mod feed;
+mod following;
 pub mod fsck;
 pub mod news;
 pub mod streams;
+mod turns;
 pub mod waiting;
 pub mod waitpoints;
 

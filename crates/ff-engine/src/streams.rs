@@ -3,10 +3,9 @@
 //! Whoever follows a stream waits for one announcement per execution; readers at the same place share one read, so a
 //! thousand of them cost the store what one does.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::error::{EngineError, ValidationKind};
@@ -14,25 +13,24 @@ use ff_core::error_code::ErrorCode;
 use ff_core::merge_patch;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    AppendFrames, AppendFramesReply, AttemptState, Fence, FollowStream, Frame, FrameMode, NewFrame, NewSummary,
-    ReadStream, ReadStreamReply, ReadSummary, ReadSummaryReply,
+    AppendFrames, AppendFramesReply, AttemptState, Fence, Frame, FrameMode, NewFrame, NewSummary, ReadStream,
+    ReadStreamReply, ReadSummary, ReadSummaryReply,
 };
-use ff_script::{Bytes, Error, Wake};
-use futures::FutureExt;
-use futures::future::{BoxFuture, Shared};
-use tokio::sync::watch;
+use ff_script::{Bytes, Error};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::news::{Listener, News};
+use crate::following::{Following, Spot};
 use crate::operations::{Operations, refused_with};
+use crate::turns::Turns;
 
 /// The most frames one append call carries; more are sent in several.
 const APPEND_MAX: usize = 64;
 /// The most bytes one read answers, frames cut at the border excepted.
 const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The largest document that summary frames may add up to.
+const SUMMARY_BYTES_MAX: usize = 1024 * 1024;
 /// How often a summary is folded again when another writer was faster.
 const FOLDS_MAX: usize = 16;
 
@@ -62,6 +60,13 @@ pub struct StreamPage {
     pub terminal: bool,
     /// When the stream was closed, and how its attempt ended.
     pub closed: Option<(i64, AttemptState)>,
+}
+
+impl StreamPage {
+    /// What its frames carry.
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.iter().map(|frame| frame.payload.as_ref().map_or(0, |payload| payload.0.len())).sum()
+    }
 }
 
 /// Which frames of an attempt are asked for.
@@ -145,65 +150,21 @@ pub enum Merged {
 /// Reads, writes and follows the streams of one store.
 pub struct Streams {
     operations: Operations,
-    followed: Mutex<HashMap<ExecutionId, Followed>>,
+    following: Arc<Following>,
+    turns: Turns,
 }
-
-/// An execution someone in this process follows.
-struct Followed {
-    readers: usize,
-    /// Rises with every announcement.
-    heard: watch::Sender<u64>,
-    /// The store knows that its ends and starts are to be announced.
-    marked: bool,
-    /// Reads in flight or done since the last announcement, shared by everyone at the same place.
-    reads: HashMap<ReadKey, SharedRead>,
-}
-
-type ReadKey = (u32, Option<String>, usize, bool);
-/// The page, or nothing when the read failed: then each reader asks for itself and gets its own error.
-type SharedRead = Shared<BoxFuture<'static, Option<Arc<StreamPage>>>>;
 
 impl Streams {
     pub(crate) fn start(operations: Operations, tasks: &mut JoinSet<()>, stop: CancellationToken) -> Arc<Self> {
-        let mut news = Listener::new(operations.client().host().as_ref());
-        let streams = Arc::new(Self { operations, followed: Mutex::default() });
-        let hearing = Arc::clone(&streams);
-        tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    heard = news.next() => match heard {
-                        Some(heard) => hearing.hear(&heard),
-                        None => return,
-                    },
-                }
-            }
-        });
-        streams
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Followed>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hear(&self, heard: &[News]) {
-        let mut followed = self.lock();
-        for item in heard {
-            match item {
-                News::Said(_, Wake::Frames { execution_id }) => {
-                    if let Some(entry) = followed.get_mut(execution_id) {
-                        entry.announced();
-                    }
-                }
-                News::Said(..) => {}
-                // Whoever follows looks again.
-                News::Lost(_) | News::LostAny => followed.values_mut().for_each(Followed::announced),
-            }
-        }
+        let following = Following::start(operations.clone(), tasks, stop);
+        Arc::new(Self { operations, following, turns: Turns::default() })
     }
 
     /// Appends frames to the running attempt. Repeating it with the same first sequence, or the same request, answers the
     /// ids of what was written. Summary frames hold a JSON merge patch, which is folded into the attempt's document.
+    ///
+    /// More than one call's worth goes in several calls, each whole or not at all, and stands together unless another
+    /// process writes to the same attempt: writers in several processes say which sequence they mean.
     pub async fn append(
         &self,
         id: ExecutionId,
@@ -212,13 +173,19 @@ impl Streams {
         first_sequence: Option<u64>,
         request_id: Option<Uuid>,
     ) -> Result<Appended, Error> {
-        let mut sum = Appended { ids: Vec::with_capacity(frames.len()), next_sequence: 0, replayed: true };
-        let mut first = first_sequence;
-        for (at, chunk) in frames.chunks(APPEND_MAX).enumerate() {
-            let request = if at == 0 { request_id } else { None };
-            let part = self.append_chunk(id, &fence, chunk.to_vec(), first, request).await?;
+        // A batch finds itself by the numbers behind its first frame; a fold is a read and a write.
+        let alone = frames.len() > APPEND_MAX || frames.iter().any(|frame| frame.mode == FrameMode::Summary);
+        let _turn = self.turns.take(id, alone).await;
+        // A host repeats a call whose answer was cut off: each must be known by something.
+        let request_id = request_id.or_else(|| first_sequence.is_none().then(Uuid::now_v7));
+        let mut chunks = frames.chunks(APPEND_MAX);
+        // An append of nothing is a call, too, and refused like any other that makes no sense.
+        let chunk = chunks.next().unwrap_or_default();
+        let mut sum = self.append_chunk(id, &fence, 0, chunk.to_vec(), first_sequence, request_id).await?;
+        for chunk in chunks {
             // What follows goes right behind, so that a repeated batch finds all of itself.
-            first = part.ids.last().and_then(|id| id.rsplit_once('-')?.1.parse::<u64>().ok()).map(|n| n + 1);
+            let first = sum.ids.last().and_then(|id| id.rsplit_once('-')?.1.parse::<u64>().ok()).map(|n| n + 1);
+            let part = self.append_chunk(id, &fence, sum.ids.len(), chunk.to_vec(), first, None).await?;
             sum.ids.extend(part.ids);
             sum.next_sequence = part.next_sequence;
             sum.replayed &= part.replayed;
@@ -230,6 +197,7 @@ impl Streams {
         &self,
         id: ExecutionId,
         fence: &Fence,
+        offset: usize,
         frames: Vec<NewFrame>,
         first: Option<u64>,
         request_id: Option<Uuid>,
@@ -246,7 +214,7 @@ impl Streams {
         };
         for round in 1.. {
             if folds {
-                call.summary = Some(self.folded(id, &call.frames).await?);
+                call.summary = Some(self.folded(id, offset, &call.frames).await?);
             }
             match client.call(client.route_of(&id), &call).await {
                 Err(error) if round < FOLDS_MAX && refused_with(&error) == Some(ErrorCode::SummaryChanged) => {}
@@ -259,14 +227,20 @@ impl Streams {
         unreachable!("the last round answers")
     }
 
-    /// The attempt's document with these patches folded in, and the version they were folded into.
-    async fn folded(&self, id: ExecutionId, frames: &[NewFrame]) -> Result<NewSummary, Error> {
+    /// The attempt's document with these patches folded in, and the version they were folded into. The first of them is
+    /// the caller's frame number `offset`.
+    async fn folded(&self, id: ExecutionId, offset: usize, frames: &[NewFrame]) -> Result<NewSummary, Error> {
         let (document, version) = self.summary_version(id, None).await?;
         let mut document = document.unwrap_or_else(|| b"{}".to_vec());
         for (at, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.mode == FrameMode::Summary) {
             let patch = frame.payload.as_ref().map_or(&b""[..], |payload| &payload.0);
-            document = merge_patch::fold(&document, patch)
-                .map_err(|error| invalid(&format!("frames[{at}].payload"), &error.to_string()))?;
+            let field = || format!("frames[{}].payload", offset + at);
+            document = merge_patch::fold(&document, patch).map_err(|error| invalid(&field(), &error.to_string()))?;
+            if document.len() > SUMMARY_BYTES_MAX {
+                let bytes = document.len();
+                let problem = format!("makes the summary {bytes} bytes long, at most {SUMMARY_BYTES_MAX} are kept");
+                return Err(invalid(&field(), &problem));
+            }
         }
         Ok(NewSummary { document: Bytes(document), version })
     }
@@ -303,7 +277,8 @@ impl Streams {
         limit: usize,
         block: Duration,
     ) -> Result<StreamPage, Error> {
-        self.wait(id, attempt, after, limit, block, |page| !page.frames.is_empty() || page.closed.is_some()).await
+        let ready = |page: &StreamPage| !page.frames.is_empty() || page.closed.is_some() || page.terminal;
+        self.page(id, Spot { attempt, after, limit }, block, ready).await
     }
 
     /// What comes after a cursor in the merged stream of all attempts, and the cursor behind it. Waits up to `block` for
@@ -319,7 +294,7 @@ impl Streams {
         let ready = |page: &StreamPage| {
             !page.frames.is_empty() || page.terminal || page.latest_attempt.is_some_and(|latest| latest > attempt)
         };
-        let page = self.wait(id, attempt, after, limit, block, ready).await?;
+        let page = self.page(id, Spot { attempt, after, limit }, block, ready).await?;
         let mut seen: Vec<Merged> =
             page.frames.iter().map(|frame| Merged::Frame { attempt, frame: frame.clone() }).collect();
         let mut next = cursor;
@@ -338,79 +313,23 @@ impl Streams {
         Ok((seen, next))
     }
 
-    async fn wait(
+    /// The page at a spot. Who does not wait gets what is there now, not what someone else saw a moment ago.
+    async fn page(
         &self,
         id: ExecutionId,
-        attempt: u32,
-        after: Option<String>,
-        limit: usize,
+        spot: Spot,
         block: Duration,
         ready: impl Fn(&StreamPage) -> bool,
     ) -> Result<StreamPage, Error> {
-        let until = Instant::now() + block;
-        let place = Place::take(self, id);
-        let mut heard = place.heard.clone();
-        loop {
-            heard.borrow_and_update();
-            let page = self.shared_read(id, attempt, after.clone(), limit).await?;
-            if ready(&page) || block.is_zero() || Instant::now() >= until {
-                return Ok(Arc::unwrap_or_clone(page));
-            }
-            // A stream may end without a frame: the end is announced once the store knows that someone waits for it.
-            if self.mark(id).await? {
-                continue;
-            }
-            if tokio::time::timeout_at(until, heard.changed()).await.is_err() {
-                return Ok(Arc::unwrap_or_clone(page));
-            }
+        if block.is_zero() {
+            let range = FrameRange { after: spot.after, ..FrameRange::default() };
+            return self.read(id, Some(spot.attempt), range, spot.limit).await;
         }
-    }
-
-    /// One read for all who are at the same place since the last announcement.
-    async fn shared_read(
-        &self,
-        id: ExecutionId,
-        attempt: u32,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Arc<StreamPage>, Error> {
-        let range = FrameRange { after: after.clone(), ..FrameRange::default() };
-        let shared = {
-            let mut followed = self.lock();
-            followed.get_mut(&id).map(|entry| {
-                let key = (attempt, after, limit, entry.marked);
-                let read = entry.reads.entry(key).or_insert_with(|| {
-                    let (operations, range) = (self.operations.clone(), range.clone());
-                    async move { read(&operations, id, Some(attempt), range, limit).await.ok().map(Arc::new) }
-                        .boxed()
-                        .shared()
-                });
-                read.clone()
-            })
-        };
-        if let Some(shared) = shared
-            && let Some(page) = shared.await
-        {
-            return Ok(page);
-        }
-        self.read(id, Some(attempt), range, limit).await.map(Arc::new)
-    }
-
-    /// Makes the store announce ends and starts; true when it did not before, and the stream must be looked at again.
-    async fn mark(&self, id: ExecutionId) -> Result<bool, Error> {
-        if self.lock().get(&id).is_none_or(|entry| entry.marked) {
-            return Ok(false);
-        }
-        let client = self.operations.client();
-        client.call(client.route_of(&id), &FollowStream { execution_id: id }).await?;
-        if let Some(entry) = self.lock().get_mut(&id) {
-            entry.marked = true;
-        }
-        Ok(true)
+        self.following.wait(id, &spot, block, ready).await.map(Arc::unwrap_or_clone)
     }
 }
 
-async fn read(
+pub(crate) async fn read(
     operations: &Operations,
     id: ExecutionId,
     attempt: Option<u32>,
@@ -421,7 +340,7 @@ async fn read(
     let mut page = StreamPage::default();
     let (mut after, mut bytes) = (range.after, 0);
     loop {
-        let left = limit - page.frames.len();
+        let left = limit.saturating_sub(page.frames.len());
         let call = ReadStream {
             after: after.clone(),
             attempt_index: attempt.map(i64::from),
@@ -455,44 +374,4 @@ fn invalid(field: &str, detail: &str) -> Error {
         kind: ValidationKind::InvalidArgument { field: field.to_owned() },
         detail: detail.to_owned(),
     })
-}
-
-impl Followed {
-    fn announced(&mut self) {
-        self.reads.clear();
-        self.heard.send_modify(|count| *count += 1);
-    }
-}
-
-/// A place among the followers of an execution, given up on drop.
-struct Place<'a> {
-    streams: &'a Streams,
-    id: ExecutionId,
-    heard: watch::Receiver<u64>,
-}
-
-impl<'a> Place<'a> {
-    fn take(streams: &'a Streams, id: ExecutionId) -> Self {
-        let mut followed = streams.lock();
-        let entry = followed.entry(id).or_insert_with(|| Followed {
-            readers: 0,
-            heard: watch::Sender::new(0),
-            marked: false,
-            reads: HashMap::new(),
-        });
-        entry.readers += 1;
-        Self { streams, id, heard: entry.heard.subscribe() }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut followed = self.streams.lock();
-        if let Some(entry) = followed.get_mut(&self.id) {
-            entry.readers -= 1;
-            if entry.readers == 0 {
-                followed.remove(&self.id);
-            }
-        }
-    }
 }
