@@ -3,6 +3,8 @@
 //! Ids and tokens are functions of what is asked for. A call repeated after a lost reply, with the same request id, asks
 //! for the same waitpoints and gets the same tokens.
 
+use std::time::Duration;
+
 use ff_core::condition::{Condition, Op, Over};
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::error_code::ErrorCode;
@@ -199,12 +201,15 @@ impl Waitpoints {
         let id = new.execution_id;
         let signer = self.signer(id, new.namespace.as_deref()).await?;
         let asked = new.request_id.unwrap_or_else(Uuid::now_v7);
-        let suspension_id = SuspensionId::from_uuid(derived(id, new.fence.lease_epoch, "suspension", asked, ""));
-        let named = |key: &str| WaitpointId::from_uuid(derived(id, new.fence.lease_epoch, "waitpoint", asked, key));
-        let opens: Vec<(WaitpointId, &WaitpointSpec)> =
-            new.waitpoints.iter().map(|spec| (named(&spec.key), spec)).collect();
+        let named = |what: &str, key: &str| derived(id, new.fence.lease_epoch, what, asked, key);
+        let suspension_id = SuspensionId::from_uuid(named("suspension", ""));
+        let opens = new
+            .waitpoints
+            .iter()
+            .map(|spec| signer.open(spec, WaitpointId::from_uuid(named("waitpoint", &spec.key))))
+            .collect::<Result<Vec<_>, _>>()?;
         let spare = WaitpointSpec { key: "signal".to_owned(), ..WaitpointSpec::default() };
-        let spare_id = named("otherwise:signal");
+        let otherwise = signer.open(&spare, WaitpointId::from_uuid(named("otherwise", "")))?;
         let condition = if new.condition == Condition::default() { Vec::new() } else { nodes(&new.condition) };
         let call = SuspendExecution {
             adopt: new.adopt.clone(),
@@ -212,33 +217,36 @@ impl Waitpoints {
             continuation: new.continuation.map(Bytes),
             execution_id: id,
             fence: new.fence.clone(),
-            otherwise: Some(signer.waitpoint(&spare, spare_id)?),
+            otherwise: Some(otherwise.to_store.clone()),
             reason: new.reason,
-            review_waitpoint_id: (new.timeout_behavior == TimeoutBehavior::Escalate).then(|| named("review:operator")),
+            review_waitpoint_id: (new.timeout_behavior == TimeoutBehavior::Escalate)
+                .then(|| WaitpointId::from_uuid(named("review", ""))),
             suspension_id,
             timeout_behavior: new.timeout_behavior,
             timeout_ms: new.timeout_ms,
-            waitpoints: opens.iter().map(|(id, spec)| signer.waitpoint(spec, *id)).collect::<Result<_, _>>()?,
+            waitpoints: opens.iter().map(|made| made.to_store.clone()).collect(),
         };
         let client = self.operations.client();
         match client.call(client.route_of(&id), &call).await? {
             SuspendExecutionReply::Suspended { suspension_id, waitpoints, timeout_at, replayed } => {
+                let mut made = opens;
+                made.push(otherwise);
                 let mut opened = Vec::with_capacity(waitpoints.len());
                 for waitpoint in waitpoints {
-                    // The store's id is the one the tokens are bound to: in a repeated call it may be the first one's.
-                    let asked_for = new.waitpoints.iter().find(|spec| spec.key == waitpoint.key);
-                    let made = match asked_for {
-                        Some(spec) => Some(spec),
-                        None if waitpoint.waitpoint_id == spare_id || (replayed && waitpoint.key == spare.key) => {
-                            Some(&spare)
-                        }
-                        None => None,
+                    let waitpoint_id = waitpoint.waitpoint_id;
+                    let now = made.iter().position(|made| made.to_store.waitpoint_id == waitpoint_id);
+                    // A call repeated without its request id asked for other ids; the store has the first call's.
+                    let before = made.iter().find(|made| replayed && made.to_store.key == waitpoint.key);
+                    let tokens = match (now, before) {
+                        (Some(at), _) => made.swap_remove(at).tokens,
+                        (None, Some(made)) => signer.open(made.spec, waitpoint_id)?.tokens,
+                        (None, None) => Vec::new(),
                     };
                     opened.push(OpenedWaitpoint {
-                        tokens: made.map_or(Ok(Vec::new()), |spec| signer.tokens(spec, waitpoint.waitpoint_id))?,
-                        waitpoint_id: waitpoint.waitpoint_id,
+                        waitpoint_id,
                         key: waitpoint.key,
                         expires_at: waitpoint.expires_at,
+                        tokens,
                     });
                 }
                 Ok(Suspended::Waiting { suspension_id, waitpoints: opened, timeout_at, replayed })
@@ -250,7 +258,8 @@ impl Waitpoints {
         }
     }
 
-    /// Opens a waitpoint while the attempt still runs. The same request answers the same waitpoint and tokens.
+    /// Opens a waitpoint while the attempt still runs. The same request answers the same waitpoint and tokens; without a
+    /// request id every call asks for a waitpoint of its own.
     pub async fn create(
         &self,
         id: ExecutionId,
@@ -260,17 +269,13 @@ impl Waitpoints {
         request_id: Option<Uuid>,
     ) -> Result<OpenedWaitpoint, WaitpointsError> {
         let signer = self.signer(id, namespace).await?;
-        let asked = request_id.unwrap_or(Uuid::nil());
+        let asked = request_id.unwrap_or_else(Uuid::now_v7);
         let waitpoint_id = WaitpointId::from_uuid(derived(id, fence.lease_epoch, "pending", asked, &spec.key));
-        let call = CreateWaitpoint { execution_id: id, fence, waitpoint: signer.waitpoint(spec, waitpoint_id)? };
+        let made = signer.open(spec, waitpoint_id)?;
+        let call = CreateWaitpoint { execution_id: id, fence, waitpoint: made.to_store };
         let client = self.operations.client();
         let CreateWaitpointReply::Created { expires_at, .. } = client.call(client.route_of(&id), &call).await?;
-        Ok(OpenedWaitpoint {
-            waitpoint_id,
-            key: spec.key.clone(),
-            expires_at,
-            tokens: signer.tokens(spec, waitpoint_id)?,
-        })
+        Ok(OpenedWaitpoint { waitpoint_id, key: spec.key.clone(), expires_at, tokens: made.tokens })
     }
 
     /// The worker gives up a pending waitpoint.
@@ -361,32 +366,58 @@ impl Waitpoints {
         Ok(Signer { keys: &self.keys, namespace, execution_id: id })
     }
 
+    /// Signs with a new key from now on, accepts tokens of the old one until the grace is over, and tells the store.
+    pub async fn rotate_keys(&self, grace: Duration) -> Result<KeyId, WaitpointsError> {
+        self.note_keys().await?;
+        let signing = self.keys.rotate(grace)?;
+        self.note_keys().await?;
+        Ok(signing)
+    }
+
+    /// Accepts no token of this key any more and tells the store. Says the key that signs now.
+    pub async fn revoke_key(&self, id: &KeyId) -> Result<KeyId, WaitpointsError> {
+        self.note_keys().await?;
+        let signing = self.keys.revoke(id)?;
+        self.note_keys().await?;
+        Ok(signing)
+    }
+
     /// Tells the store the ids of the keys here, once and after every change.
     pub async fn note_keys(&self) -> Result<(), WaitpointsError> {
         let mut noted = self.noted.lock().await;
         let mut here = self.keys.key_ids();
-        if !here.is_empty() && *noted == here {
-            return Ok(());
-        }
         if here.is_empty() {
             // A process that should have been given the keys must not make others.
-            self.tell(&[], &[]).await?;
+            self.tell(&[], &[]).await?.map_or(Ok(()), |known| self.keys.check_known(&known))?;
             self.keys.make()?;
             here = self.keys.key_ids();
         }
+        if *noted == here {
+            return Ok(());
+        }
         let gone: Vec<KeyId> = noted.iter().filter(|id| !here.contains(id)).cloned().collect();
-        self.tell(&here, &gone).await?;
+        if let Some(known) = self.tell(&here, &gone).await? {
+            if !gone.iter().any(|id| known.iter().any(|known| known == id.as_str())) {
+                // Fine only when the file has changed since; then the next call tells.
+                return Ok(self.keys.check_known(&known)?);
+            }
+            // The last key this store knew of was replaced here. It vouches for the new ones, and leaves.
+            let both: Vec<KeyId> = here.iter().chain(&gone).cloned().collect();
+            self.tell(&both, &[]).await?;
+            self.tell(&here, &gone).await?;
+        }
         *noted = here;
         Ok(())
     }
 
-    async fn tell(&self, here: &[KeyId], gone: &[KeyId]) -> Result<(), WaitpointsError> {
+    /// Answers the ids the store knows when none of these is among them.
+    async fn tell(&self, here: &[KeyId], gone: &[KeyId]) -> Result<Option<Vec<String>>, WaitpointsError> {
         let texts = |ids: &[KeyId]| ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
         let call = NoteKeys { key_ids: texts(here), gone: (!gone.is_empty()).then(|| texts(gone)) };
-        match self.operations.client().call(Route::Fleet, &call).await? {
-            NoteKeysReply::Noted { .. } => Ok(()),
-            NoteKeysReply::Foreign { key_ids } => Ok(self.keys.check_known(&key_ids)?),
-        }
+        Ok(match self.operations.client().call(Route::Fleet, &call).await? {
+            NoteKeysReply::Noted { .. } => None,
+            NoteKeysReply::Foreign { key_ids } => Some(key_ids),
+        })
     }
 }
 
@@ -409,6 +440,14 @@ struct Signer<'a> {
     execution_id: ExecutionId,
 }
 
+/// A waitpoint to open with its tokens. They are minted once: the ring may change at any time, and what is handed out must
+/// be what the store was told.
+struct Made<'a> {
+    spec: &'a WaitpointSpec,
+    to_store: NewWaitpoint,
+    tokens: Vec<IssuedToken>,
+}
+
 impl Signer<'_> {
     /// The claims of a token, the same each time: a repeated call mints the same token.
     fn claims(&self, waitpoint_id: WaitpointId, approver: Option<&str>, uses: Option<u32>) -> Claims {
@@ -429,31 +468,27 @@ impl Signer<'_> {
         }
     }
 
-    fn tokens(&self, spec: &WaitpointSpec, waitpoint_id: WaitpointId) -> Result<Vec<IssuedToken>, ff_keys::Error> {
+    fn open<'a>(&self, spec: &'a WaitpointSpec, waitpoint_id: WaitpointId) -> Result<Made<'a>, ff_keys::Error> {
         let labels: Vec<Option<&str>> = if spec.approvers.is_empty() {
             vec![None]
         } else {
             spec.approvers.iter().map(|label| Some(label.as_str())).collect()
         };
-        labels
-            .into_iter()
-            .map(|approver| {
-                let token = self.keys.mint(&self.claims(waitpoint_id, approver, spec.uses))?;
-                Ok(IssuedToken { approver: approver.map(str::to_owned), token })
-            })
-            .collect()
-    }
-
-    fn waitpoint(&self, spec: &WaitpointSpec, waitpoint_id: WaitpointId) -> Result<NewWaitpoint, ff_keys::Error> {
-        let tokens = self.tokens(spec, waitpoint_id)?;
-        Ok(NewWaitpoint {
+        let mint = |approver: Option<&str>| {
+            let token = self.keys.mint(&self.claims(waitpoint_id, approver, spec.uses))?;
+            Ok(IssuedToken { approver: approver.map(str::to_owned), token })
+        };
+        let tokens = labels.into_iter().map(mint).collect::<Result<Vec<_>, ff_keys::Error>>()?;
+        let digests = tokens.iter().map(|t| Token { approver: t.approver.clone(), digest: digest(&t.token) });
+        let to_store = NewWaitpoint {
             allowed_signals: (!spec.allowed_signals.is_empty()).then(|| spec.allowed_signals.clone()),
             expires_in_ms: spec.expires_in_ms,
             key: spec.key.clone(),
-            tokens: tokens.iter().map(|t| Token { approver: t.approver.clone(), digest: digest(&t.token) }).collect(),
+            tokens: digests.collect(),
             uses: spec.uses.map(i64::from),
             waitpoint_id,
-        })
+        };
+        Ok(Made { spec, to_store, tokens })
     }
 }
 

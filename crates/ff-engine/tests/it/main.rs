@@ -13,5 +13,6 @@ mod streams;
 mod submission;
 mod timers;
 mod waiting;
+mod waitpoints;
 mod wiretap;
 mod workers;
