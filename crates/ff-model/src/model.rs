@@ -13,7 +13,11 @@ mod operate;
 mod query;
 mod retry;
 mod routes;
+mod signal;
+mod stream;
 mod submit;
+mod suspend;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 

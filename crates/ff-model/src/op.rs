@@ -72,6 +72,11 @@ macro_rules! ops {
             /// Every function the model answers.
             pub const FUNCTIONS: &'static [&'static str] = &[$( <g::$variant as Call>::FUNCTION, )+];
 
+            /// The function it calls.
+            pub fn function(&self) -> &'static str {
+                match self { $( Op::$variant(_) => <g::$variant as Call>::FUNCTION, )+ }
+            }
+
             /// The call as a host takes it.
             pub fn invocation(&self, route: Route, now_ms: i64) -> Invocation {
                 match self { $( Op::$variant(call) => invocation(call, route, now_ms), )+ }
@@ -118,6 +123,21 @@ ops! {
     BlockExecution => block,
     UnblockExecution => unblock,
     GrantReclaim => grant_reclaim,
+    SuspendExecution => suspend,
+    ResumeExecution => resume,
+    FailSuspension => fail_suspension,
+    CreateWaitpoint => create_waitpoint,
+    CloseWaitpoint => close_waitpoint,
+    DeliverSignal => deliver,
+    ReissueToken => reissue,
+    ListWaitpoints => list_waitpoints,
+    DescribeWaitpoint => describe_waitpoint,
+    ExecutionWaitpoints => execution_waitpoints,
+    ReadSignals => read_signals,
+    AppendFrames => append,
+    ReadStream => read_stream,
+    ReadSummary => read_summary,
+    FollowStream => follow,
     InstallLane => install_lane,
     DescribeExecution => describe,
     GetAttempt => attempt,

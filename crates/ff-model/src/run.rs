@@ -1,5 +1,6 @@
 //! Holds a library against the model: random cases on an embedded store, each replayable from its seed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,6 +42,42 @@ pub struct Report {
     pub calls: u64,
     /// Calls that were answered, not refused.
     pub accepted: u64,
+    /// How often each function gave each answer: a variant or the code of a refusal.
+    pub answers: BTreeMap<(&'static str, String), u64>,
+    /// Frames that were appended.
+    pub frames: u64,
+}
+
+impl Report {
+    /// How often the function gave this answer.
+    pub fn count(&self, function: &str, answer: &str) -> u64 {
+        self.answers.iter().filter(|((f, a), _)| *f == function && a == answer).map(|(_, count)| count).sum()
+    }
+
+    fn add(&mut self, one: Report) {
+        self.cases += 1;
+        self.calls += one.calls;
+        self.accepted += one.accepted;
+        self.frames += one.frames;
+        for (answer, count) in one.answers {
+            *self.answers.entry(answer).or_default() += count;
+        }
+    }
+
+    /// Takes down what a call was answered.
+    fn note(&mut self, op: &Op, reply: &[u8], accepted: bool) {
+        self.calls += 1;
+        self.accepted += u64::from(accepted);
+        let value = rmpv::decode::read_value(&mut &*reply).expect("it was read before");
+        let answer = value["ok"]["is"].as_str().or(value["err"].as_str()).unwrap_or("?").to_owned();
+        if let Op::AppendFrames(call) = op
+            && accepted
+            && value["ok"]["replayed"] == rmpv::Value::from(false)
+        {
+            self.frames += call.frames.len() as u64;
+        }
+        *self.answers.entry((op.function(), answer)).or_default() += 1;
+    }
 }
 
 /// A case that failed.
@@ -71,10 +108,7 @@ pub fn run(library: &str, plan: Plan) -> Result<Report, Failure> {
                     let seed = plan.seed.wrapping_add(case);
                     match run_case(library, seed, plan) {
                         Ok(one) => {
-                            let mut sum = report.lock().expect("no thread panics with it");
-                            sum.cases += 1;
-                            sum.calls += one.calls;
-                            sum.accepted += one.accepted;
+                            report.lock().expect("no thread panics with it").add(one);
                         }
                         Err(story) => {
                             stop.store(true, Ordering::Relaxed);
@@ -180,8 +214,7 @@ impl Run {
     fn one(&mut self, op: &Op) -> Result<(), String> {
         let reply = self.store.send(op.invocation(ROUTE, self.model.now)).map_err(|error| error.to_string())?;
         let accepted = op.check(&mut self.model, &reply).map_err(|disagreement| disagreement.to_string())?;
-        self.report.calls += 1;
-        self.report.accepted += u64::from(accepted);
+        self.report.note(op, &reply, accepted);
         Ok(())
     }
 

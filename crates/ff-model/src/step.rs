@@ -5,11 +5,13 @@
 
 mod memory;
 mod proposal;
+mod wait;
 
 use proptest::prelude::*;
 
 pub use memory::Memory;
 pub use proposal::Proposal;
+pub use wait::{Opening, Sending, Tree, Waiting, Writing};
 
 /// Waits, then acts.
 #[derive(Clone, Debug)]
@@ -205,6 +207,83 @@ pub enum Act {
     Describe {
         of: Pick,
     },
+    Suspend {
+        of: Pick,
+        proof: Proof,
+        waiting: Box<Waiting>,
+    },
+    SuspendAgain {
+        which: Pick,
+    },
+    CreateWaitpoint {
+        of: Pick,
+        proof: Proof,
+        opening: Opening,
+    },
+    CloseWaitpoint {
+        of: Pick,
+        proof: Proof,
+        which: Pick,
+    },
+    Signal {
+        which: Pick,
+        sending: Sending,
+    },
+    /// Sends an earlier signal again, maybe with something changed.
+    SignalAgain {
+        which: Pick,
+        change: u8,
+    },
+    Resume {
+        of: Pick,
+    },
+    FailSuspension {
+        of: Pick,
+    },
+    Reissue {
+        which: Pick,
+        approver: u8,
+    },
+    ListWaitpoints {
+        after: Option<Pick>,
+        limit: i64,
+        everywhere: bool,
+    },
+    DescribeWaitpoint {
+        which: Pick,
+    },
+    ExecutionWaitpoints {
+        of: Pick,
+    },
+    ReadSignals {
+        of: Pick,
+        resume_only: bool,
+        after: Option<Pick>,
+        limit: i64,
+    },
+    Append {
+        of: Pick,
+        proof: Proof,
+        writing: Writing,
+    },
+    AppendAgain {
+        which: Pick,
+    },
+    ReadStream {
+        of: Pick,
+        index: Option<i64>,
+        from: Option<Pick>,
+        to: Option<Pick>,
+        after: bool,
+        limit: i64,
+    },
+    ReadSummary {
+        of: Pick,
+        index: Option<i64>,
+    },
+    Follow {
+        of: Pick,
+    },
 }
 
 /// A lane's definition, by its knobs.
@@ -336,6 +415,8 @@ fn act() -> impl Strategy<Value = Act> {
         34 => worker_acts(),
         31 => operator_acts(),
         29 => grant_acts(),
+        60 => wait::wait_acts(),
+        18 => wait::stream_acts(),
         6 => (0..5u8, proptest::collection::vec(any::<u8>(), 0..3), proptest::option::weighted(0.1, 0..3i64), 1..6i64)
             .prop_map(|(lane, able, cursor, limit)| Act::ReviewRoutes { lane, able, cursor, limit }),
         16 => (prop_oneof![1..4i64, Just(64)], 0..=1_000i64).prop_map(|(limit, draw)| Act::FireDue { limit, draw }),

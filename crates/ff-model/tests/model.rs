@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use ff_model::run::{Plan, print, run, seed, setting};
+use ff_model::run::{Plan, Report, print, run, seed, setting};
 use ff_script::Library;
 
 #[test]
@@ -21,10 +21,35 @@ fn every_reply_is_the_models() {
         Ok(report) => {
             print("model", &report, since);
             assert!(report.accepted * 2 > report.calls, "too few calls were accepted: {report:?}");
+            reached(&report, plan);
         }
         Err(failure) => panic!(
             "seed {} (case {} of {plan:?})\n{}\nreplay: FF_SEED={} FF_CASES=1 FF_STEPS={} cargo nextest run -p ff-model --test model --no-capture",
             failure.seed, failure.case, failure.story, failure.seed, plan.steps
         ),
+    }
+}
+
+/// Everything that matters about waits and streams happened often enough: the least of each in ten thousand calls.
+fn reached(report: &Report, plan: Plan) {
+    let signals = |answer| report.count("ff_deliver_signal", answer);
+    let suspends = |answer| report.count("ff_suspend_execution", answer);
+    for (what, count, least) in [
+        ("suspensions", suspends("suspended"), 200),
+        ("suspends that needed no wait", suspends("already_satisfied"), 4),
+        ("resumes by signals", signals("triggered_resume"), 100),
+        ("signals taken", signals("accepted"), 100),
+        ("duplicates", signals("duplicate"), 8),
+        ("refused tokens", signals("waitpoint_not_open"), 100),
+        ("reissued tokens", report.count("ff_reissue_token", "reissued"), 30),
+        ("resumes by operators", report.count("ff_resume_execution", "resumed"), 10),
+        ("frames", report.frames, 150),
+    ] {
+        println!("{count:>7} {what}");
+        assert!(
+            count * 10_000 >= least * plan.cases * plan.steps as u64,
+            "too few {what}: {count} in {} calls",
+            report.calls
+        );
     }
 }

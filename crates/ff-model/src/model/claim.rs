@@ -6,7 +6,7 @@ use ff_core::types::ExecutionId;
 use ff_script::generated::{ClaimExecutions, ClaimExecutionsReply, Fence, LeaseIds, Task};
 use uuid::Uuid;
 
-use super::execution::{Running, Stage};
+use super::execution::{Paused, Running, Stage};
 use super::lane::covers;
 use super::{Answer, Model, invalid};
 
@@ -102,29 +102,45 @@ impl Model {
         rest.remove(best)
     }
 
-    /// A new attempt under a new lease.
+    /// A new attempt under a new lease, or the one that waited.
     pub(super) fn start(&mut self, id: ExecutionId, holder: Holder<'_>) -> Task {
         let now = self.now;
         let (task, path, turn) = self.edit(id, |execution| {
-            let kind = execution.waiting().expect("only waiting work starts").next;
+            let waiting = execution.waiting().expect("only waiting work starts");
+            let (next, continues) = (waiting.next, waiting.continues.clone());
             let lease_epoch = (execution.epoch() + 1).max(now * 1_000);
+            let fresh = continues.is_none();
+            let paused = continues.map_or_else(
+                || Paused {
+                    fence: Fence { attempt_id: holder.ids.attempt_id, lease_id: holder.ids.lease_id, lease_epoch: 0 },
+                    instance: String::new(),
+                    index: execution.attempts.len() as i64,
+                    kind: next,
+                    started_at: now,
+                    time_left: execution.said.attempt_timeout_ms,
+                    cancel: None,
+                },
+                |paused| *paused,
+            );
             execution.stage = Stage::Running(Box::new(Running {
-                fence: Fence { attempt_id: holder.ids.attempt_id, lease_id: holder.ids.lease_id, lease_epoch },
+                fence: Fence { lease_id: holder.ids.lease_id, lease_epoch, ..paused.fence },
                 instance: holder.instance.to_owned(),
                 worker_id: holder.worker_id.to_owned(),
                 request: holder.request,
                 until: now + holder.ttl_ms,
                 ttl_ms: holder.ttl_ms,
                 renewals: 0,
-                cancel: None,
+                cancel: paused.cancel,
                 yield_asked: false,
-                index: execution.attempts.len() as i64,
-                kind,
-                started_at: now,
-                timeout_at: execution.said.attempt_timeout_ms.map(|ms| now + ms),
+                index: paused.index,
+                kind: paused.kind,
+                started_at: paused.started_at,
+                timeout_at: paused.time_left.map(|ms| now + ms),
             }));
             execution.started_once = true;
-            execution.progress = None;
+            if fresh {
+                execution.progress = None;
+            }
             (execution.task(), execution.path(), execution.turn)
         });
         if let Some(lane) = self.lanes.get_mut(&path) {

@@ -47,24 +47,22 @@ impl Model {
         if passed(execution.deadline) {
             return self.expire(id, "deadline");
         }
+        let cancel = execution
+            .running()
+            .and_then(|running| running.cancel.as_ref())
+            .or(execution.paused().and_then(|paused| paused.cancel.as_ref()));
+        if let Some((by, reason)) = cancel
+            && *by <= now
+        {
+            let failure = Failure { reason: reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
+            let how = Some((Ending::Other, AttemptState::Cancelled));
+            return self.edit(id, |execution| execution.end(Outcome::Cancelled, how, Some(failure), None, now));
+        }
         match &execution.stage {
             Stage::Ended(_) => {}
+            Stage::Suspended(_) => self.wait_is_due(id),
             Stage::Running(running) => {
-                if let Some((by, reason)) = &running.cancel
-                    && *by <= now
-                {
-                    let failure =
-                        Failure { reason: reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
-                    self.edit(id, |execution| {
-                        execution.end(
-                            Outcome::Cancelled,
-                            Some((Ending::Other, AttemptState::Cancelled)),
-                            Some(failure),
-                            None,
-                            now,
-                        );
-                    });
-                } else if passed(running.timeout_at) && running.timeout_at <= Some(running.until) {
+                if passed(running.timeout_at) && running.timeout_at <= Some(running.until) {
                     let failing = Failing {
                         state: AttemptState::TimedOut,
                         reason: "attempt timeout passed",
@@ -75,9 +73,11 @@ impl Model {
                         by_holder: false,
                     };
                     self.attempt_failed(id, &failing);
-                } else {
+                } else if running.until <= now {
                     let at = running.until;
                     self.lose(id, Ending::Expired { at });
+                } else {
+                    self.wait_is_due(id);
                 }
             }
             Stage::Waiting(_) if !execution.started_once && passed(execution.start_by) => {

@@ -16,7 +16,7 @@ use super::{Answer, Model, invalid, refused};
 const RENEWALS_THAT_RESET: i64 = 3;
 
 /// What a fence is good for.
-enum Standing {
+pub(super) enum Standing {
     /// The lease lives.
     Live,
     /// It ended by this.
@@ -36,7 +36,7 @@ pub(super) struct Failing<'a> {
 }
 
 impl Model {
-    fn standing(&self, id: ExecutionId, fence: &Fence) -> Answer<Standing> {
+    pub(super) fn standing(&self, id: ExecutionId, fence: &Fence) -> Answer<Standing> {
         let execution = self.get(id)?;
         let running = execution.running();
         if execution.fence() != Some(fence) {
@@ -59,7 +59,7 @@ impl Model {
     }
 
     /// The refusal for a lease that ended by something else than what its holder now repeats.
-    fn ended(&self, id: ExecutionId, ending: &Ending) -> Refusal {
+    pub(super) fn ended(&self, id: ExecutionId, ending: &Ending) -> Refusal {
         match ending {
             Ending::Expired { at } => expired(*at),
             Ending::Revoked => refused("lease_revoked", &[]),
@@ -79,7 +79,7 @@ impl Model {
         }
     }
 
-    fn live(&self, id: ExecutionId, fence: &Fence) -> Answer<()> {
+    pub(super) fn live(&self, id: ExecutionId, fence: &Fence) -> Answer<()> {
         match self.standing(id, fence)? {
             Standing::Live => Ok(()),
             Standing::Past(ending) => Err(self.ended(id, &ending)),
@@ -211,12 +211,8 @@ impl Model {
             if last_tier >= 0 {
                 execution.tier = Some(execution.tier.map_or(0, |tier| tier + 1).min(last_tier));
             }
-            execution.stage = Stage::Waiting(Waiting {
-                delay: Some(at).filter(|at| *at > now),
-                block: None,
-                grant: None,
-                next: AttemptType::Retry,
-            });
+            let delay = Some(at).filter(|at| *at > now);
+            execution.stage = Stage::Waiting(Waiting { delay, ..Waiting::next(AttemptType::Retry) });
             Some(at)
         })?;
         self.settle(id);
@@ -281,7 +277,7 @@ impl Model {
             execution.lost_in_a_row = losses_in_a_row(execution) + losses;
             execution.end_attempt(ending, AttemptState::Interrupted, None, now);
             let delay = delay.filter(|at| *at > now);
-            execution.stage = Stage::Waiting(Waiting { delay, block: None, grant: None, next: AttemptType::Reclaim });
+            execution.stage = Stage::Waiting(Waiting { delay, ..Waiting::next(AttemptType::Reclaim) });
         });
         self.settle(id);
     }

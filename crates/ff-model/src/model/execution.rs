@@ -6,12 +6,15 @@ use ff_core::types::ExecutionId;
 use ff_script::Bytes;
 use ff_script::generated::{
     Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution as View, Failure, Fence, Lease,
-    LifecyclePhase, OperatorAction, Outcome, Progress, PublicState, QuotaRef, Retry, Task,
+    LifecyclePhase, OperatorAction, Outcome, Progress, PublicState, QuotaRef, Retry, Suspension as SuspensionView,
+    Task,
 };
 use uuid::Uuid;
 
 use super::lane::Turn;
 use super::retry::Policy;
+use super::stream::Streams;
+use super::waits::{Suspension, Waits};
 
 /// Finished attempts a description shows; older ones are counted.
 const ATTEMPTS_SHOWN: usize = 8;
@@ -50,6 +53,7 @@ pub struct Said {
 pub enum Stage {
     Waiting(Waiting),
     Running(Box<Running>),
+    Suspended(Box<Suspended>),
     Ended(Ended),
 }
 
@@ -61,6 +65,36 @@ pub struct Waiting {
     pub grant: Option<Granted>,
     /// What kind of attempt comes next.
     pub next: AttemptType,
+    /// The attempt that goes on instead of a new one.
+    pub continues: Option<Box<Paused>>,
+}
+
+impl Waiting {
+    /// Nothing in the way of an attempt of this kind.
+    pub fn next(next: AttemptType) -> Waiting {
+        Waiting { delay: None, block: None, grant: None, next, continues: None }
+    }
+}
+
+/// It waits for signals and holds no worker.
+#[derive(Clone, Debug)]
+pub struct Suspended {
+    pub paused: Paused,
+    pub wait: Suspension,
+}
+
+/// An attempt between two leases.
+#[derive(Clone, Debug)]
+pub struct Paused {
+    /// The last lease's.
+    pub fence: Fence,
+    pub instance: String,
+    pub index: i64,
+    pub kind: AttemptType,
+    pub started_at: i64,
+    /// How long it may still run.
+    pub time_left: Option<i64>,
+    pub cancel: Option<(i64, Option<String>)>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +150,7 @@ pub enum Ending {
         until: i64,
     },
     Yielded,
+    Suspended,
     Expired {
         at: i64,
     },
@@ -150,6 +185,8 @@ pub struct Execution {
     pub progress: Option<Progress>,
     pub actions: Vec<OperatorAction>,
     pub awaited: bool,
+    pub waits: Waits,
+    pub streams: Streams,
 }
 
 impl Execution {
@@ -161,6 +198,7 @@ impl Execution {
         match self.stage {
             Stage::Waiting(_) => LifecyclePhase::Runnable,
             Stage::Running(_) => LifecyclePhase::Active,
+            Stage::Suspended(_) => LifecyclePhase::Suspended,
             Stage::Ended(_) => LifecyclePhase::Terminal,
         }
     }
@@ -193,6 +231,27 @@ impl Execution {
         }
     }
 
+    pub fn suspended(&self) -> Option<&Suspended> {
+        match &self.stage {
+            Stage::Suspended(suspended) => Some(suspended),
+            _ => None,
+        }
+    }
+
+    /// The attempt between two leases.
+    pub fn paused(&self) -> Option<&Paused> {
+        match &self.stage {
+            Stage::Suspended(suspended) => Some(&suspended.paused),
+            Stage::Waiting(waiting) => waiting.continues.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub fn latest_attempt(&self) -> Option<i64> {
+        let current = self.current_attempt().map(|attempt| attempt.index);
+        current.or(self.attempts.last().map(|attempt| attempt.index))
+    }
+
     pub fn ended(&self) -> Option<&Ended> {
         match &self.stage {
             Stage::Ended(ended) => Some(ended),
@@ -214,13 +273,16 @@ impl Execution {
         match &self.stage {
             Stage::Waiting(w) => w.delay.is_none() && w.block.is_none(),
             Stage::Running(_) => true,
-            Stage::Ended(_) => false,
+            Stage::Suspended(_) | Stage::Ended(_) => false,
         }
     }
 
-    /// Nothing starts past its deadline or its queue time.
+    /// Nothing starts past its deadline, its queue time or the grace of a cancel.
     pub fn may_start(&self, now: i64) -> bool {
-        self.deadline.is_none_or(|at| at > now) && (self.started_once || self.start_by.is_none_or(|at| at > now))
+        let cancelled = self.paused().and_then(|paused| paused.cancel.as_ref()).is_some_and(|(by, _)| *by <= now);
+        !cancelled
+            && self.deadline.is_none_or(|at| at > now)
+            && (self.started_once || self.start_by.is_none_or(|at| at > now))
     }
 
     pub fn needs_admission(&self) -> bool {
@@ -242,6 +304,7 @@ impl Execution {
     pub fn state(&self) -> PublicState {
         match &self.stage {
             Stage::Running(_) => PublicState::Active,
+            Stage::Suspended(_) => PublicState::Suspended,
             Stage::Ended(ended) => match ended.outcome {
                 Outcome::Success => PublicState::Completed,
                 Outcome::Failed => PublicState::Failed,
@@ -256,6 +319,7 @@ impl Execution {
                 }
                 Some(BlockingReason::WaitingForCapableWorker | BlockingReason::HeldByOperator) => PublicState::Waiting,
                 None if waiting.delay.is_some() => PublicState::Delayed,
+                None if waiting.continues.is_some() => PublicState::Resumable,
                 None => PublicState::Waiting,
             },
         }
@@ -272,10 +336,16 @@ impl Execution {
                     Some(running.until),
                     running.timeout_at,
                     running.cancel.as_ref().map(|(by, _)| *by),
+                    self.waits.due_at(),
                 ]);
+            }
+            Stage::Suspended(suspended) => {
+                let cancel = suspended.paused.cancel.as_ref().map(|(by, _)| *by);
+                times.extend([self.deadline, suspended.wait.until, cancel, self.waits.due_at()]);
             }
             Stage::Waiting(waiting) => {
                 times.push(self.deadline);
+                times.push(waiting.continues.as_ref().and_then(|paused| paused.cancel.as_ref()).map(|(by, _)| *by));
                 if !self.started_once {
                     times.push(self.start_by);
                 }
@@ -300,22 +370,30 @@ impl Execution {
         }
     }
 
-    /// Ends the lease and its attempt; the caller says where the execution goes.
+    /// Ends the attempt, and its lease if it has one; the caller says where the execution goes.
     pub fn end_attempt(&mut self, ending: Ending, state: AttemptState, failure: Option<Failure>, now: i64) {
-        let Stage::Running(running) = &self.stage else { panic!("{} has no attempt to end", self.id) };
-        self.attempts.push(Attempt {
-            index: running.index,
-            attempt_id: running.fence.attempt_id,
-            r#type: running.kind,
-            state,
-            worker_instance: running.instance.clone(),
-            started_at: running.started_at,
-            ended_at: Some(now),
-            lease_epoch: running.fence.lease_epoch,
-            failure,
-            frames: 0,
-        });
-        self.past = Some((running.fence.clone(), ending));
+        self.end_attempt_by(None, ending, state, failure, now);
+    }
+
+    fn end_attempt_by(
+        &mut self,
+        actor: Option<&str>,
+        ending: Ending,
+        state: AttemptState,
+        failure: Option<Failure>,
+        now: i64,
+    ) {
+        let current = self.current_attempt().unwrap_or_else(|| panic!("{} has no attempt to end", self.id));
+        if let Some(running) = self.running() {
+            self.past = Some((running.fence.clone(), ending));
+        }
+        self.waits.close("attempt_ended", now, |_, _| true);
+        if let Stage::Suspended(suspended) = &self.stage {
+            self.waits.file(&suspended.wait, current.index, now, state.as_str(), actor);
+        }
+        self.waits.forget();
+        self.streams.closed();
+        self.attempts.push(Attempt { state, ended_at: Some(now), failure, ..current });
     }
 
     /// The one way to the end.
@@ -327,28 +405,45 @@ impl Execution {
         result: Option<(Bytes, String)>,
         now: i64,
     ) {
-        if self.running().is_some() {
+        self.end_by(None, outcome, how, failure, result, now);
+    }
+
+    /// An operator's way to the end.
+    pub fn end_by(
+        &mut self,
+        actor: Option<&str>,
+        outcome: Outcome,
+        how: Option<(Ending, AttemptState)>,
+        failure: Option<Failure>,
+        result: Option<(Bytes, String)>,
+        now: i64,
+    ) {
+        if self.current_attempt().is_some() {
             let (ending, state) = how.expect("whoever ends a running execution says how its attempt ends");
-            self.end_attempt(ending, state, failure.clone(), now);
+            self.end_attempt_by(actor, ending, state, failure.clone(), now);
         }
         self.awaited = false;
         self.stage = Stage::Ended(Ended { outcome, at: now, result, failure });
     }
 
-    /// The attempt that runs, as descriptions show it.
+    /// The attempt that has not ended, as descriptions show it.
     fn current_attempt(&self) -> Option<Attempt> {
-        let running = self.running()?;
+        let (fence, instance, index, kind, started_at, state) = match (self.running(), self.paused()) {
+            (Some(r), _) => (&r.fence, &r.instance, r.index, r.kind, r.started_at, AttemptState::Started),
+            (None, Some(p)) => (&p.fence, &p.instance, p.index, p.kind, p.started_at, AttemptState::Suspended),
+            (None, None) => return None,
+        };
         Some(Attempt {
-            index: running.index,
-            attempt_id: running.fence.attempt_id,
-            r#type: running.kind,
-            state: AttemptState::Started,
-            worker_instance: running.instance.clone(),
-            started_at: running.started_at,
+            index,
+            attempt_id: fence.attempt_id,
+            r#type: kind,
+            state,
+            worker_instance: instance.clone(),
+            started_at,
             ended_at: None,
-            lease_epoch: running.fence.lease_epoch,
+            lease_epoch: fence.lease_epoch,
             failure: None,
-            frames: 0,
+            frames: self.streams.count(index),
         })
     }
 
@@ -380,8 +475,8 @@ impl Execution {
             trace_parent: self.said.trace_parent.clone(),
             deadline_at: self.deadline,
             attempt_deadline_at: running.timeout_at,
-            resume: None,
-            frames: 0,
+            resume: self.waits.resume(),
+            frames: self.streams.count(running.index),
         }
     }
 
@@ -402,7 +497,7 @@ impl Execution {
             blocking_detail: block.map(|block| block.detail.clone()),
             outcome: ended.map(|ended| ended.outcome),
             attempt_state: current.as_ref().or(self.attempts.last()).map(|attempt| attempt.state),
-            continues: false,
+            continues: waiting.is_some_and(|waiting| waiting.continues.is_some()),
             granted_until: waiting.and_then(|w| w.grant.as_ref()).map(|grant| grant.until),
             priority: self.priority,
             score: self.score,
@@ -450,10 +545,20 @@ impl Execution {
             trace_parent: self.said.trace_parent.clone(),
             completion_webhook: self.said.completion_webhook.clone(),
             operator_actions: self.actions.clone(),
-            suspension: None,
-            waitpoints: Vec::new(),
-            past_suspensions: Vec::new(),
-            signals: 0,
+            suspension: self.suspended().map(|Suspended { wait, .. }| SuspensionView {
+                timeout_at: wait.until,
+                ..SuspensionView::new(
+                    wait.id,
+                    wait.reason,
+                    wait.since,
+                    wait.behavior,
+                    self.waits.typed_open(),
+                    self.waits.progress(wait),
+                )
+            }),
+            waitpoints: self.waits.typed_open(),
+            past_suspensions: self.waits.past.clone(),
+            signals: self.waits.signals.len() as i64,
         }
     }
 }

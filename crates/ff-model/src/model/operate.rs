@@ -30,7 +30,8 @@ impl Model {
                 return CancelExecutionReply::Requested { cancel_by: by };
             }
             let failure = Failure { reason: call.reason.clone().unwrap_or_default(), category: "cancelled".to_owned() };
-            execution.end(Outcome::Cancelled, Some((Ending::Other, AttemptState::Cancelled)), Some(failure), None, now);
+            let how = Some((Ending::Other, AttemptState::Cancelled));
+            execution.end_by(Some(&call.actor), Outcome::Cancelled, how, Some(failure), None, now);
             CancelExecutionReply::Cancelled
         }))
     }
@@ -147,7 +148,7 @@ impl Model {
             execution.start_by = execution.said.start_within_ms.map(|ms| now + ms);
             execution.started_once = false;
             let next = if execution.attempts.is_empty() { AttemptType::Initial } else { AttemptType::Replay };
-            execution.stage = Stage::Waiting(Waiting { delay: None, block: None, grant: None, next });
+            execution.stage = Stage::Waiting(Waiting::next(next));
         });
         self.settle(id);
         let execution = &self.executions[&id];

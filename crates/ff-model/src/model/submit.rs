@@ -9,6 +9,8 @@ use ff_script::generated::{
 
 use super::execution::{Execution, Said, Stage, Waiting};
 use super::retry::Policy;
+use super::stream::Streams;
+use super::waits::Waits;
 use super::{Answer, Key, Lane, Model, invalid, refused};
 
 const DAY_MS: i64 = 86_400_000;
@@ -86,9 +88,7 @@ impl Model {
             updated_at: now,
             stage: Stage::Waiting(Waiting {
                 delay: s.delay_until.or(s.delay_ms.map(|ms| now + ms)),
-                block: None,
-                grant: None,
-                next: AttemptType::Initial,
+                ..Waiting::next(AttemptType::Initial)
             }),
             attempts: Vec::new(),
             past: None,
@@ -99,6 +99,8 @@ impl Model {
             progress: None,
             actions: Vec::new(),
             awaited: false,
+            waits: Waits::default(),
+            streams: Streams::default(),
             said,
         };
         self.executions.insert(s.execution_id, execution);

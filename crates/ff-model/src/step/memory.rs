@@ -1,15 +1,17 @@
 //! What a run remembers beyond the model, and how steps become calls.
 
+mod waits;
+
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, WaitpointId};
 use ff_script::generated::{
-    AdmissionReason, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution, ClaimExecutions,
-    CompleteExecution, CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution,
-    DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution,
-    InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue, ReleaseExecution,
-    ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease, Submission,
-    SubmitExecution, SubmitExecutions, UnblockExecution, UpdateProgress, YieldExecution,
+    AdmissionReason, AppendFrames, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution,
+    ClaimExecutions, CompleteExecution, CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution,
+    DeliverSignal, DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim,
+    HoldExecution, InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue,
+    ReleaseExecution, ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease,
+    Submission, SubmitExecution, SubmitExecutions, SuspendExecution, UnblockExecution, UpdateProgress, YieldExecution,
 };
 use uuid::Uuid;
 
@@ -33,6 +35,13 @@ pub struct Memory {
     /// Fences ever given.
     fences: BTreeMap<ExecutionId, Vec<Fence>>,
     requests: Vec<Uuid>,
+    suspends: Vec<SuspendExecution>,
+    signals: Vec<DeliverSignal>,
+    appends: Vec<AppendFrames>,
+    /// Waitpoints ever named.
+    waitpoints: Vec<WaitpointId>,
+    /// Tokens ever issued, as digests.
+    tokens: Vec<(WaitpointId, String)>,
 }
 
 impl Memory {
@@ -232,6 +241,8 @@ impl Memory {
                 .worker_op(act, model)
                 .or_else(|| self.grant_op(act, model))
                 .or_else(|| self.operator_op(act, model))
+                .or_else(|| self.wait_op(act, model))
+                .or_else(|| self.stream_op(act, model))
                 .expect("every act is one of these"),
         }
     }

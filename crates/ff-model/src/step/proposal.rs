@@ -231,7 +231,7 @@ impl Proposal {
                 .then(|| (1..self.rules.fallbacks).map(|n| Bytes(vec![n, 0xff])).collect()),
             retention_ms: self.times.retention_ms,
             stream: (self.shape.extras & 2 != 0)
-                .then(|| StreamOptions { max_frames: (self.shape.extras & 4 != 0).then_some(17) }),
+                .then(|| StreamOptions { max_frames: (self.shape.extras & 4 != 0).then_some(3) }),
             trace_parent: (self.shape.extras & 8 != 0).then(|| "00-ab-cd-01".to_owned()),
             completion_webhook: (self.shape.extras & 16 != 0).then(|| "https://example.org/done".to_owned()),
             lane_depth: self.needs.lane_depth,
