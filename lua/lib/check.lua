@@ -123,16 +123,31 @@ end
 
 -- `fields` is a list of { name, type }; the order decides which of two mistakes is reported.
 function check.struct(fields)
-  local checks, known = {}, {}
+  local checks, known, required = {}, {}, {}
   for i, field in ipairs(fields) do
     local spec = field[2]
     local optional = string.sub(spec, -1) == "?"
-    if optional then spec = string.sub(spec, 1, -2) end
-    checks[i] = { field[1], compile(spec), optional }
-    known[field[1]] = true
+    if optional then spec = string.sub(spec, 1, -2) else required[#required + 1] = field[1] end
+    local of = compile(spec)
+    checks[i] = { field[1], of, optional }
+    known[field[1]] = of
   end
+
+  -- Looks only at what is there, in any order: good enough to know that nothing is wrong.
+  local function is_fine(v)
+    for name, value in pairs(v) do
+      local of = known[name]
+      if of == nil or of(value) then return false end
+    end
+    for i = 1, #required do
+      if v[required[i]] == nil then return false end
+    end
+    return true
+  end
+
   return function(v)
     if type(v) ~= "table" then return problem("must be a map") end
+    if is_fine(v) then return nil end
     local unknown
     for key in pairs(v) do
       if not known[key] then
@@ -169,9 +184,9 @@ end
 for _, t in ipairs(types.scalar) do named[t.name] = scalars[t.base](t) end
 -- Lists, maps and structs may name each other in any order: each is compiled on first use.
 local function later(name, make)
+  local real
   named[name] = function(v)
-    local real = make()
-    named[name] = real
+    if real == nil then real = make() end
     return real(v)
   end
 end

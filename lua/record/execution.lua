@@ -46,13 +46,14 @@ function execution.load(tx, id)
   -- `was` keeps what is stored, so that saving writes only what changed.
   local was, packed = {}, nil
   local rec = { id = id, was = was }
+  local numeric, number_of = is_number, tonumber
   for i = 1, #flat, 2 do
     local name, value = flat[i], flat[i + 1]
     if name == "spec" then
       packed = value
     else
-      if is_number[name] then
-        value = tonumber(value)
+      if numeric[name] then
+        value = number_of(value)
         if value == nil then error("CORRUPT " .. key .. " " .. name) end
       end
       rec[name], was[name] = value, value
@@ -102,17 +103,20 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
-  local changed, was = {}, rec.was
-  if rec.fresh then changed = { "spec", spec.pack(rec.spec) } end
-  for i = 1, #names do
-    local name = names[i]
+  local changed, count, was, list = {}, 0, rec.was, names
+  if rec.fresh then
+    changed[1], changed[2] = "spec", spec.pack(rec.spec)
+    count = 2
+  end
+  for i = 1, #list do
+    local name = list[i]
     local value = rec[name]
     if value ~= was[name] then
       if value == nil then
         tx:hdel(key, name)
       else
-        changed[#changed + 1] = name
-        changed[#changed + 1] = value
+        changed[count + 1], changed[count + 2] = name, value
+        count = count + 2
       end
     end
   end

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 9, hash = "8b64d9f60233f0954ae83bc48cd34576e7a5366b5ae512eeaaa0d7378f6f3838" }
+local LIBRARY = { number = 10, hash = "2205a4e18dc96c0a9751ea657a824929e189b5cbcfa3b44a0b9835c401565e53" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -521,16 +521,31 @@ end
 
 -- `fields` is a list of { name, type }; the order decides which of two mistakes is reported.
 function check.struct(fields)
-  local checks, known = {}, {}
+  local checks, known, required = {}, {}, {}
   for i, field in ipairs(fields) do
     local spec = field[2]
     local optional = string.sub(spec, -1) == "?"
-    if optional then spec = string.sub(spec, 1, -2) end
-    checks[i] = { field[1], compile(spec), optional }
-    known[field[1]] = true
+    if optional then spec = string.sub(spec, 1, -2) else required[#required + 1] = field[1] end
+    local of = compile(spec)
+    checks[i] = { field[1], of, optional }
+    known[field[1]] = of
   end
+
+  -- Looks only at what is there, in any order: good enough to know that nothing is wrong.
+  local function is_fine(v)
+    for name, value in pairs(v) do
+      local of = known[name]
+      if of == nil or of(value) then return false end
+    end
+    for i = 1, #required do
+      if v[required[i]] == nil then return false end
+    end
+    return true
+  end
+
   return function(v)
     if type(v) ~= "table" then return problem("must be a map") end
+    if is_fine(v) then return nil end
     local unknown
     for key in pairs(v) do
       if not known[key] then
@@ -567,9 +582,9 @@ end
 for _, t in ipairs(types.scalar) do named[t.name] = scalars[t.base](t) end
 -- Lists, maps and structs may name each other in any order: each is compiled on first use.
 local function later(name, make)
+  local real
   named[name] = function(v)
-    local real = make()
-    named[name] = real
+    if real == nil then real = make() end
     return real(v)
   end
 end
@@ -773,34 +788,56 @@ function Tx:read(...)
   return redis.call(...)
 end
 
+local first_word = { hash = "HSET", zset = "ZADD", string = "SET", stream = "XADD", key = "DEL" }
+
+-- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands.
+-- `gone` (names that go) is made when first needed.
 local function planned(self, key, kind)
   local entry = self.plan[key]
   if entry == nil then
-    entry = { key = key, kind = kind, set = {}, order = {}, gone = {}, gone_order = {} }
+    entry = { key = key, kind = kind, command = { first_word[kind], key }, size = 2, at = {} }
     self.plan[key] = entry
     self.order[#self.order + 1] = entry
   elseif entry.kind ~= kind then
     error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key)
   end
+  if entry.deleted then error("write after delete of " .. key) end
   return entry
 end
 
-local function put(self, key, kind, name, value)
-  local entry = planned(self, key, kind)
-  if entry.deleted then error("write after delete of " .. key) end
-  if entry.set[name] == nil then entry.order[#entry.order + 1] = name end
-  entry.set[name] = value
-  entry.gone[name] = nil
+-- A command without one of its pairs; `at` follows.
+local function without(entry, name)
+  local at = entry.at[name]
+  if at == nil then return end
+  local first = entry.kind == "zset" and at or at - 1
+  table.remove(entry.command, first)
+  table.remove(entry.command, first)
+  entry.at[name], entry.size = nil, entry.size - 2
+  for other, place in pairs(entry.at) do
+    if place > at then entry.at[other] = place - 2 end
+  end
 end
 
 local function take(self, key, kind, name)
-  local entry = planned(self, key, kind)
-  if entry.deleted then return end
-  entry.set[name] = nil
+  local entry = self.plan[key]
+  if entry and entry.deleted then return end
+  entry = planned(self, key, kind)
+  without(entry, name)
+  if entry.gone == nil then entry.gone, entry.gone_order = {}, {} end
   if not entry.gone[name] then
     entry.gone[name] = true
     entry.gone_order[#entry.gone_order + 1] = name
   end
+end
+
+local function is_gone(entry, name)
+  return entry.deleted or (entry.gone ~= nil and entry.gone[name])
+end
+
+-- The value planned under a name, or nil.
+local function planned_value(entry, name)
+  local at = entry.at[name]
+  return at and entry.command[at]
 end
 
 local function refuse_planned(self, key)
@@ -834,8 +871,8 @@ function Tx:hgetall(key)
   local fields, any = {}, false
   for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
   if entry then
-    for name, value in pairs(entry.set) do fields[name] = value; any = true end
-    for name in pairs(entry.gone) do fields[name] = nil end
+    for name, at in pairs(entry.at) do fields[name] = entry.command[at]; any = true end
+    for name in pairs(entry.gone or {}) do fields[name] = nil end
   end
   if any then return fields end
 end
@@ -843,15 +880,31 @@ end
 function Tx:hget(key, field)
   local entry = self.plan[key]
   if entry then
-    if entry.deleted or entry.gone[field] then return nil end
-    if entry.set[field] ~= nil then return entry.set[field] end
+    if is_gone(entry, field) then return nil end
+    local value = planned_value(entry, field)
+    if value then return value end
   end
   return self:read("HGET", key, field) or nil
 end
 
 -- `pairs` is a flat list: field, value, field, value, …
 function Tx:hset(key, list)
-  for i = 1, #list, 2 do put(self, key, "hash", list[i], text(list[i + 1])) end
+  local entry = planned(self, key, "hash")
+  local command, at, gone, size = entry.command, entry.at, entry.gone, entry.size
+  for i = 1, #list, 2 do
+    local name, value = list[i], list[i + 1]
+    if type(value) ~= "string" then value = text(value) end
+    local place = at[name]
+    if place then
+      command[place] = value
+    else
+      command[size + 1], command[size + 2] = name, value
+      size = size + 2
+      at[name] = size
+    end
+    if gone then gone[name] = nil end
+  end
+  entry.size = size
 end
 
 function Tx:hdel(key, field)
@@ -864,21 +917,21 @@ function Tx:get(key)
   local entry = self.plan[key]
   if entry then
     if entry.deleted then return nil end
-    return entry.set.value
+    return entry.command[3]
   end
   return self:read("GET", key) or nil
 end
 
 function Tx:set(key, value)
-  put(self, key, "string", "value", text(value))
+  local entry = planned(self, key, "string")
+  entry.command[3], entry.size = text(value), 3
 end
 
 -- Removes a whole key, whatever it holds.
 function Tx:del(key)
-  local entry = self.plan[key]
-  if entry == nil then entry = planned(self, key, "key") end
+  local entry = self.plan[key] or planned(self, key, "key")
   entry.deleted = true
-  entry.set, entry.order, entry.gone, entry.gone_order = {}, {}, {}, {}
+  entry.command, entry.size, entry.at, entry.gone, entry.gone_order = { "DEL", key }, 2, {}, nil, nil
 end
 
 -- Sorted sets ----------------------------------------------------------------------------------
@@ -886,14 +939,24 @@ end
 function Tx:zscore(key, member)
   local entry = self.plan[key]
   if entry then
-    if entry.deleted or entry.gone[member] then return nil end
-    if entry.set[member] then return tonumber(entry.set[member]) end
+    if is_gone(entry, member) then return nil end
+    local score = planned_value(entry, member)
+    if score then return tonumber(score) end
   end
   return tonumber(self:read("ZSCORE", key, member) or nil)
 end
 
 function Tx:zadd(key, score, member)
-  put(self, key, "zset", member, text(score))
+  local entry = planned(self, key, "zset")
+  local place = entry.at[member]
+  if place then
+    entry.command[place] = text(score)
+  else
+    local size = entry.size
+    entry.command[size + 1], entry.command[size + 2] = text(score), member
+    entry.at[member], entry.size = size + 1, size + 2
+  end
+  if entry.gone then entry.gone[member] = nil end
 end
 
 function Tx:zrem(key, member)
@@ -1003,7 +1066,7 @@ end
 
 function Tx:exists(key)
   local entry = self.plan[key]
-  if entry then return not entry.deleted and #entry.order > 0 end
+  if entry then return not entry.deleted and entry.size > 2 end
   return self:read("EXISTS", key) == 1
 end
 
@@ -1026,50 +1089,42 @@ end
 
 -- Commit ---------------------------------------------------------------------------------------
 
-local add = { hash = "HSET", string = "SET" }
 local remove = { hash = "HDEL", zset = "ZREM", stream = "XDEL" }
+
+local function appends(list, entry)
+  for _, item in ipairs(entry.appended or {}) do
+    if item[1] then
+      list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
+    else
+      list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
+    end
+  end
+  if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
+end
+
+local function removal(entry)
+  local command
+  for _, name in ipairs(entry.gone_order) do
+    if entry.gone[name] then
+      command = command or { remove[entry.kind], entry.key }
+      command[#command + 1] = name
+    end
+  end
+  return command
+end
 
 local function commands(self)
   local list, removals = {}, {}
   for _, entry in ipairs(self.order) do
     if entry.deleted then
-      removals[#removals + 1] = { "DEL", entry.key }
+      removals[#removals + 1] = entry.command
     else
       if entry.kind == "stream" then
-        for _, item in ipairs(entry.appended or {}) do
-          if item[1] then
-            list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
-          else
-            list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
-          end
-        end
-        if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
-      else
-        local command
-        for _, name in ipairs(entry.order) do
-          local value = entry.set[name]
-          if value ~= nil then
-            if entry.kind == "string" then
-              command = { add.string, entry.key, value }
-            elseif entry.kind == "zset" then
-              command = command or { "ZADD", entry.key }
-              command[#command + 1], command[#command + 2] = value, name
-            else
-              command = command or { add.hash, entry.key }
-              command[#command + 1], command[#command + 2] = name, value
-            end
-          end
-        end
-        if command then list[#list + 1] = command end
+        appends(list, entry)
+      elseif entry.size > 2 then
+        list[#list + 1] = entry.command
       end
-      local command
-      for _, name in ipairs(entry.gone_order) do
-        if entry.gone[name] then
-          command = command or { remove[entry.kind], entry.key }
-          command[#command + 1] = name
-        end
-      end
-      if command then removals[#removals + 1] = command end
+      if entry.gone then removals[#removals + 1] = removal(entry) end
     end
   end
   for _, command in ipairs(removals) do list[#list + 1] = command end
@@ -1552,13 +1607,14 @@ function execution.load(tx, id)
   -- `was` keeps what is stored, so that saving writes only what changed.
   local was, packed = {}, nil
   local rec = { id = id, was = was }
+  local numeric, number_of = is_number, tonumber
   for i = 1, #flat, 2 do
     local name, value = flat[i], flat[i + 1]
     if name == "spec" then
       packed = value
     else
-      if is_number[name] then
-        value = tonumber(value)
+      if numeric[name] then
+        value = number_of(value)
         if value == nil then error("CORRUPT " .. key .. " " .. name) end
       end
       rec[name], was[name] = value, value
@@ -1608,17 +1664,20 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
-  local changed, was = {}, rec.was
-  if rec.fresh then changed = { "spec", spec.pack(rec.spec) } end
-  for i = 1, #names do
-    local name = names[i]
+  local changed, count, was, list = {}, 0, rec.was, names
+  if rec.fresh then
+    changed[1], changed[2] = "spec", spec.pack(rec.spec)
+    count = 2
+  end
+  for i = 1, #list do
+    local name = list[i]
     local value = rec[name]
     if value ~= was[name] then
       if value == nil then
         tx:hdel(key, name)
       else
-        changed[#changed + 1] = name
-        changed[#changed + 1] = value
+        changed[count + 1], changed[count + 2] = name, value
+        count = count + 2
       end
     end
   end
