@@ -110,11 +110,27 @@ pub struct Store {
 impl Store {
     /// Starts a store of this kind.
     pub async fn open(kind: Kind) -> Store {
+        Store::open_with(kind, library()).await
+    }
+
+    /// Starts a store of this kind whose library has other limits, for bounds that are too far away to walk to.
+    pub async fn open_with_limits(kind: Kind, limits: &[(&str, u32)]) -> Store {
+        let mut library = library();
+        for (name, limit) in limits {
+            let at = library.text.find(&format!("{name} = ")).unwrap_or_else(|| panic!("no limit {name}"));
+            let digits = at + name.len() + 3;
+            let end = digits + library.text[digits..].find(',').expect("a limit ends with a comma");
+            library.text.replace_range(digits..end, &limit.to_string());
+        }
+        Store::open_with(kind, library).await
+    }
+
+    async fn open_with(kind: Kind, library: Library) -> Store {
         let behind = match kind {
-            Kind::Embedded => embedded(),
-            Kind::Valkey => server(ServerBinary::valkey().expect("valkey-server is installed")).await,
-            Kind::Redis => server(ServerBinary::redis().expect("redis-server is installed")).await,
-            Kind::Cluster => cluster().await,
+            Kind::Embedded => embedded(library),
+            Kind::Valkey => server(ServerBinary::valkey().expect("valkey-server is installed"), library).await,
+            Kind::Redis => server(ServerBinary::redis().expect("redis-server is installed"), library).await,
+            Kind::Cluster => cluster(library).await,
         };
         let host: Arc<dyn Host> = match &behind {
             Behind::Embedded { host, .. } => host.clone(),
@@ -341,10 +357,10 @@ fn library() -> Library {
     library
 }
 
-fn embedded() -> Behind {
+fn embedded(library: Library) -> Behind {
     let directory = tempfile::Builder::new().prefix("ff-conformance-").tempdir().expect("a directory for a store");
     let clock = Arc::new(VirtualClock::at_ms(START_MS));
-    let mut options = ff_backend_embedded::Options::new(directory.path(), library().text);
+    let mut options = ff_backend_embedded::Options::new(directory.path(), library.text);
     options.clock = clock.clone();
     options.strict = true;
     options.durability = ff_backend_embedded::Durability::Relaxed;
@@ -352,22 +368,22 @@ fn embedded() -> Behind {
     Behind::Embedded { host, clock, _directory: directory }
 }
 
-async fn server(binary: ServerBinary) -> Behind {
+async fn server(binary: ServerBinary, library: Library) -> Behind {
     let options = ff_testkit::Options { binary: Some(binary), aof: Aof::None, ..ff_testkit::Options::default() };
     let server = TestServer::start(options).expect("a server starts");
-    let host = Arc::new(connect(server.url()).await);
+    let host = Arc::new(connect(server.url(), library).await);
     Behind::Server { host, server }
 }
 
-async fn cluster() -> Behind {
+async fn cluster(library: Library) -> Behind {
     let options = ClusterOptions { aof: Aof::None, ..ClusterOptions::default() };
     let cluster = TestCluster::start(options).expect("a cluster starts");
-    let host = Arc::new(connect(cluster.url()).await);
+    let host = Arc::new(connect(cluster.url(), library).await);
     Behind::Cluster { host, cluster }
 }
 
-async fn connect(url: String) -> ValkeyHost {
-    let mut options = ff_backend_valkey::Options::new(url, library());
+async fn connect(url: String, library: Library) -> ValkeyHost {
+    let mut options = ff_backend_valkey::Options::new(url, library);
     options.durability = Some(ff_backend_valkey::Durability::None);
     ValkeyHost::connect(options).await.expect("the host connects")
 }

@@ -151,6 +151,58 @@ for_each_host! {
         assert_eq!(ended, AwaitResultReply::Ended { outcome: Outcome::Failed, result: None, result_encoding: None, failure });
     }
 
+    async fn frames_are_announced_and_ends_to_those_who_follow(store) {
+        store.install_default_lane().await;
+        let frames = |id| Wake::Frames { execution_id: id };
+        let append = |task: &Task| AppendFrames::new(task.execution_id, task.fence(), vec![NewFrame::new("token".into(), FrameMode::Durable)]);
+        let (door, side) = (store.waitpoint("door"), store.waitpoint("side"));
+        let (followed, other) = (store.start("mail", "w1").await, store.start("mail", "w2").await);
+        for _ in 0..2 {
+            assert_eq!(store.ask(&FollowStream { execution_id: followed.execution_id }).await, Ok(FollowStreamReply::Following));
+        }
+        assert_eq!(ff_conformance::harness::refusal(store.ask(&FollowStream { execution_id: store.execution_id() }).await), ff_core::ErrorCode::ExecutionNotFound);
+        let mut ear = Ear::on(&store, HOME).await;
+        for task in [&followed, &other] {
+            store.ask(&append(task)).await.unwrap();
+            assert_eq!(ear.next(Duration::from_secs(10)).await, Some(vec![frames(task.execution_id)]), "an append has no event and is always said");
+        }
+        for (task, waitpoint, is_followed) in [(&followed, &door, true), (&other, &side, false)] {
+            let id = task.execution_id;
+            let said = |message: Vec<Wake>| message.contains(&frames(id));
+            store.suspend(task, &[waitpoint]).await;
+            assert_eq!(said(ear.said().await), is_followed, "suspended");
+            store.wake(id, waitpoint, "go").await;
+            assert_eq!(said(ear.said().await), is_followed, "resumed");
+            let again = store.claim_one("w1").await;
+            let mut heard = ear.next(Duration::from_secs(10)).await.unwrap();
+            while !heard.contains(&Wake::Events) { heard.extend(ear.next(Duration::from_secs(10)).await.unwrap()) }
+            assert_eq!(said(heard), is_followed, "started");
+            while ear.next(Duration::from_millis(100)).await.is_some() {}
+            store.complete(&again).await;
+            assert_eq!(said(ear.said().await), is_followed, "ended");
+        }
+    }
+
+    async fn a_resume_is_announced_like_a_submit(store) {
+        store.install_default_lane().await;
+        let (task, door) = store.start_suspended().await;
+        let score = store.describe(task.execution_id).await.score;
+        let mut ear = Ear::on(&store, HOME).await;
+        store.wake(task.execution_id, &door, "go").await;
+        assert_eq!(ear.said().await, [ready("any", score)]);
+    }
+
+    async fn the_timeout_of_a_wait_is_announced_when_it_is_the_next(store) {
+        store.install_default_lane().await;
+        let task = store.start("mail", "w1").await;
+        let mut ear = Ear::on(&store, HOME).await;
+        let door = NewWaitpoint { expires_in_ms: Some(5_000), ..store.waitpoint("door") };
+        store.open_early(&task, &door).await;
+        assert_eq!(ear.said().await, [timer(store.now() + 5_000)], "before the end of the lease");
+        store.suspend_with(&SuspendExecution { timeout_ms: Some(1_000), ..store.suspend_call(&task, &[]) }).await;
+        assert_eq!(ear.said().await, [timer(store.now() + 1_000)]);
+    }
+
     async fn work_that_comes_back_is_announced(store) {
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ff_conformance::work::{Fenced, LEASE_MS};
 use ff_conformance::{Store, for_each_host};
 use ff_core::ErrorCode;
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, SuspensionId};
 use ff_script::Error;
 use ff_script::generated::*;
 
@@ -32,7 +32,7 @@ fn item(refusal: Option<&Refusal>, otherwise: String) -> Result<String, ErrorCod
 }
 
 /// Everything a worker can write, by name.
-const WRITES: [(&str, Write); 10] = [
+const WRITES: [(&str, Write); 14] = [
     ("renew", |store, id, fence| Box::pin(async move { said(store.ask(&RenewLease::new(id, fence)).await) })),
     ("renew many", |store, id, fence| {
         Box::pin(async move {
@@ -80,7 +80,48 @@ const WRITES: [(&str, Write); 10] = [
     ("yield", |store, id, fence| {
         Box::pin(async move { said(store.ask(&YieldExecution { execution_id: id, fence }).await) })
     }),
+    ("suspend", |store, id, fence| {
+        Box::pin(async move {
+            let door = store.waitpoint("suspend");
+            said(
+                store
+                    .ask(&SuspendExecution::new(
+                        vec![],
+                        id,
+                        fence,
+                        SuspensionReason::ManualPause,
+                        SuspensionId::from_uuid(store.uuid(0)),
+                        TimeoutBehavior::Fail,
+                        vec![door],
+                    ))
+                    .await,
+            )
+        })
+    }),
+    ("create waitpoint", |store, id, fence| {
+        Box::pin(async move {
+            let waitpoint = store.waitpoint("create");
+            said(store.ask(&CreateWaitpoint { execution_id: id, fence, waitpoint }).await)
+        })
+    }),
+    ("close waitpoint", |store, id, fence| {
+        Box::pin(async move {
+            let open = store.find(id).await.ok().and_then(|e| e.waitpoints.first().map(|open| open.waitpoint_id));
+            let waitpoint_id = open.unwrap_or_else(|| store.waitpoint_id());
+            said(store.ask(&CloseWaitpoint { execution_id: id, fence, waitpoint_id }).await)
+        })
+    }),
+    ("append frames", |store, id, fence| {
+        Box::pin(async move {
+            let frame = NewFrame { payload: Some("f".into()), ..NewFrame::new("token".into(), FrameMode::Durable) };
+            said(store.ask(&AppendFrames::new(id, fence, vec![frame])).await)
+        })
+    }),
 ];
+
+/// Writes that leave the lease as it is: nothing ended, so there is no answer to give again.
+const WHILE_RUNNING: [&str; 6] =
+    ["renew", "renew many", "progress", "create waitpoint", "close waitpoint", "append frames"];
 
 /// Every write with this fence is refused with the code and leaves the store as it was.
 async fn all_refused(store: &Arc<Store>, id: ExecutionId, fence: &Fence, code: ErrorCode, why: &str) {
@@ -96,11 +137,13 @@ for_each_host! {
         store.install_default_lane().await;
         let zombie = store.start("mail", "w1").await;
         let id = zombie.execution_id;
+        store.open_early(&zombie, &store.waitpoint("early")).await;
         store.go_to(zombie.lease_expires_at);
         all_refused(&store, id, &zombie.fence(), ErrorCode::LeaseExpired, "at the end of the lease, before any timer").await;
         store.fire_all().await;
         all_refused(&store, id, &zombie.fence(), ErrorCode::LeaseExpired, "after the lease was lost").await;
         let task = store.claim_one("w2").await;
+        store.open_early(&task, &store.waitpoint("its own")).await;
         all_refused(&store, id, &zombie.fence(), ErrorCode::StaleLease, "after another worker has it").await;
         store.complete(&task).await;
         all_refused(&store, id, &zombie.fence(), ErrorCode::StaleLease, "after another worker completed it").await;
@@ -165,7 +208,7 @@ for_each_host! {
             "complete many" => first.replace("replayed: Some(false)", "replayed: Some(true)"),
             _ => first.replace("replayed: false", "replayed: true"),
         };
-        for (name, write) in WRITES.into_iter().filter(|(name, _)| !name.starts_with("renew") && *name != "progress") {
+        for (name, write) in WRITES.into_iter().filter(|(name, _)| !WHILE_RUNNING.contains(name)) {
             let task = store.start_with(Submission { kind: name.into(), ..store.submission(name) }, "w1").await;
             let (id, fence) = (task.execution_id, task.fence());
             let first = write(store.clone(), id, fence.clone()).await.unwrap();

@@ -3,7 +3,7 @@
 //! Only a server lets a test damage its store; the check itself is the same text on every host.
 
 use ff_conformance::harness::refusal;
-use ff_conformance::work::{HOME, LANE, NAMESPACE};
+use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE};
 use ff_conformance::{Store, for_each_host};
 use ff_core::ErrorCode;
 use ff_script::generated::*;
@@ -74,6 +74,71 @@ for_each_host! {
             }
             assert_eq!(now, then, "{what} is undone");
         }
+    }
+
+    async fn damage_to_waits_and_streams_is_found(store) {
+        let Some(server) = store.server() else { return };
+        store.install_default_lane().await;
+        let (suspended, door) = store.start_suspended().await;
+        let active = store.start("mail", "w1").await;
+        let (early, closed) = (store.waitpoint("early"), store.waitpoint("closed"));
+        for waitpoint in [&early, &closed] {
+            store.open_early(&active, waitpoint).await;
+            store.signal(active.execution_id, waitpoint, "go").await.unwrap();
+        }
+        store.ask(&CloseWaitpoint { execution_id: active.execution_id, fence: active.fence(), waitpoint_id: closed.waitpoint_id }).await.unwrap();
+        let frame = |mode| NewFrame { payload: Some("x".into()), ..NewFrame::new("token".into(), mode) };
+        store.ask(&AppendFrames::new(active.execution_id, active.fence(), vec![frame(FrameMode::Durable), frame(FrameMode::Live)])).await.unwrap();
+        store.assert_sound().await;
+        let (id, id2) = (active.execution_id, suspended.execution_id);
+        let key = |family: &str, rest: String| format!("ff:{family}:{TAG}:{rest}");
+        let (inbox, wp) = (key("idx", "waitpoints".into()), |w: &NewWaitpoint| key("wp", w.waitpoint_id.to_string()));
+        let ghost = store.waitpoint("ghost");
+        let (ghost_key, door_key, door_id) = (wp(&ghost), wp(&door), door.waitpoint_id.to_string());
+        let (ghost_id, closed_id) = (ghost.waitpoint_id.to_string(), closed.waitpoint_id.to_string());
+        let (stream, live, old) = (key("stream", format!("{id}:0")), key("stream", format!("{id}:0:live")), key("stream", format!("{id}:7")));
+        let (signals, left, left_signals) = (key("exec", format!("{id}:signals")), key("exec", format!("{id}:continuation")), key("exec", format!("{id2}:signals")));
+        let of_nobody = key("stream", format!("{ghost_id}:0:summary"));
+        let core = key("exec", format!("{id2}:core"));
+        let owner = id.to_string();
+        let orphan = ["HSET", &ghost_key, "exec", &owner, "key", "ghost", "state", "closed", "attempt", "0", "created", "1", "tokens", "\u{1}"];
+        let wait: Vec<u8> = server.command(&["HGET", &core, "wait"]).unwrap();
+        // What is done, the number it is found under, and what undoes it when fsck only reports it.
+        let damages: Vec<(&str, Vec<&str>, i64, Option<Vec<&str>>)> = vec![
+            ("a waitpoint of nobody", orphan.to_vec(), 37, Some(vec!["DEL", &ghost_key])),
+            ("a lost entry of the inbox", vec!["ZREM", &inbox, &door_id], 10, None),
+            ("a wrong place in the inbox", vec!["ZADD", &inbox, "7", &door_id], 10, None),
+            ("an entry of the inbox for nothing", vec!["ZADD", &inbox, "7", &ghost_id], 29, None),
+            ("an entry of the inbox for a closed one", vec!["ZADD", &inbox, "7", &closed_id], 29, None),
+            ("a waitpoint open for another suspension", vec!["HSET", &door_key, "state", "pending"], 29, Some(vec!["HSET", &door_key, "state", "active"])),
+            ("a frame too many", vec!["XADD", &live, "9000000000000-0", "f", "x"], 36, Some(vec!["XDEL", &live, "9000000000000-0"])),
+            ("a signal too many", vec!["XADD", &signals, "9000000000000-9", "s", "x"], 36, Some(vec!["XDEL", &signals, "9000000000000-9"])),
+            ("a stream of no attempt", vec!["XADD", &old, "1-0", "f", "x"], 37, None),
+            ("a summary of nobody", vec!["SET", &of_nobody, "x"], 37, None),
+            ("a continuation of no wait", vec!["SET", &left, "x"], 37, None),
+            ("signals of an execution that had none", vec!["XADD", &left_signals, "1-1", "s", "x"], 37, None),
+            ("a suspended execution that waits for nothing", vec!["HDEL", &core, "wait"], 29, Some(vec![])),
+        ];
+        for (what, command, number, undo) in damages {
+            server.command::<redis::Value>(&command).unwrap();
+            let found: Vec<i64> = store.fsck().await.iter().map(|finding| finding.invariant).collect();
+            assert!(found.contains(&number), "{what}: found {found:?}");
+            match undo {
+                None => assert!(repair(&store).await.contains(&number), "{what} is said to be repaired"),
+                Some(undo) if undo.is_empty() => {
+                    let mut connection = server.connection().unwrap();
+                    redis::cmd("HSET").arg(&core).arg("wait").arg(&wait).exec(&mut connection).unwrap();
+                }
+                Some(undo) => {
+                    server.command::<redis::Value>(&undo).unwrap();
+                }
+            }
+            store.assert_sound().await;
+        }
+        // A frame that is missing is not invented.
+        server.command::<redis::Value>(&["XTRIM", &stream, "MAXLEN", "0"]).unwrap();
+        assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [36]);
+        store.complete(&active).await;
     }
 
     async fn a_record_that_cannot_be_read_is_said_to_be_corrupt(store) {

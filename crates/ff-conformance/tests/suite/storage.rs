@@ -14,6 +14,11 @@ pub fn forget_hints(dump: &mut Dump) {
     }
 }
 
+/// A waitpoint whose time is over at once.
+fn over_again(store: &ff_conformance::Store) -> NewWaitpoint {
+    NewWaitpoint { expires_in_ms: Some(0), ..store.waitpoint("over again") }
+}
+
 for_each_host! {
     async fn retention_leaves_nothing_behind(store) {
         store.install_default_lane().await;
@@ -58,6 +63,63 @@ for_each_host! {
         assert_eq!((executions, timers, lanes[0].terminal, lanes[0].queues.len()), (0, 0, 0, 0));
     }
 
+    async fn nothing_of_waits_and_streams_outlives_retention(store) {
+        store.install_default_lane().await;
+        let before = store.dump_without_streams().await;
+        let frames = || vec![NewFrame { payload: Some("x".into()), ..NewFrame::new("token".into(), FrameMode::Durable) }, NewFrame::new("token".into(), FrameMode::Live)];
+        // One that ends while it runs, after it waited in every way, one while it waits, one before it is claimed again.
+        for end in ["active", "suspended", "escalated", "resumable"] {
+            let task = store.start_with(Submission { retention_ms: Some(1_000), max_reclaims: Some(9), ..store.submission("mail") }, "w1").await;
+            let id = task.execution_id;
+            store.ask(&FollowStream { execution_id: id }).await.unwrap();
+            let summary = Some(NewSummary { document: "{}".into(), version: 0 });
+            store.ask(&AppendFrames { summary: summary.clone(), ..AppendFrames::new(id, task.fence(), frames()) }).await.unwrap();
+            let task = store.lose_and_reclaim(&task, "w1").await;
+            store.ask(&AppendFrames { summary, ..AppendFrames::new(id, task.fence(), frames()) }).await.unwrap();
+            // Early signals: one that satisfies, one of a waitpoint whose time is over, one given up.
+            let [enough, over, lost] = ["enough", "over", "lost"].map(|key| NewWaitpoint { expires_in_ms: (key == "over").then_some(10), ..store.waitpoint(key) });
+            for waitpoint in [&enough, &over, &lost] {
+                store.open_early(&task, waitpoint).await;
+                store.ask(&DeliverSignal { idempotency_key: Some("k".into()), ..store.signal_call(id, waitpoint, "go") }).await.unwrap();
+            }
+            store.advance(10);
+            store.fire_all().await;
+            let call = SuspendExecution { adopt: Some(vec![enough.waitpoint_id]), ..store.suspend_call(&task, &[]) };
+            assert!(matches!(store.ask(&call).await, Ok(SuspendExecutionReply::AlreadySatisfied { .. })));
+            store.open_early(&task, &over_again(&store)).await;
+            let door = store.waitpoint("door");
+            let wait = |task: &Task, door: &NewWaitpoint| SuspendExecution {
+                continuation: Some("here".into()), timeout_ms: Some(100), timeout_behavior: TimeoutBehavior::Escalate, review_waitpoint_id: Some(store.waitpoint_id()), ..store.suspend_call(task, &[door])
+            };
+            store.suspend_with(&wait(&task, &door)).await;
+            store.wake(id, &door, "go").await;
+            if end != "resumable" {
+                let task = store.claim_one("w1").await;
+                let last = store.waitpoint("last");
+                if end == "active" {
+                    store.open_early(&task, &last).await;
+                    store.signal(id, &last, "go").await.unwrap();
+                } else {
+                    store.suspend_with(&wait(&task, &last)).await;
+                }
+                if end == "escalated" {
+                    store.advance(100);
+                    store.fire_all().await;
+                }
+            }
+            store.ask(&CancelExecution::new("op".into(), id)).await.unwrap();
+            store.assert_sound().await;
+            store.advance(1_000);
+            store.fire_all().await;
+        }
+        let dump = store.dump().await;
+        let streams: Vec<_> = dump.iter().filter(|(key, value)| matches!(value, DumpValue::Stream(_)) && !key.starts_with("ff:events:")).map(|(key, _)| key).collect();
+        assert_eq!(streams, [""; 0], "streams are keys too");
+        let mut after = store.dump_without_streams().await;
+        forget_hints(&mut after);
+        assert_eq!(after, before);
+    }
+
     async fn a_fair_lane_forgets_its_keys_when_nothing_waits(store) {
         store.install_lane(NAMESPACE, LANE, LaneDefinition { fairness: Fairness::Fair, ..ff_conformance::work::plain_lane() }).await;
         let before = store.dump_without_streams().await;
@@ -92,6 +154,43 @@ for_each_host! {
         let completed = store.counted(HOME, &call).await.unwrap().calls;
         assert!(submitted <= 8 && claimed.calls <= 10 && renewed <= 4 && completed <= 8,
             "submit {submitted} of 8, claim {} of 10, renew {renewed} of 4, complete {completed} of 8", claimed.calls);
+    }
+
+    async fn waiting_and_streaming_stay_within_their_store_calls(store) {
+        store.install_default_lane().await;
+        // Others keep the partition's timers and the lane's queue busy.
+        for _ in 0..2 {
+            store.start("mail", "w2").await;
+        }
+        for _ in 0..2 {
+            store.submit_kind("mail").await;
+        }
+        let task = store.claim_one("w1").await;
+        let id = task.execution_id;
+        let frame = || NewFrame { payload: Some("x".into()), ..NewFrame::new("token".into(), FrameMode::Durable) };
+        let append = |count: usize| AppendFrames { first_sequence: Some(0), ..AppendFrames::new(id, task.fence(), (0..count).map(|_| frame()).collect()) };
+        let one = store.counted(HOME, &append(1)).await.unwrap().calls;
+        let known = store.counted(HOME, &append(1)).await.unwrap().calls;
+        let many = store.counted(HOME, &append(64)).await.unwrap().calls;
+        let (door, early) = (store.waitpoint("door"), store.waitpoint("early"));
+        let created = store.counted(HOME, &CreateWaitpoint { execution_id: id, fence: task.fence(), waitpoint: early.clone() }).await.unwrap().calls;
+        let buffered = store.counted(HOME, &store.signal_call(id, &early, "early")).await.unwrap().calls;
+        store.ask(&CloseWaitpoint { execution_id: id, fence: task.fence(), waitpoint_id: early.waitpoint_id }).await.unwrap();
+        let call = SuspendExecution { timeout_ms: Some(60_000), continuation: Some("here".into()), condition: ff_conformance::waits::condition(r#"{"all_of":[{"signal":"a"},{"signal":"b"}]}"#), ..store.suspend_call(&task, &[&door]) };
+        let suspended = store.counted(HOME, &call).await.unwrap().calls;
+        let keyed = |name: &str| DeliverSignal { idempotency_key: Some(name.into()), payload: Some(vec![7; 4_096].into()), ..store.signal_call(id, &door, name) };
+        let counted = store.counted(HOME, &keyed("a")).await.unwrap().calls;
+        let repeated = store.counted(HOME, &keyed("a")).await.unwrap().calls;
+        let resumed = store.counted(HOME, &keyed("b")).await.unwrap().calls;
+        let claimed = store.counted(HOME, &store.claim_call("w1", 1)).await.unwrap().calls;
+        let measured = [
+            ("append one frame", one, 4), ("append it again", known, 2), ("append 63 more", many, 66), ("create a waitpoint", created, 7), ("an early signal", buffered, 8),
+            ("suspend", suspended, 13), ("a signal that counts", counted, 10), ("a duplicate", repeated, 5), ("a signal that resumes", resumed, 16), ("the claim that continues", claimed, 14),
+        ];
+        eprintln!("store calls: {measured:?}");
+        for (what, calls, at_most) in measured {
+            assert!(calls <= at_most, "{what}: {calls} calls, at most {at_most}");
+        }
     }
 
     async fn a_claim_that_finds_nothing_is_cheap_and_writes_nothing(store) {
