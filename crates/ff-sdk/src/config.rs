@@ -1,5 +1,7 @@
 //! What a worker is, whom it serves, and how it reaches the engine.
 
+use std::path::PathBuf;
+
 use ff_core::types::{LaneId, Namespace, WorkerId, WorkerInstanceId};
 
 use crate::SdkError;
@@ -84,6 +86,11 @@ pub struct WorkerConfig {
     pub claim_poll_interval_ms: u64,
     /// How many tasks it holds at once.
     pub max_concurrent_tasks: usize,
+    /// The file with the keys that sign waitpoint tokens, for a worker that talks to Valkey itself or runs the engine. Unless it is
+    /// said, `FF_KEYS` or `FF_KEYS_FILE` says, else it is `keys` in the data directory. Over HTTP the server signs.
+    pub keys: Option<PathBuf>,
+    /// The data directory, where a keys file is made when none is there; `FF_DATA_DIR`, else the user's, unless it is said.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// The default of [`WorkerConfig::lease_ttl_ms`].
@@ -160,6 +167,8 @@ impl WorkerConfig {
             lease_ttl_ms: LEASE_TTL_MS,
             claim_poll_interval_ms: 1_000,
             max_concurrent_tasks: 1,
+            keys: None,
+            data_dir: None,
         }
     }
 

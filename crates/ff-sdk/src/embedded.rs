@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ff_backend_embedded::{Embedded, Options};
-use ff_engine::{Engine, EngineOptions};
+use ff_engine::{Engine, EngineOptions, Waitpoints};
 use ff_script::{Host, Library};
 
 use crate::SdkError;
 use crate::admin::FlowFabricAdminClient;
-use crate::backend::{Backend, Direct, Transport};
+use crate::backend::{Backend, Direct, KeyPlaces, Transport};
 
 /// A running embedded engine; cheap to clone. Its workers share one dispatcher, so one piece of work wakes one of them.
 ///
@@ -38,8 +38,26 @@ impl std::fmt::Debug for EmbeddedEngine {
 impl EmbeddedEngine {
     /// Opens the store in a directory, which this process then holds alone, and starts the engine on it.
     pub async fn open(directory: impl AsRef<Path>) -> Result<Self, SdkError> {
-        let host = Embedded::open(Options::new(directory.as_ref(), Library::shipped().text))?;
-        Self::start(Arc::new(host)).await
+        let directory = directory.as_ref();
+        let host = Embedded::open(Options::new(directory, Library::shipped().text))?;
+        let engine = Self::start(Arc::new(host)).await?;
+        engine.with_keys(KeyPlaces { embedded: Some(directory.to_owned()), ..KeyPlaces::default() })
+    }
+
+    /// The same engine, which looks for the keys that sign waitpoint tokens in these places. [`EmbeddedEngine::open`] looks in the
+    /// directory of its store; `FF_KEYS` and `FF_KEYS_FILE` come before.
+    pub fn with_keys(self, places: KeyPlaces) -> Result<Self, SdkError> {
+        self.direct.look_for_keys_in(places)?;
+        Ok(self)
+    }
+
+    /// Suspensions and waitpoints, for those who answer them: operators, inboxes, tests.
+    pub fn waitpoints(&self) -> Result<&Waitpoints, SdkError> {
+        self.direct.waitpoints()
+    }
+
+    pub(crate) fn direct(&self) -> &Direct {
+        &self.direct
     }
 
     /// Starts the engine on an open host.

@@ -33,7 +33,9 @@ pub mod snapshot;
 mod admin;
 mod cancellation;
 mod lease;
+mod streams;
 pub mod task;
+mod waits;
 mod worker;
 
 pub mod middleware;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
@@ -13,6 +14,18 @@ use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef};
 use crate::cancellation::TaskCancellation;
 use crate::error::worth_repeating;
 use crate::lease::{Keeper, Lease, UNHEALTHY_AFTER};
+
+use crate::streams::Writer;
+pub use crate::streams::{
+    AppendFrameOutcome, AsBackend, FrameMode, InvalidCursor, MAX_TAIL_BLOCK_MS, NewFrame, STREAM_READ_HARD_CAP,
+    StreamCursor, StreamFrame, StreamFrames, read_stream, tail_stream,
+};
+use crate::waits::Pending;
+pub use crate::waits::{
+    Condition, ConditionMatcher, IssuedToken, Matcher, OpenedWaitpoint, Over, Resume, ResumeCause, ResumeSignal,
+    Signal, SignalEffect, SignalOutcome, SuspendOptions, SuspendOutcome, SuspendWithOutcome, Suspension,
+    SuspensionReason, TimeoutBehavior, UnknownTimeoutBehavior, WaitpointSpec,
+};
 
 /// What the engine decided after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +53,44 @@ pub(crate) struct TaskCore {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) who: Arc<Identity>,
     keeper: Arc<Keeper>,
+    pub(crate) pending: Pending,
+    pub(crate) writer: Writer,
+    /// The attempt was set aside: this lease is over.
+    aside: AtomicBool,
 }
 
 impl TaskCore {
+    /// The attempt waits: its lease is given back and not to be renewed.
+    pub(crate) fn set_aside(&self) {
+        self.aside.store(true, Ordering::SeqCst);
+        self.keeper.remove(self.lease.at.lease_id);
+    }
+
+    pub(crate) fn is_set_aside(&self) -> bool {
+        self.aside.load(Ordering::SeqCst)
+    }
+
+    /// Repeats a call that was lost on the way until it is answered or the lease can no longer be trusted.
+    ///
+    /// Renewal goes on meanwhile. Trust is a matter of time only: a renewal that is refused because the lost call did succeed
+    /// must not keep the repetition from hearing so.
+    pub(crate) async fn repeat<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, SdkError>
+    where
+        F: Future<Output = Result<T, SdkError>>,
+    {
+        let mut pause = REPEAT_FIRST;
+        loop {
+            match call().await {
+                Err(error) if worth_repeating(&error) && self.lease.is_trusted() => {
+                    tracing::debug!(%error, execution = %self.lease.at.execution_id, "a call was lost on the way and is repeated");
+                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..=1.0))).await;
+                    pause = (pause * 2).min(REPEAT_MAX);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     pub(crate) async fn update_progress(&self, pct: u8, message: &str) -> Result<(), SdkError> {
         self.backend.progress(self.lease.at, pct, message).await
     }
@@ -110,7 +158,10 @@ impl ClaimedTask {
     ) -> Self {
         let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
         keeper.add(Arc::clone(&lease));
-        Self { core: Arc::new(TaskCore { claim, lease, backend, who, keeper }), _permit: permit, ended: false }
+        let writer = Writer::new(claim.frames);
+        let (pending, aside) = (Pending::default(), AtomicBool::new(false));
+        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, aside });
+        Self { core, _permit: permit, ended: false }
     }
 
     pub(crate) fn core(&self) -> &Arc<TaskCore> {
@@ -275,29 +326,14 @@ impl ClaimedTask {
         self.ended = true;
     }
 
-    /// Repeats a call that was lost on the way until it is answered or the lease can no longer be trusted.
-    ///
-    /// Renewal goes on meanwhile. Trust is a matter of time only: a renewal that is refused because the lost call did succeed
-    /// must not keep the repetition from hearing so.
+    /// Makes the call that ends the task, as often as it takes to hear the answer.
     async fn end<'a, T, F>(mut self, mut call: impl FnMut(Arc<dyn Backend>, LeaseRef) -> F) -> Result<T, SdkError>
     where
         F: Future<Output = Result<T, SdkError>> + 'a,
     {
-        let mut pause = REPEAT_FIRST;
-        loop {
-            let answer = call(Arc::clone(&self.core.backend), self.core.lease.at).await;
-            match answer {
-                Err(error) if worth_repeating(&error) && self.core.lease.is_trusted() => {
-                    tracing::debug!(%error, execution = %self.core.lease.at.execution_id, "an ending was lost on the way and is repeated");
-                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..=1.0))).await;
-                    pause = (pause * 2).min(REPEAT_MAX);
-                }
-                answer => {
-                    self.ended = true;
-                    return answer;
-                }
-            }
-        }
+        let answer = self.core.repeat(|| call(Arc::clone(&self.core.backend), self.core.lease.at)).await;
+        self.ended = true;
+        answer
     }
 }
 

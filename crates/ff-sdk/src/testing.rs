@@ -23,8 +23,12 @@
 //! ```
 
 mod crash;
+mod crash_waits;
+mod faults;
+mod waits;
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -38,6 +42,7 @@ use ff_script::{Library, Route};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::backend::KeyPlaces;
 use crate::runtime::WorkerRuntime;
 use crate::snapshot::{ExecutionResult, ExecutionSnapshot};
 use crate::worker::Shared;
@@ -45,6 +50,7 @@ use crate::{BackendConfig, EmbeddedEngine, FlowFabricAdminClient, FlowFabricWork
 
 use crash::Mortal;
 pub use crash::{Call, CrashPoint};
+pub use faults::Faults;
 
 /// The time at which every test engine starts.
 pub const START_MS: i64 = 1_700_000_000_000;
@@ -61,6 +67,14 @@ pub struct TestEngine {
     clock: Arc<VirtualClock>,
     workers: Mutex<Workers>,
     _directory: TempDir,
+}
+
+/// A keys file in this directory.
+fn test_keys(directory: &Path) -> Result<PathBuf, SdkError> {
+    let path = directory.join("keys");
+    let made = ff_keys::Keys::create(&path);
+    made.map_err(|error| SdkError::config("start", "keys", error.to_string()))?;
+    Ok(path)
 }
 
 /// A runtime in the background of a test.
@@ -100,7 +114,12 @@ impl TestEngine {
             ..Options::new(directory.path().join("store"), Library::shipped().text)
         };
         let engine = Engine::start(Arc::new(Embedded::open(options)?), EngineOptions::embedded()).await?;
-        Ok(Self { engine: engine.into(), clock, workers: Mutex::default(), _directory: directory })
+        let engine = EmbeddedEngine::from(engine).with_keys(KeyPlaces {
+            // Whatever the environment of the tests says.
+            keys: Some(test_keys(directory.path())?),
+            ..KeyPlaces::default()
+        })?;
+        Ok(Self { engine, clock, workers: Mutex::default(), _directory: directory })
     }
 
     /// The engine beneath.
@@ -184,6 +203,16 @@ impl TestEngine {
     pub fn crash_instance(&self, instance: &str, point: CrashPoint) {
         let mortal = self.workers().get(instance).map(|(_, mortal)| Arc::clone(mortal));
         mortal.unwrap_or_else(|| panic!("no worker of this engine is called {instance:?}")).dies_at(point);
+    }
+
+    /// The answer of the worker's next call of this kind is lost on the way: it is committed, and the worker does not hear so.
+    ///
+    /// # Panics
+    /// When the worker is not one of this engine.
+    pub fn lose_answer(&self, worker: &FlowFabricWorker, call: Call) {
+        let instance = worker.config().worker_instance_id.as_str();
+        let mortal = self.workers().get(instance).map(|(_, mortal)| Arc::clone(mortal));
+        mortal.unwrap_or_else(|| panic!("no worker of this engine is called {instance:?}")).loses(call);
     }
 
     /// Moves the time on: whatever falls due meanwhile happens, in order, and live workers keep their leases.

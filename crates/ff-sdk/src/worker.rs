@@ -477,6 +477,11 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
             // One partition is looked at every 30 intervals: announcements are what wakes claims.
             let sweep_every = Duration::from_millis(config.claim_poll_interval_ms.max(1)) * 30;
             let direct = crate::backend::valkey(url, sweep_every).await?;
+            direct.look_for_keys_in(crate::backend::KeyPlaces {
+                keys: config.keys.clone(),
+                data_dir: config.data_dir.clone(),
+                embedded: None,
+            })?;
             if direct.live_servers().await? == 0 {
                 tracing::warn!(
                     "no ff server is alive on this store: timers, retries and lost leases wait until one is"
@@ -485,7 +490,16 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
             Ok(direct)
         }
         #[cfg(feature = "embedded")]
-        BackendConfig::Embedded(engine) => Ok(engine.backend()),
+        BackendConfig::Embedded(engine) => {
+            if config.keys.is_some() || config.data_dir.is_some() {
+                engine.direct().look_for_keys_in(crate::backend::KeyPlaces {
+                    keys: config.keys.clone(),
+                    data_dir: config.data_dir.clone(),
+                    embedded: None,
+                })?;
+            }
+            Ok(engine.backend())
+        }
         #[cfg(feature = "http")]
         BackendConfig::Http { url, token } => Ok(Arc::new(crate::backend::Http::new(url, token.as_ref())?)),
         BackendConfig::Given => Err(SdkError::config("connect", "backend", "is to be given: use connect_with")),

@@ -24,6 +24,7 @@ use futures::stream::{self, StreamExt};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::direct_waits::Signing;
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
@@ -40,6 +41,7 @@ pub struct Direct {
     dispatcher: Dispatcher,
     admission: Arc<dyn Admission>,
     transport: Transport,
+    pub(super) signing: Signing,
 }
 
 impl Direct {
@@ -54,7 +56,7 @@ impl Direct {
     pub fn with_options(engine: Arc<Engine>, transport: Transport, options: DispatcherOptions) -> Arc<Self> {
         let admission: Arc<dyn Admission> = Arc::new(RefuseAll);
         let dispatcher = Dispatcher::start(engine.operations().clone(), Arc::clone(&admission), options);
-        Arc::new(Self { engine, dispatcher, admission, transport })
+        Arc::new(Self { engine, dispatcher, admission, transport, signing: Signing::default() })
     }
 
     /// The engine beneath.
@@ -172,13 +174,13 @@ impl Direct {
     }
 }
 
-fn fence(lease: LeaseRef) -> Fence {
+pub(super) fn fence(lease: LeaseRef) -> Fence {
     // Epochs are below 2^53 by contract.
     let lease_epoch = i64::try_from(lease.lease_epoch.get()).unwrap_or(i64::MAX);
     Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch }
 }
 
-fn millis(duration_ms: u64) -> i64 {
+pub(super) fn millis(duration_ms: u64) -> i64 {
     i64::try_from(duration_ms).unwrap_or(i64::MAX)
 }
 
@@ -201,6 +203,8 @@ impl From<Task> for Claim {
             fallback: task.fallback.map(|bytes| bytes.0),
             trace_parent: task.trace_parent,
             deadline_at: task.deadline_at.map(TimestampMs),
+            resume: task.resume.map(Into::into),
+            frames: Some(task.frames.unsigned_abs()),
         }
     }
 }

@@ -14,12 +14,13 @@ use ff_core::{EngineError, ErrorCode, PartitionConfig};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 use ff_script::generated::{self, Submission};
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::http_waits::ResumeShape;
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
@@ -60,11 +61,22 @@ impl Http {
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
+        wait: Duration,
+    ) -> Result<(StatusCode, Vec<u8>), SdkError> {
+        let body = body.map(|body| serde_json::to_vec(body).expect("a JSON value is JSON"));
+        self.send(method, path, body, wait).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
         wait: Duration,
     ) -> Result<(StatusCode, Vec<u8>), SdkError> {
         let lost = |error: reqwest::Error| SdkError::Transport {
@@ -77,7 +89,6 @@ impl Http {
             request = request.bearer_auth(token.as_str());
         }
         if let Some(body) = body {
-            let body = serde_json::to_vec(body).expect("a JSON value is JSON");
             request = request.header("content-type", "application/json").body(body);
         }
         let answer = request.send().await.map_err(lost)?;
@@ -86,13 +97,20 @@ impl Http {
         if status.is_success() { Ok((status, body)) } else { Err(problem(status, &body)) }
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SdkError> {
         let (_, body) = self.ask(Method::GET, path, None, Duration::ZERO).await?;
         read(path, &body)
     }
 
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, wait: Duration) -> Result<T, SdkError> {
         let (_, answer) = self.ask(Method::POST, path, Some(body), wait).await?;
+        read(path, &answer)
+    }
+
+    /// Posts a body that holds payloads in their own text.
+    pub(super) async fn post_as<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SdkError> {
+        let body = serde_json::to_vec(body).expect("a body is JSON");
+        let (_, answer) = self.send(Method::POST, path, Some(body), Duration::ZERO).await?;
         read(path, &answer)
     }
 
@@ -111,7 +129,7 @@ impl Http {
     }
 }
 
-fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, SdkError> {
+pub(super) fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, SdkError> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| {
         let detail = format!("the answer of {path} cannot be read: {error}");
@@ -167,7 +185,7 @@ fn refusal(problem: &Problem) -> Option<EngineError> {
     Some(EngineError::from_refusal(code, Detail::from(facts)))
 }
 
-fn fence(lease: LeaseRef) -> Value {
+pub(super) fn fence(lease: LeaseRef) -> Value {
     json!({ "attempt_id": lease.attempt_id, "lease_id": lease.lease_id, "lease_epoch": lease.lease_epoch })
 }
 
@@ -215,6 +233,8 @@ struct TaskShape {
     fallback: Option<Box<RawValue>>,
     trace_parent: Option<String>,
     deadline_at: Option<i64>,
+    resume: Option<ResumeShape>,
+    frames: Option<u64>,
 }
 
 impl TaskShape {
@@ -236,6 +256,8 @@ impl TaskShape {
             fallback: self.fallback.map(|tier| tier.get().as_bytes().to_vec()),
             trace_parent: self.trace_parent,
             deadline_at: self.deadline_at.map(TimestampMs),
+            resume: self.resume.map(ResumeShape::resume).transpose()?,
+            frames: self.frames,
         })
     }
 }

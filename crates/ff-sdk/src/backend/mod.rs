@@ -4,8 +4,16 @@
 //! is the same code for both.
 
 mod direct;
+mod direct_streams;
+mod direct_waits;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_streams;
+#[cfg(feature = "http")]
+mod http_waits;
+mod streams;
+mod waits;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,10 +28,16 @@ use uuid::Uuid;
 use crate::SdkError;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
 use crate::task::FailOutcome;
+use crate::waits::Resume;
 
 pub use direct::Direct;
+pub use direct_waits::KeyPlaces;
+#[cfg(feature = "embedded")]
+pub(crate) use direct_waits::waitpoints_error;
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use streams::{Appended, FramePlace, FrameSpan, Frames};
+pub use waits::{Suspended, Suspending, Waits};
 
 /// How a backend reaches the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +109,10 @@ pub struct Claim {
     pub trace_parent: Option<String>,
     /// When the whole execution ends, at the latest.
     pub deadline_at: Option<TimestampMs>,
+    /// Why the attempt goes on, when it was suspended.
+    pub resume: Option<Resume>,
+    /// How many frames the attempt has written.
+    pub frames: Option<u64>,
 }
 
 /// What became of one renewal.
@@ -142,7 +160,7 @@ pub struct Failing {
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
-pub trait Backend: Send + Sync + 'static {
+pub trait Backend: Waits + Frames + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 

@@ -103,6 +103,8 @@ impl TaskError {
     pub const MISSING_STATE: &'static str = "extractor_missing_state";
     /// The input is not what the handler takes.
     pub const PAYLOAD_DECODE: &'static str = "extractor_payload_decode";
+    /// The handler suspended its execution: its run is over, and no failure.
+    pub const SUSPENDED: &'static str = "suspended";
     /// No handler takes executions of this kind.
     pub const NO_HANDLER: &'static str = "runtime_no_handler";
 
@@ -182,9 +184,14 @@ impl Service<TaskRequest> for Dispatch {
             let error = TaskError::new(format!("no handler for {:?}", request.ctx().kind()), TaskError::NO_HANDLER);
             return Box::pin(std::future::ready(Err(error)));
         };
+        let ctx = request.ctx().clone();
         Box::pin(async move {
             // Extractors run inside as well: theirs are panics of the handler's making too.
             match AssertUnwindSafe(async move { handler(request).await }).catch_unwind().await {
+                // Layers see the same however the handler put it.
+                Ok(_) if ctx.0.is_set_aside() => {
+                    Err(TaskError::new("the execution is suspended", TaskError::SUSPENDED))
+                }
                 Ok(outcome) => outcome,
                 Err(panic) => Err(TaskError::new(panic_text(&*panic), TaskError::PANIC)),
             }

@@ -5,6 +5,7 @@ mod extract;
 mod handler;
 mod health;
 mod run;
+mod waits;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ pub use extract::{Ctx, Data, FromTask, Payload, PayloadBytes, TaskInfo};
 pub(crate) use handler::BoxedHandler;
 pub use handler::{Handler, HandlerResult};
 pub use health::{Health, HealthHandle};
+pub use waits::SuspendError;
 
 /// How many tasks a runtime holds at once unless told otherwise.
 pub const CONCURRENCY: usize = 64;
@@ -37,7 +39,8 @@ pub(crate) type StateMap = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 ///
 /// A handler's `Ok` completes the task. Its `Err` fails it with category `handler_error`, a panic with `handler_panic`, missing
 /// state with `extractor_missing_state`, a payload that does not decode with `extractor_payload_decode`, and a kind without handler with
-/// `runtime_no_handler`. An `Err` after the engine asked to cancel or to yield cancels the task or hands it back.
+/// `runtime_no_handler`. An `Err` after the engine asked to cancel or to yield cancels the task or hands it back. A handler that
+/// suspended with [`Ctx::suspend`] has ended its run, whatever it returns: it is called again when the execution is resumed.
 pub struct WorkerRuntime {
     worker: FlowFabricWorker,
     state: StateMap,

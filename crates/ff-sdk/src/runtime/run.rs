@@ -162,6 +162,11 @@ async fn run_task(task: ClaimedTask, state: Arc<StateMap>, service: TaskService,
         outcome = handling => Some(outcome),
         () = overdue(&cancellation, stop_grace) => None,
     };
+    if task.core().is_set_aside() {
+        // The execution waits; this lease is over, and the next claim runs the handler again.
+        tracing::debug!(%execution, "a handler has suspended its execution");
+        return task.abandon();
+    }
     let ended = match outcome {
         Some(Ok(Ok(result))) => task.complete(result).await,
         Some(Ok(Err(error))) => end_by(task, &cancellation, Some(error)).await,

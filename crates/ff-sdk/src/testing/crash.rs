@@ -41,6 +41,14 @@ pub enum Call {
     Progress,
     /// A heartbeat.
     Heartbeat,
+    /// A suspend.
+    Suspend,
+    /// The opening of a pending waitpoint.
+    Waitpoint,
+    /// The delivery of a signal.
+    Signal,
+    /// An append of frames.
+    Frames,
 }
 
 /// When a worker's process dies.
@@ -56,15 +64,22 @@ pub enum CrashPoint {
 
 /// The backend of a worker that can be made to die.
 pub(super) struct Mortal {
-    inner: Arc<dyn Backend>,
+    pub(super) inner: Arc<dyn Backend>,
     dead: AtomicBool,
     point: Mutex<Option<CrashPoint>>,
     owner: OnceLock<Weak<Shared>>,
+    lost: Mutex<Vec<Call>>,
 }
 
 impl Mortal {
     pub(super) fn new(inner: Arc<dyn Backend>) -> Self {
-        Self { inner, dead: AtomicBool::new(false), point: Mutex::new(None), owner: OnceLock::new() }
+        Self {
+            inner,
+            dead: AtomicBool::new(false),
+            point: Mutex::new(None),
+            owner: OnceLock::new(),
+            lost: Mutex::default(),
+        }
     }
 
     pub(super) fn belongs_to(&self, owner: Weak<Shared>) {
@@ -96,7 +111,7 @@ impl Mortal {
         self.alive()
     }
 
-    fn alive(&self) -> Result<(), SdkError> {
+    pub(super) fn alive(&self) -> Result<(), SdkError> {
         if self.dead.load(Ordering::SeqCst) {
             let detail = "the worker's process has died".to_owned();
             return Err(EngineError::Transport { kind: TransportKind::Closed, detail }.into());
@@ -104,11 +119,26 @@ impl Mortal {
         Ok(())
     }
 
-    async fn through<T>(&self, call: Call, made: impl Future<Output = Result<T, SdkError>>) -> Result<T, SdkError> {
+    pub(super) async fn through<T>(
+        &self,
+        call: Call,
+        made: impl Future<Output = Result<T, SdkError>>,
+    ) -> Result<T, SdkError> {
         self.meet(CrashPoint::BeforeCall(call))?;
         let answer = made.await?;
         self.meet(CrashPoint::AfterCall(call))?;
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = lost.iter().position(|lost| *lost == call) {
+            lost.swap_remove(at);
+            let detail = "the answer was lost on the way".to_owned();
+            return Err(EngineError::Transport { kind: TransportKind::Unavailable, detail }.into());
+        }
         Ok(answer)
+    }
+
+    /// The answer of the next call of this kind is lost: it was committed, and its caller does not hear so.
+    pub(super) fn loses(&self, call: Call) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 }
 

@@ -1,0 +1,182 @@
+//! Waits of an engine in reach: tokens are minted and verified in this process, with keys that are found when first needed.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use ff_core::types::{ExecutionId, SignalId, TimestampMs, WaitpointId};
+use ff_engine::{
+    Engine, NewSignal, NewSuspension, OpenedWaitpoint, SignalOutcome as Delivered, Suspended as Answer, WaitpointSpec,
+    Waitpoints, WaitpointsError,
+};
+use ff_keys::{Keys, Places, Source};
+use uuid::Uuid;
+
+use super::direct::{Direct, fence, millis};
+use super::waits::invalid_token;
+use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
+use crate::SdkError;
+use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension};
+
+/// Where a process looks for its keys, as far as somebody said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyPlaces {
+    /// The keys file.
+    pub keys: Option<PathBuf>,
+    /// The data directory, where a keys file is made when it is first needed.
+    pub data_dir: Option<PathBuf>,
+    /// The directory of the embedded store, which is its data directory.
+    pub embedded: Option<PathBuf>,
+}
+
+/// The keys of a process: not looked for before they are needed, so that a worker that never waits needs none.
+#[derive(Default)]
+pub(super) struct Signing {
+    places: Mutex<Option<KeyPlaces>>,
+    waitpoints: OnceLock<Waitpoints>,
+}
+
+impl Signing {
+    fn places(&self) -> KeyPlaces {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+    }
+
+    /// Looks in these places. Refused when others were said before: one engine signs with one ring.
+    fn look_in(&self, places: KeyPlaces) -> Result<(), SdkError> {
+        let mut said = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*said {
+            Some(before) if *before != places => {
+                let message = "must be the same for every worker of one engine in a process";
+                Err(SdkError::config("connect", if places.keys.is_some() { "keys" } else { "data_dir" }, message))
+            }
+            _ => {
+                *said = Some(places);
+                Ok(())
+            }
+        }
+    }
+
+    fn waitpoints(&self, engine: &Engine, context: &str) -> Result<&Waitpoints, SdkError> {
+        if let Some(waitpoints) = self.waitpoints.get() {
+            return Ok(waitpoints);
+        }
+        let places = self.places();
+        let places = Places {
+            keys: places.keys.as_deref(),
+            data_dir: places.data_dir.as_deref(),
+            embedded: places.embedded.as_deref(),
+        };
+        let keys = Source::find(&places).and_then(Keys::open).map_err(|error| bad_keys(context, &error))?;
+        Ok(self.waitpoints.get_or_init(|| Waitpoints::new(engine.operations().clone(), keys)))
+    }
+}
+
+/// A problem with the keys is one of the settings; its text names the file and what to do with it.
+fn bad_keys(context: &str, error: &ff_keys::Error) -> SdkError {
+    match error {
+        ff_keys::Error::ClaimTooLong { field, .. } => SdkError::config(context, field, error.to_string()),
+        _ => SdkError::config(context, "keys", error.to_string()),
+    }
+}
+
+/// What a caller hears of a failed wait.
+pub(crate) fn waitpoints_error(context: &str, error: WaitpointsError) -> SdkError {
+    match error {
+        WaitpointsError::Engine(error) => error.into(),
+        WaitpointsError::Keys(error) => bad_keys(context, &error),
+        WaitpointsError::InvalidToken(_) => invalid_token(),
+    }
+}
+
+fn said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl Direct {
+    /// Looks for the keys that sign waitpoint tokens in these places. Without it, and in what they leave open, the environment
+    /// says: `FF_KEYS` or `FF_KEYS_FILE`, else the file `keys` in the data directory.
+    pub fn look_for_keys_in(&self, places: KeyPlaces) -> Result<(), SdkError> {
+        self.signing.look_in(places)
+    }
+
+    /// Suspensions and waitpoints of the engine, signed with this process's keys.
+    pub fn waitpoints(&self) -> Result<&Waitpoints, SdkError> {
+        self.signing.waitpoints(self.engine(), "waitpoints")
+    }
+}
+
+#[async_trait]
+impl Waits for Direct {
+    async fn suspend(&self, lease: LeaseRef, suspending: &Suspending) -> Result<Suspended, SdkError> {
+        let new = NewSuspension {
+            execution_id: lease.execution_id,
+            fence: fence(lease),
+            namespace: Some(suspending.namespace.as_str().to_owned()),
+            reason: suspending.reason,
+            waitpoints: suspending.waitpoints.clone(),
+            adopt: (!suspending.adopt.is_empty()).then(|| suspending.adopt.clone()),
+            condition: suspending.condition.clone(),
+            timeout_ms: suspending.timeout_ms.map(millis),
+            timeout_behavior: suspending.timeout_behavior.into(),
+            continuation: suspending.continuation.clone(),
+            request_id: Some(suspending.request_id),
+        };
+        let waitpoints = self.signing.waitpoints(self.engine(), "suspend")?;
+        match waitpoints.suspend(new).await.map_err(|error| waitpoints_error("suspend", error))? {
+            Answer::Waiting { suspension_id, waitpoints, timeout_at, .. } => {
+                let timeout_at = timeout_at.map(TimestampMs);
+                Ok(Suspended::Waiting(Suspension { suspension_id, waitpoints, timeout_at }))
+            }
+            Answer::AlreadySatisfied { suspension_id, signals } => {
+                let signals = signals.into_iter().map(Into::into).collect();
+                Ok(Suspended::AlreadySatisfied { suspension_id, signals })
+            }
+        }
+    }
+
+    async fn create_waitpoint(
+        &self,
+        lease: LeaseRef,
+        namespace: &str,
+        spec: &WaitpointSpec,
+        request_id: Uuid,
+    ) -> Result<OpenedWaitpoint, SdkError> {
+        let context = "create_pending_waitpoint";
+        let waitpoints = self.signing.waitpoints(self.engine(), context)?;
+        let opened = waitpoints.create(lease.execution_id, fence(lease), Some(namespace), spec, Some(request_id)).await;
+        opened.map_err(|error| waitpoints_error(context, error))
+    }
+
+    async fn resume_signals(&self, lease: LeaseRef) -> Result<Vec<ResumeSignal>, SdkError> {
+        let signals = self.engine().operations().signals(lease.execution_id, true).await?;
+        Ok(signals.into_iter().map(Into::into).collect())
+    }
+
+    async fn deliver_signal(
+        &self,
+        execution_id: ExecutionId,
+        waitpoint_id: WaitpointId,
+        signal_id: SignalId,
+        signal: &Signal,
+    ) -> Result<SignalOutcome, SdkError> {
+        let context = "deliver_signal";
+        let new = NewSignal {
+            signal_id: Some(signal_id),
+            name: signal.signal_name.clone(),
+            payload: signal.payload.clone(),
+            payload_encoding: signal.payload.as_deref().filter(|bytes| !is_json(bytes)).map(|_| "base64".to_owned()),
+            category: said(&signal.signal_category),
+            source: said(&signal.source_type),
+            source_identity: said(&signal.source_identity),
+            correlation_id: None,
+            idempotency_key: signal.idempotency_key.clone(),
+        };
+        let waitpoints = self.signing.waitpoints(self.engine(), context)?;
+        let delivered = waitpoints.deliver(execution_id, waitpoint_id, &signal.waitpoint_token, new).await;
+        Ok(match delivered.map_err(|error| waitpoints_error(context, error))? {
+            Delivered::Accepted { signal_id, effect } => SignalOutcome::Accepted { signal_id, effect },
+            Delivered::TriggeredResume { signal_id } => SignalOutcome::TriggeredResume { signal_id },
+            Delivered::Duplicate { signal_id } => SignalOutcome::Duplicate { existing_signal_id: signal_id },
+        })
+    }
+}
