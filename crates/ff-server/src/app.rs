@@ -6,13 +6,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::ExecutionId;
-use ff_engine::{Engine, Operations};
+use ff_core::types::{ExecutionId, WaitpointId};
+use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::{Admission, Dispatcher};
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet::Fleet;
 use crate::problem::{Answer, Problem};
+use crate::tails::Tails;
 
 /// Who acts while there is no authentication.
 pub const ACTOR: &str = "local";
@@ -25,9 +26,11 @@ pub struct App(pub Arc<Rooms>);
 pub struct Rooms {
     pub engine: Engine,
     pub operations: Operations,
+    pub waitpoints: Waitpoints,
     pub dispatcher: Dispatcher,
     pub admission: Arc<dyn Admission>,
     pub fleet: Arc<Fleet>,
+    pub tails: Arc<Tails>,
     /// Long polls and streams end when the server stops.
     pub stop: CancellationToken,
 }
@@ -90,5 +93,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Number {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         named(parts, state, "n").await?.parse().map(Self).map_err(|_| Problem::invalid("n", "must be a number"))
+    }
+}
+
+/// The waitpoint a path names.
+pub struct Waitpoint(pub WaitpointId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Waitpoint {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "waitpoint")
+            .await?
+            .parse()
+            .map(Self)
+            .map_err(|_| Problem::invalid("waitpoint_id", "must be a UUID"))
     }
 }

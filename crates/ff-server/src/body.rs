@@ -138,7 +138,17 @@ fn refused(path: &str, error: &serde_json::Error) -> Problem {
             return Problem::invalid(within(name), problem);
         }
     }
-    Problem::invalid(if top { "body" } else { path }, format!("cannot be read: {text}"))
+    Problem::invalid(if top { "body" } else { path }, unrepeated(text))
+}
+
+/// What a reader expected instead of what it got. What it got is not repeated: it may be a payload, or a token in the wrong
+/// field.
+pub fn unrepeated(text: &str) -> String {
+    match text.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("cannot be read: expected {expected}"),
+        None if text.contains(['"', '`']) => "cannot be read".to_owned(),
+        None => format!("cannot be read: {text}"),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::problem::{Answer, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX: usize = 128;
+const PART_SHOWN_MAX: usize = 64;
 
 /// Knows the address this server listens on.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ pub struct Door {
 /// Lets a request in, runs it, and gives every answer its id.
 pub async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
     let request_id = request_id(request.headers());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), shown(request.uri().path()));
     let answer = match door.admit(&request) {
         // A handler that panics has changed nothing it has not committed; the next request starts afresh.
         Ok(()) => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
@@ -48,6 +49,12 @@ fn request_id(headers: &HeaderMap) -> String {
         }
         _ => Uuid::now_v7().to_string(),
     }
+}
+
+/// A path for the log. No name in it is this long, but a token that was put in the wrong place is.
+fn shown(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').map(|part| if part.len() > PART_SHOWN_MAX { "…" } else { part }).collect();
+    parts.join("/")
 }
 
 fn finish(mut answer: Response, request_id: &str) -> Response {

@@ -6,6 +6,7 @@
 
 mod app;
 mod body;
+mod continuation;
 mod door;
 mod fleet;
 mod payload;
@@ -14,5 +15,7 @@ mod query;
 mod routes;
 mod serve;
 mod shape;
+mod tails;
+mod tokens;
 
 pub use serve::{NotStarted, Server, ServerOptions};

@@ -222,7 +222,8 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         if let EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail } = &error {
             // The library's argument is the request's body.
-            let field = field.strip_prefix("submission.").unwrap_or(field);
+            let argument = ["submission.", "waitpoint."].into_iter().find_map(|argument| field.strip_prefix(argument));
+            let field = argument.unwrap_or(field);
             return Self::invalid(field, detail);
         }
         let mut problem = Self::new(status_of(&error), error.code(), error.to_string());
@@ -272,7 +273,10 @@ mod tests {
             let expected = match code {
                 ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid => S::BAD_REQUEST,
                 ErrorCode::LaneFull => S::TOO_MANY_REQUESTS,
-                ErrorCode::TryAgain | ErrorCode::LaneUnseen | ErrorCode::LaneDepthNeeded => S::SERVICE_UNAVAILABLE,
+                ErrorCode::TryAgain
+                | ErrorCode::LaneUnseen
+                | ErrorCode::LaneDepthNeeded
+                | ErrorCode::SummaryChanged => S::SERVICE_UNAVAILABLE,
                 ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
                 code if code.class() == Class::NotFound => S::NOT_FOUND,
                 _ => S::CONFLICT,

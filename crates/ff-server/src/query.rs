@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
 /// The parameters of a URL.
@@ -23,7 +24,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
         let text = error.to_string();
         match text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
             Some((name, _)) => Problem::invalid(name, "is not a parameter of this path"),
-            None => Problem::invalid("query", format!("cannot be read: {text}")),
+            None => Problem::invalid("query", unrepeated(&text)),
         }
     })
 }

@@ -1,10 +1,12 @@
 //! Starts the engine behind a port and stops it without dropping an answer.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_engine::{Engine, EngineOptions};
+use ff_engine::{Engine, EngineOptions, Waitpoints};
+use ff_keys::{Keys, Places, Source};
 use ff_scheduler::{Dispatcher, DispatcherOptions, RefuseAll};
 use ff_script::Host;
 use hyper::server::conn::http1;
@@ -20,6 +22,7 @@ use crate::app::{App, Rooms};
 use crate::door::Door;
 use crate::fleet::Fleet;
 use crate::routes;
+use crate::tails::Tails;
 
 const CONNECTIONS_MAX: usize = 4_096;
 /// A connection that says nothing for this long is closed.
@@ -34,9 +37,17 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Everyone who reaches the port may do everything; only on loopback.
     pub no_auth: bool,
+    /// What signs waitpoint tokens; made when the first one is needed.
+    pub keys: Keys,
 }
 
 impl ServerOptions {
+    /// Without authentication, with the keys of a data directory.
+    pub fn local(listen: SocketAddr, data_dir: &Path) -> Result<Self, NotStarted> {
+        let source = Source::find(&Places { embedded: Some(data_dir), ..Places::default() })?;
+        Ok(Self { listen, no_auth: true, keys: Keys::open(source)? })
+    }
+
     /// Refuses what must not be served, before a store is opened.
     pub fn check(&self) -> Result<(), NotStarted> {
         if !self.no_auth {
@@ -66,6 +77,9 @@ pub enum NotStarted {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] ff_keys::Error),
     /// The store cannot be used.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] ff_script::Error),
@@ -93,6 +107,8 @@ impl Server {
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
         let app = App(Arc::new(Rooms {
+            waitpoints: Waitpoints::new(operations.clone(), options.keys),
+            tails: Tails::new(Arc::clone(engine.streams()), stop.clone()),
             engine,
             operations,
             dispatcher,

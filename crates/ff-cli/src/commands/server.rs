@@ -1,11 +1,13 @@
 //! `ff server`: the engine and its HTTP API over a store.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use ff_keys::{Keys, Places, Source};
 use ff_server::{Server, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,6 +25,13 @@ pub struct ServerCommand {
     /// Everyone who reaches the port may do everything; only on a loopback address.
     #[arg(long)]
     no_auth: bool,
+    /// The file with the keys that sign waitpoint tokens; `keys` in the data directory unless said (or FF_KEYS_FILE, or
+    /// the keys themselves in FF_KEYS).
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// The state directory: the store when none is named, and the keys when the store is not on this machine.
+    #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
 }
 
 impl ServerCommand {
@@ -31,9 +40,21 @@ impl ServerCommand {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let address = match self.store {
             Some(address) => address,
-            None => StoreAddress::Embedded(state_directory()?.join("server")),
+            None => {
+                let directory = self.data_dir.clone().map_or_else(state_directory, Ok)?;
+                StoreAddress::Embedded(directory.join("server"))
+            }
         };
-        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth };
+        let places = Places {
+            keys: self.keys.as_deref(),
+            data_dir: self.data_dir.as_deref(),
+            embedded: match &address {
+                StoreAddress::Embedded(directory) => Some(directory),
+                StoreAddress::Valkey(_) => None,
+            },
+        };
+        let keys = Keys::open(Source::find(&places)?)?;
+        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth, keys };
         options.check()?;
         let (host, engine) = open(&address).await?;
         let facts = host.facts();

@@ -11,6 +11,7 @@ use ff_engine::{Engine, EngineOptions};
 use ff_script::Library;
 use ff_sdk::backend::Transport;
 use ff_sdk::snapshot::{ExecutionResult, ExecutionSnapshot};
+use ff_sdk::testing::Faults;
 use ff_sdk::{ClaimedTask, EmbeddedEngine, FlowFabricAdminClient, FlowFabricWorker, NewExecution, WorkerConfig};
 use ff_server::{Server, ServerOptions};
 use ff_testkit::TestServer;
@@ -24,7 +25,7 @@ pub const SOON: Duration = Duration::from_secs(20);
 #[expect(clippy::large_enum_variant, reason = "one per test")]
 pub enum Behind {
     Embedded(TempDir),
-    Valkey { server: TestServer, engine: Engine },
+    Valkey { server: TestServer, engine: Engine, directory: TempDir },
     Http { server: Server, directory: TempDir },
 }
 
@@ -54,12 +55,15 @@ impl World {
         let engine = Engine::start(host, EngineOptions { partitions: partitions(), ..EngineOptions::valkey() })
             .await
             .expect("the engine starts");
-        let base = WorkerConfig::new("127.0.0.1", server.port(), "tester", "base", "default", LANE);
-        let admin_worker = WorkerConfig::new("127.0.0.1", server.port(), "admin", "admin", "default", "nothing");
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut base = WorkerConfig::new("127.0.0.1", server.port(), "tester", "base", "default", LANE);
+        base.data_dir = Some(directory.path().to_owned());
+        let mut admin_worker = WorkerConfig::new("127.0.0.1", server.port(), "admin", "admin", "default", "nothing");
+        admin_worker.data_dir = base.data_dir.clone();
         let worker = FlowFabricWorker::connect(admin_worker).await.expect("the admin connects");
         let admin = FlowFabricAdminClient::of(&worker);
         worker.disconnect().await.expect("the admin's registration ends");
-        World { transport: Transport::Valkey, admin, base, behind: Behind::Valkey { server, engine } }
+        World { transport: Transport::Valkey, admin, base, behind: Behind::Valkey { server, engine, directory } }
     }
 
     pub async fn http() -> World {
@@ -67,9 +71,8 @@ impl World {
         let options = ff_backend_embedded::Options::new(directory.path().join("store"), Library::shipped().text);
         let host = Arc::new(Embedded::open(options).expect("the store opens"));
         let listen = "127.0.0.1:0".parse().expect("an address");
-        let server = Server::start(host, EngineOptions::embedded(), ServerOptions { listen, no_auth: true })
-            .await
-            .expect("the server starts");
+        let options = ServerOptions::local(listen, directory.path()).expect("keys can be used");
+        let server = Server::start(host, EngineOptions::embedded(), options).await.expect("the server starts");
         let url = format!("http://{}", server.address());
         let base = WorkerConfig::http(&url, "tester", "base", "default", LANE);
         let admin = FlowFabricAdminClient::new(&url).expect("a URL");
@@ -82,6 +85,15 @@ impl World {
 
     pub async fn worker(&self, instance: &str) -> FlowFabricWorker {
         FlowFabricWorker::connect(self.config(instance)).await.expect("the worker connects")
+    }
+
+    /// A worker whose answers can be lost.
+    pub async fn faulty_worker(&self, instance: &str) -> (FlowFabricWorker, Faults) {
+        let inner = FlowFabricWorker::connect(self.config("behind-faults")).await.expect("the worker connects");
+        let faults = Faults::around(Arc::clone(inner.backend()));
+        inner.disconnect().await.expect("the other registration ends");
+        let worker = FlowFabricWorker::connect_with(self.config(instance), faults.backend(), None).await;
+        (worker.expect("the worker connects"), faults)
     }
 
     pub async fn submit(&self, kind: &str, input: &[u8]) -> ExecutionId {

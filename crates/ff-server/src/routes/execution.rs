@@ -22,6 +22,7 @@ use crate::payload;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::execution::{ActionShape, AttemptShape, ExecutionShape, FailureShape};
+use crate::shape::suspension::{PastShape, SuspensionShape};
 
 const WAIT_MAX_MS: i64 = 30_000;
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -97,6 +98,8 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
 struct History {
     execution_id: ExecutionId,
     attempts: Vec<AttemptShape>,
+    suspension: Option<SuspensionShape>,
+    past_suspensions: Vec<PastShape>,
     operator_actions: Vec<ActionShape>,
 }
 
@@ -111,7 +114,9 @@ async fn history(State(app): State<App>, Id(id): Id) -> JsonAnswer<History> {
         .await?;
     attempts.extend(execution.attempts.into_iter().map(AttemptShape::from));
     let operator_actions = execution.operator_actions.into_iter().map(ActionShape::from).collect();
-    Ok(Json(History { execution_id: id, attempts, operator_actions }))
+    let suspension = execution.suspension.map(SuspensionShape::from);
+    let past_suspensions = execution.past_suspensions.into_iter().map(PastShape::from).collect();
+    Ok(Json(History { execution_id: id, attempts, suspension, past_suspensions, operator_actions }))
 }
 
 /// Why an execution is not running, and what would change that.
@@ -126,6 +131,8 @@ struct Explained {
     /// Its place in the queue of its partition, while it waits there.
     place: Option<Place>,
     requires: Option<Requires>,
+    /// What it waits for: open waitpoints and how far its condition is.
+    suspension: Option<SuspensionShape>,
 }
 
 #[derive(Serialize)]
@@ -179,6 +186,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
         lane: LaneFacts { namespace: execution.namespace, lane: execution.lane, state: lane_state.as_str() },
         place: ahead.map(|ahead| Place { queue, ahead }),
         requires,
+        suspension: execution.suspension.map(SuspensionShape::from),
     }))
 }
 
@@ -219,7 +227,15 @@ fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires
             return reasons;
         }
         LifecyclePhase::Active => return reasons,
-        LifecyclePhase::Suspended => say("suspended", &[], "it waits for a signal or an operator".to_owned()),
+        LifecyclePhase::Suspended => {
+            let facts = execution.suspension.clone().map(|suspension| SuspensionShape::from(suspension).facts());
+            say(
+                "suspended",
+                &facts.unwrap_or_default(),
+                "it goes on when its condition is met; an operator may resume, fail or cancel it".to_owned(),
+            );
+            return reasons;
+        }
         LifecyclePhase::Runnable => {}
     }
     if let Some(until) = execution.delay_until.filter(|_| execution.state == PublicState::Delayed) {

@@ -5,13 +5,21 @@ mod bulk;
 mod change;
 mod events;
 mod execution;
+mod frames;
 mod health;
+mod keys;
 mod lanes;
 mod list;
 mod results;
+mod resume;
+mod signals;
 mod stats;
+mod stream;
 mod submit;
+mod suspend;
+mod tail;
 mod tasks;
+mod waitpoints;
 mod worker_protocol;
 mod workers;
 
@@ -34,6 +42,14 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(worker_protocol::routes())
         .merge(results::routes())
         .merge(tasks::routes())
+        .merge(suspend::routes())
+        .merge(frames::routes())
+        .merge(waitpoints::routes())
+        .merge(signals::routes())
+        .merge(resume::routes())
+        .merge(stream::routes())
+        .merge(tail::routes())
+        .merge(keys::routes())
         .merge(events::routes())
         .merge(stats::routes())
         .merge(health::routes())

@@ -267,7 +267,11 @@ pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec
         wait: Duration::from_millis(wait_ms),
         request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
     };
-    app.fleet.claim(&worker, wish, &app.stop).await
+    let mut tasks = app.fleet.claim(&worker, wish, &app.stop).await?;
+    for task in &mut tasks {
+        app.operations.complete_resume(task).await?;
+    }
+    Ok(tasks)
 }
 
 #[derive(Deserialize)]
@@ -388,7 +392,8 @@ async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;
     let request_id = body.request_id.unwrap_or_else(Uuid::now_v7);
-    let task = app.fleet.consume(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
+    let mut task = app.fleet.consume(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
     app.fleet.holds(&worker, task.lease_id, task.lease_expires_at);
+    app.operations.complete_resume(&mut task).await?;
     Ok(Json(Consumed { task: task.into() }))
 }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::retry::RetryShape;
+use super::suspension::{OpenShape, PastShape, SuspensionShape};
 use crate::payload;
 
 /// An execution in a list.
@@ -76,6 +77,8 @@ pub struct AttemptShape {
     ended_at: Option<i64>,
     lease_epoch: i64,
     failure: Option<FailureShape>,
+    /// How many frames it wrote.
+    frames: i64,
 }
 
 impl From<Attempt> for AttemptShape {
@@ -90,6 +93,7 @@ impl From<Attempt> for AttemptShape {
             ended_at: attempt.ended_at,
             lease_epoch: attempt.lease_epoch,
             failure: attempt.failure.map(FailureShape::from),
+            frames: attempt.frames,
         }
     }
 }
@@ -174,7 +178,12 @@ pub struct ExecutionShape {
     attempts_omitted: i64,
     lease: Option<LeaseShape>,
     progress: Option<ProgressShape>,
-    suspension: Option<()>,
+    suspension: Option<SuspensionShape>,
+    /// Open ones, those of a running attempt included.
+    waitpoints: Vec<OpenShape>,
+    past_suspensions: Vec<PastShape>,
+    /// How many signals came.
+    signals: i64,
     flow_id: Option<Uuid>,
     parent_id: Option<Uuid>,
     usage: BTreeMap<String, i64>,
@@ -236,7 +245,10 @@ impl From<Execution> for ExecutionShape {
                 yield_requested: lease.yield_requested,
             }),
             progress: execution.progress.map(|progress| ProgressShape { pct: progress.pct, message: progress.message }),
-            suspension: None,
+            suspension: execution.suspension.map(SuspensionShape::from),
+            waitpoints: execution.waitpoints.into_iter().map(OpenShape::from).collect(),
+            past_suspensions: execution.past_suspensions.into_iter().map(PastShape::from).collect(),
+            signals: execution.signals,
             flow_id: None,
             parent_id: None,
             usage: BTreeMap::new(),

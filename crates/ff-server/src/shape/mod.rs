@@ -2,8 +2,10 @@
 
 pub mod event;
 pub mod execution;
+pub mod frame;
 pub mod lane;
 pub mod retry;
+pub mod suspension;
 pub mod task;
 pub mod worker;
 

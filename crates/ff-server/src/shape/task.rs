@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::suspension::ResumeShape;
 use crate::payload;
 
 /// Proof of the current lease.
@@ -53,6 +54,11 @@ pub struct TaskShape {
     deadline_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_deadline_at: Option<i64>,
+    /// Why a waiting attempt goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume: Option<ResumeShape>,
+    /// How many frames the attempt wrote: the sequence of its next one.
+    frames: i64,
 }
 
 impl From<Task> for TaskShape {
@@ -79,6 +85,8 @@ impl From<Task> for TaskShape {
             trace_parent: task.trace_parent,
             deadline_at: task.deadline_at,
             attempt_deadline_at: task.attempt_deadline_at,
+            resume: task.resume.map(ResumeShape::from),
+            frames: task.frames,
         }
     }
 }

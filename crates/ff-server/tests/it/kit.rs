@@ -1,5 +1,6 @@
 //! A server on a free port over a fresh store of either host, and a plain HTTP client.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
 use ff_engine::{Engine, EngineOptions, Fsck};
+use ff_keys::{Keys, Source};
 use ff_script::{Host, Library};
 use ff_server::{Server, ServerOptions};
 use ff_testkit::{Aof, TestServer};
@@ -27,15 +29,17 @@ pub enum Kind {
 }
 
 enum Behind {
-    Embedded { _directory: TempDir },
-    Valkey { _server: TestServer },
+    Embedded { directory: TempDir },
+    Valkey { server: TestServer },
 }
 
 /// One store with a server over it.
 pub struct Kit {
-    _behind: Behind,
+    behind: Behind,
     host: Arc<dyn Host>,
     engine: EngineOptions,
+    /// Where the keys are, and nothing else.
+    secrets: TempDir,
     server: tokio::sync::Mutex<Option<Server>>,
 }
 
@@ -47,7 +51,7 @@ impl Kit {
                 let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Embedded::open(options).expect("an embedded store opens");
-                (Arc::new(host), Behind::Embedded { _directory: directory }, EngineOptions::embedded())
+                (Arc::new(host), Behind::Embedded { directory }, EngineOptions::embedded())
             }
             Kind::Valkey => {
                 let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() })
@@ -55,29 +59,61 @@ impl Kit {
                 let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
                 options.durability = Some(ff_backend_valkey::Durability::None);
                 let host = ValkeyHost::connect(options).await.expect("the host connects");
-                (Arc::new(host), Behind::Valkey { _server: server }, EngineOptions::valkey())
+                (Arc::new(host), Behind::Valkey { server }, EngineOptions::valkey())
             }
         };
         let engine = EngineOptions { partitions: Some(FEW), ..engine };
-        let kit = Kit { _behind: behind, host, engine, server: tokio::sync::Mutex::new(None) };
+        let secrets = tempfile::Builder::new().prefix("ff-keys-").tempdir().expect("a directory for keys");
+        let kit = Kit { behind, host, engine, secrets, server: tokio::sync::Mutex::new(None) };
         kit.start().await;
         kit
     }
 
     async fn start(&self) {
-        let options = ServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), no_auth: true };
-        let server =
-            Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts");
-        *self.server.lock().await = Some(server);
+        *self.server.lock().await = Some(self.another(self.keys()).await);
+    }
+
+    /// One more server over the same store, with keys of its own.
+    pub async fn another(&self, keys: Keys) -> Server {
+        let options = ServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), no_auth: true, keys };
+        Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
+    }
+
+    /// The keys of the store's servers; made when they are needed.
+    pub fn keys(&self) -> Keys {
+        Keys::open(Source::DataDir(self.keys_file())).expect("keys can be used")
+    }
+
+    pub fn keys_file(&self) -> PathBuf {
+        self.secrets.path().join("keys")
+    }
+
+    pub fn host(&self) -> &Arc<dyn Host> {
+        &self.host
+    }
+
+    /// Where an embedded store keeps its files.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.behind {
+            Behind::Embedded { directory } => Some(directory.path()),
+            Behind::Valkey { .. } => None,
+        }
+    }
+
+    /// How many connections a Valkey has, this question's included.
+    pub fn store_connections(&self) -> Option<usize> {
+        match &self.behind {
+            Behind::Embedded { .. } => None,
+            Behind::Valkey { server } => {
+                let list: String = server.command(&["CLIENT", "LIST"]).expect("valkey answers");
+                Some(list.lines().count())
+            }
+        }
     }
 
     /// A client of the running server.
     pub async fn api(&self) -> Api {
-        let address = self.server.lock().await.as_ref().expect("a server runs").address();
-        Api {
-            base: format!("http://{address}"),
-            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
-        }
+        Api::of(self.server.lock().await.as_ref().expect("a server runs"))
     }
 
     /// Stops the server and starts another over the same store.
@@ -189,6 +225,13 @@ impl Reply {
 }
 
 impl Api {
+    pub fn of(server: &Server) -> Self {
+        Self {
+            base: format!("http://{}", server.address()),
+            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
+        }
+    }
+
     pub async fn send(
         &self,
         method: Method,

@@ -10,5 +10,8 @@ mod lanes;
 mod payloads;
 mod refusals;
 mod shell;
+mod signals;
+mod streams;
 mod tasks;
+mod waitpoints;
 mod workers;

@@ -180,7 +180,9 @@ fn a_server_without_authentication_stays_on_loopback() {
         let host: Arc<dyn ff_script::Host> =
             Arc::new(ff_backend_embedded::Embedded::open(options).expect("a store opens"));
         for (listen, no_auth, text) in [("0.0.0.0:0", true, "loopback"), ("127.0.0.1:0", false, "--no-auth")] {
-            let options = ff_server::ServerOptions { listen: listen.parse().expect("an address"), no_auth };
+            let listen = listen.parse().expect("an address");
+            let keys = ff_server::ServerOptions::local(listen, directory.path()).expect("keys can be used").keys;
+            let options = ff_server::ServerOptions { listen, no_auth, keys };
             let refused =
                 ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::embedded(), options).await;
             let error = refused.err().expect("it does not start").to_string();

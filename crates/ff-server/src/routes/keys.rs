@@ -1,0 +1,109 @@
+//! The keys that sign waitpoint tokens: their names and times, never the keys.
+
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_keys::{KeyFacts, KeyId};
+use serde::{Deserialize, Serialize};
+
+use crate::app::{App, JsonAnswer};
+use crate::body::Body;
+use crate::problem::{Answer, Problem};
+use crate::shape::Listed;
+
+/// How long tokens of the old key are accepted unless said.
+const GRACE_MS: u64 = 24 * 60 * 60 * 1000;
+/// The longest grace: ten years.
+const GRACE_MAX_MS: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/admin/keys", get(list))
+        .route("/v1/admin/keys/rotate", post(rotate))
+        .route("/v1/admin/keys/{key}/revoke", post(revoke))
+}
+
+/// A key by its name.
+#[derive(Serialize)]
+struct KeyShape {
+    key_id: String,
+    made_at: i64,
+    /// Signs new tokens; the others are only accepted.
+    signs: bool,
+    accepted_until: Option<i64>,
+}
+
+impl From<KeyFacts> for KeyShape {
+    fn from(facts: KeyFacts) -> Self {
+        Self {
+            key_id: facts.id.as_str().to_owned(),
+            made_at: facts.made_at.as_millis(),
+            signs: facts.until.is_none(),
+            accepted_until: facts.until.map(|until| until.as_millis()),
+        }
+    }
+}
+
+fn listed(app: &App) -> Listed<KeyShape> {
+    let keys = app.waitpoints.keys().facts();
+    Listed { items: keys.into_iter().map(KeyShape::from).collect(), next_cursor: None }
+}
+
+/// The signing key first; none before the first token is needed.
+async fn list(State(app): State<App>) -> JsonAnswer<Listed<KeyShape>> {
+    Ok(Json(listed(&app)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RotateBody {
+    grace_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    /// The key that signs now.
+    key_id: String,
+    keys: Vec<KeyShape>,
+}
+
+/// Signs with a new key from now on; tokens of the old one are accepted until the grace is over.
+async fn rotate(State(app): State<App>, Body(body): Body<RotateBody>) -> JsonAnswer<Changed> {
+    let grace_ms = body.grace_ms.unwrap_or(GRACE_MS);
+    if grace_ms > GRACE_MAX_MS {
+        return Err(Problem::invalid("grace_ms", format!("must be in 0..={GRACE_MAX_MS}, got {grace_ms}")));
+    }
+    // Keys of a store others sign for are not replaced by keys nobody else has.
+    app.waitpoints.note_keys().await?;
+    let keys = app.waitpoints.keys().clone();
+    changed(&app, move || keys.rotate(Duration::from_millis(grace_ms))).await
+}
+
+/// Accepts no token of this key any more; if it signs, a new one is made.
+async fn revoke(State(app): State<App>, Path(key): Path<String>) -> JsonAnswer<Changed> {
+    let id: KeyId =
+        key.parse().map_err(|error: ff_keys::InvalidKeyId| Problem::invalid("key_id", error.to_string()))?;
+    app.waitpoints.note_keys().await?;
+    let keys = app.waitpoints.keys().clone();
+    changed(&app, move || keys.revoke(&id)).await
+}
+
+/// Changes the file, which may wait for another process, and tells the store the names.
+async fn changed(
+    app: &App,
+    change: impl FnOnce() -> Result<KeyId, ff_keys::Error> + Send + 'static,
+) -> JsonAnswer<Changed> {
+    let done: Answer<KeyId> = match tokio::task::spawn_blocking(change).await {
+        Ok(changed) => changed.map_err(Problem::from),
+        Err(error) => {
+            tracing::error!(%error, "changing the keys did not end well");
+            Err(Problem::of_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR))
+        }
+    };
+    let key_id = done?.as_str().to_owned();
+    app.waitpoints.note_keys().await?;
+    tracing::info!(key_id, actor = crate::app::ACTOR, "the signing keys changed");
+    Ok(Json(Changed { key_id, keys: listed(app).items }))
+}

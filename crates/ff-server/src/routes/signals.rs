@@ -1,0 +1,138 @@
+//! `POST /v1/waitpoints/{id}/signals`: an answer from outside, under a waitpoint token and no other credential.
+//!
+//! The token is verified before the store is asked. Whatever keeps a genuine token from being accepted is answered with the
+//! same body: whoever holds one learns nothing about waitpoints that are not theirs.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::{ExecutionId, SignalId, WaitpointToken};
+use ff_engine::{NewSignal, SignalOutcome};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::app::{App, Waitpoint};
+use crate::body::Body;
+use crate::payload::{self, Encoding};
+use crate::problem::{Answer, Problem};
+
+/// The largest payload of a signal.
+const SIGNAL_MAX: usize = 256 * 1024;
+const SCHEME: &str = "waitpoint";
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/waitpoints/{waitpoint}/signals", post(answered))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignalBody {
+    execution_id: ExecutionId,
+    name: String,
+    payload: Option<Box<RawValue>>,
+    payload_encoding: Option<Encoding>,
+    source: Option<String>,
+    source_identity: Option<String>,
+    category: Option<String>,
+    correlation_id: Option<String>,
+    idempotency_key: Option<String>,
+    /// The same in every repetition.
+    signal_id: Option<SignalId>,
+    #[serde(default, deserialize_with = "secret")]
+    token: Option<WaitpointToken>,
+}
+
+fn secret<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<WaitpointToken>, D::Error> {
+    // What is wrong with it is not repeated: it may be a token in the wrong clothes.
+    Option::<String>::deserialize(value)
+        .map(|text| text.map(WaitpointToken::new))
+        .map_err(|_| serde::de::Error::custom("must be text"))
+}
+
+#[derive(Serialize)]
+struct Delivered {
+    outcome: &'static str,
+    signal_id: SignalId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'static str>,
+}
+
+async fn answered(
+    State(app): State<App>,
+    Waitpoint(waitpoint_id): Waitpoint,
+    headers: HeaderMap,
+    Body(body): Body<SignalBody>,
+) -> Response {
+    match deliver(&app, waitpoint_id, &headers, body).await {
+        Ok(delivered) => Json(delivered).into_response(),
+        Err(problem) => {
+            let unauthorized = problem.code() == "invalid_token";
+            let mut response = problem.into_response();
+            if unauthorized {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Waitpoint"));
+            }
+            response
+        }
+    }
+}
+
+async fn deliver(
+    app: &App,
+    waitpoint_id: ff_core::types::WaitpointId,
+    headers: &HeaderMap,
+    body: SignalBody,
+) -> Answer<Delivered> {
+    let token = token(headers, body.token)?;
+    // First of all: nothing about the rest of the request is said to whoever has no token of ours.
+    app.waitpoints.keys().verify(token.as_str()).map_err(|_| Problem::invalid_token())?;
+    let (payload, payload_encoding) = payload::taken("payload", body.payload, body.payload_encoding, SIGNAL_MAX)?;
+    let signal = NewSignal {
+        signal_id: body.signal_id,
+        name: body.name,
+        payload: payload.map(|bytes| bytes.0),
+        payload_encoding,
+        category: body.category,
+        source: body.source,
+        source_identity: body.source_identity,
+        correlation_id: body.correlation_id,
+        idempotency_key: idempotency_key(headers, body.idempotency_key)?,
+    };
+    // The problem is not said to be about anything: it must be the same whatever the reason.
+    Ok(match app.waitpoints.deliver(body.execution_id, waitpoint_id, &token, signal).await? {
+        SignalOutcome::Accepted { signal_id, effect } => {
+            Delivered { outcome: "accepted", signal_id, effect: Some(effect.as_str()) }
+        }
+        SignalOutcome::TriggeredResume { signal_id } => {
+            Delivered { outcome: "triggered_resume", signal_id, effect: Some("counted") }
+        }
+        SignalOutcome::Duplicate { signal_id } => Delivered { outcome: "duplicate", signal_id, effect: None },
+    })
+}
+
+/// The token of the body, or of `Authorization: Waitpoint <token>`. Other credentials are none here.
+fn token(headers: &HeaderMap, body: Option<WaitpointToken>) -> Answer<WaitpointToken> {
+    let sent = headers.get_all(header::AUTHORIZATION).iter().find_map(|value| {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case(SCHEME).then(|| WaitpointToken::new(token.trim()))
+    });
+    match (sent, body) {
+        (Some(sent), Some(body)) if sent.as_str() != body.as_str() => {
+            Err(Problem::invalid("token", "differs from the Authorization header"))
+        }
+        (Some(token), _) | (None, Some(token)) => Ok(token),
+        (None, None) => Err(Problem::invalid_token()),
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap, body: Option<String>) -> Answer<Option<String>> {
+    let Some(sent) = headers.get("idempotency-key") else { return Ok(body) };
+    let sent = sent.to_str().map_err(|_| Problem::invalid("idempotency_key", "must be printable text"))?;
+    match body {
+        Some(body) if body != sent => {
+            Err(Problem::invalid("idempotency_key", "differs from the Idempotency-Key header"))
+        }
+        _ => Ok(Some(sent.to_owned())),
+    }
+}

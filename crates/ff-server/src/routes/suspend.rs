@@ -1,0 +1,266 @@
+//! What a worker does to wait: suspend, open and give up waitpoints, read the signals that let it go on.
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_core::condition::Condition;
+use ff_core::types::{ExecutionId, SuspensionId, WaitpointId};
+use ff_engine::{NewSuspension, Suspended, WaitpointSpec};
+use ff_script::generated::{SuspensionReason, TimeoutBehavior};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::app::{App, Id, JsonAnswer, Waitpoint};
+use crate::body::Body;
+use crate::continuation;
+use crate::payload::Encoding;
+use crate::problem::{Answer, Problem};
+use crate::shape::suspension::{OpenedShape, SignalShape};
+use crate::shape::task::FenceBody;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/tasks/{id}/suspend", post(suspend))
+        .route("/v1/tasks/{id}/waitpoints", post(create))
+        .route("/v1/tasks/{id}/waitpoints/{waitpoint}/close", post(close))
+        .route("/v1/tasks/{id}/signals", get(signals))
+}
+
+/// The answer of a fenced call; a lease that ended with it, or before it, frees its slot.
+pub fn settled<T>(app: &App, id: ExecutionId, fence: FenceBody, answer: Answer<T>, ends: bool) -> Answer<T> {
+    let answer = answer.map_err(|problem| problem.about(id));
+    let over = match &answer {
+        Ok(_) => ends,
+        Err(problem) => problem.ends_lease(),
+    };
+    if over {
+        app.fleet.ended(fence.lease_id);
+    }
+    answer
+}
+
+/// A request id is any text; the same text is the same request.
+pub fn request_of(text: Option<&str>) -> Option<Uuid> {
+    let text = text?;
+    Some(text.parse().unwrap_or_else(|_| {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&Sha256::digest(text)[..16]);
+        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    }))
+}
+
+/// A waitpoint to open, or a pending one to wait at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaitpointBody {
+    waitpoint_id: Option<WaitpointId>,
+    key: Option<String>,
+    expires_in_ms: Option<i64>,
+    allowed_signals: Option<Vec<String>>,
+    approvers: Option<Vec<String>>,
+    uses: Option<u32>,
+}
+
+enum Place {
+    New(WaitpointSpec),
+    Pending(WaitpointId),
+}
+
+impl WaitpointBody {
+    fn place(self, at: usize) -> Answer<Place> {
+        let wrong = |problem: &str| Err(Problem::invalid(format!("waitpoints[{at}]"), problem));
+        let described = self.expires_in_ms.is_some()
+            || self.allowed_signals.is_some()
+            || self.approvers.is_some()
+            || self.uses.is_some();
+        match (self.waitpoint_id, self.key) {
+            (Some(_), Some(_)) => wrong("must have a key or a waitpoint_id, not both"),
+            (None, None) => wrong("must have a key, or the waitpoint_id of a pending waitpoint"),
+            (Some(_), None) if described => wrong("is pending: what it takes was said when it was opened"),
+            (Some(id), None) => Ok(Place::Pending(id)),
+            (None, Some(key)) => Ok(Place::New(WaitpointSpec {
+                key,
+                expires_in_ms: self.expires_in_ms,
+                allowed_signals: self.allowed_signals.unwrap_or_default(),
+                approvers: self.approvers.unwrap_or_default(),
+                uses: self.uses,
+            })),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuspendBody {
+    fence: FenceBody,
+    reason: String,
+    waitpoints: Option<Vec<WaitpointBody>>,
+    condition: Option<Condition>,
+    timeout_ms: Option<i64>,
+    timeout_behavior: Option<String>,
+    continuation: Option<Box<RawValue>>,
+    continuation_encoding: Option<Encoding>,
+    request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum SuspendAnswer {
+    Suspended {
+        execution_id: ExecutionId,
+        suspension_id: SuspensionId,
+        waitpoints: Vec<OpenedShape>,
+        timeout_at: Option<i64>,
+        replayed: bool,
+    },
+    AlreadySatisfied {
+        execution_id: ExecutionId,
+        suspension_id: SuspensionId,
+        waitpoints: [OpenedShape; 0],
+        signals: Vec<SignalShape>,
+    },
+}
+
+/// Releases the lease until the condition is met; early signals that are enough leave it with the worker.
+async fn suspend(State(app): State<App>, Id(id): Id, Body(body): Body<SuspendBody>) -> JsonAnswer<SuspendAnswer> {
+    let (mut waitpoints, mut pending) = (Vec::new(), Vec::new());
+    for (at, waitpoint) in body.waitpoints.unwrap_or_default().into_iter().enumerate() {
+        match waitpoint.place(at)? {
+            Place::New(spec) if waitpoints.iter().any(|known: &WaitpointSpec| known.key == spec.key) => {
+                return Err(Problem::invalid(format!("waitpoints[{at}].key"), "is given twice"));
+            }
+            Place::New(spec) => waitpoints.push(spec),
+            Place::Pending(id) => pending.push(id),
+        }
+    }
+    let fence = body.fence;
+    let new = NewSuspension {
+        execution_id: id,
+        fence: fence.into(),
+        namespace: None,
+        reason: word("reason", &body.reason, SuspensionReason::ALL, SuspensionReason::as_str)?,
+        waitpoints,
+        // None named: the attempt waits at all it has opened.
+        adopt: (!pending.is_empty()).then_some(pending),
+        condition: body.condition.unwrap_or_default(),
+        timeout_ms: body.timeout_ms,
+        timeout_behavior: behavior(body.timeout_behavior.as_deref())?,
+        continuation: continuation::taken(body.continuation, body.continuation_encoding)?,
+        request_id: request_of(body.request_id.as_deref()),
+    };
+    let answer = app.waitpoints.suspend(new).await.map_err(Problem::from);
+    let ends = matches!(answer, Ok(Suspended::Waiting { .. }));
+    Ok(Json(match settled(&app, id, fence, answer, ends)? {
+        Suspended::Waiting { suspension_id, waitpoints, timeout_at, replayed } => SuspendAnswer::Suspended {
+            execution_id: id,
+            suspension_id,
+            waitpoints: waitpoints.into_iter().map(OpenedShape::from).collect(),
+            timeout_at,
+            replayed,
+        },
+        Suspended::AlreadySatisfied { suspension_id, signals } => SuspendAnswer::AlreadySatisfied {
+            execution_id: id,
+            suspension_id,
+            waitpoints: [],
+            signals: signals.into_iter().map(SignalShape::from).collect(),
+        },
+    }))
+}
+
+fn behavior(text: Option<&str>) -> Answer<TimeoutBehavior> {
+    match text {
+        None => Ok(TimeoutBehavior::Fail),
+        Some("auto_resume") => Ok(TimeoutBehavior::AutoResumeWithTimeoutSignal),
+        Some(text) => word("timeout_behavior", text, TimeoutBehavior::ALL, TimeoutBehavior::as_str),
+    }
+}
+
+/// One of a field's words; a wrong one is answered with those there are.
+pub fn word<T: Copy>(field: &str, text: &str, all: &[T], spelled: impl Fn(T) -> &'static str) -> Answer<T> {
+    all.iter().copied().find(|value| spelled(*value) == text).ok_or_else(|| {
+        let words: Vec<&str> = all.iter().map(|value| spelled(*value)).collect();
+        Problem::invalid(field, format!("must be one of {}", words.join(", ")))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateBody {
+    fence: FenceBody,
+    key: String,
+    expires_in_ms: Option<i64>,
+    allowed_signals: Option<Vec<String>>,
+    approvers: Option<Vec<String>>,
+    uses: Option<u32>,
+    request_id: Option<String>,
+}
+
+/// Opens a waitpoint while the attempt runs; signals that come before the suspend are kept.
+async fn create(State(app): State<App>, Id(id): Id, Body(body): Body<CreateBody>) -> JsonAnswer<OpenedShape> {
+    let spec = WaitpointSpec {
+        key: body.key,
+        expires_in_ms: body.expires_in_ms,
+        allowed_signals: body.allowed_signals.unwrap_or_default(),
+        approvers: body.approvers.unwrap_or_default(),
+        uses: body.uses,
+    };
+    let request_id = request_of(body.request_id.as_deref());
+    let made = app.waitpoints.create(id, body.fence.into(), None, &spec, request_id).await.map_err(Problem::from);
+    Ok(Json(settled(&app, id, body.fence, made, false)?.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CloseBody {
+    fence: FenceBody,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Closed {
+    execution_id: ExecutionId,
+    waitpoint_id: WaitpointId,
+    outcome: &'static str,
+    replayed: bool,
+}
+
+/// The worker gives up a pending waitpoint.
+async fn close(
+    State(app): State<App>,
+    Id(id): Id,
+    Waitpoint(waitpoint_id): Waitpoint,
+    Body(body): Body<CloseBody>,
+) -> JsonAnswer<Closed> {
+    let closed = app.waitpoints.close(id, body.fence.into(), waitpoint_id).await.map_err(Problem::from);
+    let replayed = settled(&app, id, body.fence, closed, false)?;
+    Ok(Json(Closed { execution_id: id, waitpoint_id, outcome: "closed", replayed }))
+}
+
+#[derive(Serialize)]
+struct Signals {
+    execution_id: ExecutionId,
+    signals: Vec<SignalShape>,
+}
+
+/// The signals that let the attempt go on, in order of arrival.
+async fn signals(State(app): State<App>, Id(id): Id) -> JsonAnswer<Signals> {
+    let signals = app.operations.signals(id, true).await.map_err(|error| Problem::from(error).about(id))?;
+    Ok(Json(Signals { execution_id: id, signals: signals.into_iter().map(SignalShape::from).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_text_is_the_same_request() {
+        let id = Uuid::now_v7();
+        assert_eq!(request_of(Some(&id.to_string())), Some(id));
+        assert_eq!(request_of(Some("r-1")), request_of(Some("r-1")));
+        assert_ne!(request_of(Some("r-1")), request_of(Some("r-2")));
+        assert_eq!(request_of(None), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! `GET /v1/executions/{id}/stream`: the frames of all attempts in one stream, as server-sent events or NDJSON.
+
+use std::convert::Infallible;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use ff_engine::MergedCursor;
+use futures::stream;
+use serde::Deserialize;
+
+use crate::app::{App, Id};
+use crate::problem::{Answer, Problem};
+use crate::query::Query;
+use crate::tails::{Form, Piece};
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/executions/{id}/stream", get(tail))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TailQuery {
+    after: Option<String>,
+}
+
+/// Where a reader stands.
+enum Reader {
+    Came(Piece),
+    At(MergedCursor),
+    Done,
+}
+
+async fn tail(
+    State(app): State<App>,
+    Id(id): Id,
+    headers: HeaderMap,
+    Query(query): Query<TailQuery>,
+) -> Answer<Response> {
+    let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let after = last_seen.map(str::to_owned).or(query.after).filter(|after| !after.is_empty());
+    let cursor: MergedCursor = match after {
+        None => MergedCursor::default(),
+        Some(after) => after.parse().map_err(Problem::from)?,
+    };
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+    let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
+    let first = app.tails.first(id, cursor, form).await.map_err(|error| Problem::from(error).about(id))?;
+    let content = match form {
+        Form::Sse => "text/event-stream",
+        Form::Ndjson => "application/x-ndjson",
+    };
+    let tails = std::sync::Arc::clone(&app.tails);
+    let body = Body::from_stream(stream::unfold((Reader::Came(first), tails), move |(reader, tails)| async move {
+        let piece = match reader {
+            Reader::Came(piece) => piece,
+            Reader::At(cursor) => tails.next(id, &cursor, form).await?,
+            Reader::Done => return None,
+        };
+        let reader = piece.next.map_or(Reader::Done, Reader::At);
+        Some((Ok::<Bytes, Infallible>(piece.bytes), (reader, tails)))
+    }));
+    Ok(([(header::CONTENT_TYPE, content)], body).into_response())
+}

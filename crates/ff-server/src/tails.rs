@@ -1,0 +1,164 @@
+//! Followers of merged streams: what comes next at a place is waited for, read and written down once for all who wait there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ff_core::types::ExecutionId;
+use ff_engine::{Merged, MergedCursor, Streams};
+use ff_script::Error;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::problem::Problem;
+use crate::shape::frame::FrameShape;
+
+/// A silent stream says this often that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Frames read at a time.
+const PAGE: usize = 256;
+
+/// How a stream is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Server-sent events.
+    Sse,
+    /// One JSON object per line.
+    Ndjson,
+}
+
+/// A piece of a stream, and where it goes on.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// What is sent.
+    pub bytes: Bytes,
+    /// The place behind it; nothing follows when there is none.
+    pub next: Option<MergedCursor>,
+}
+
+/// Everyone who follows a merged stream on this server.
+pub struct Tails {
+    streams: Arc<Streams>,
+    stop: CancellationToken,
+    coming: Mutex<HashMap<Place, Coming>>,
+}
+
+type Place = (ExecutionId, String, Form);
+/// The next piece; none when the server stops.
+type Coming = Shared<BoxFuture<'static, Option<Piece>>>;
+
+impl Tails {
+    pub fn new(streams: Arc<Streams>, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { streams, stop, coming: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Coming>> {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is at a place now, for someone who comes; an unknown execution is a problem and no stream.
+    pub async fn first(&self, id: ExecutionId, cursor: MergedCursor, form: Form) -> Result<Piece, Error> {
+        let (merged, next) = self.streams.merged(id, cursor, PAGE, Duration::ZERO).await?;
+        Ok(written(merged, next, form))
+    }
+
+    /// What comes next at a place, or that nothing came for a while; none when the server stops.
+    pub async fn next(self: &Arc<Self>, id: ExecutionId, cursor: &MergedCursor, form: Form) -> Option<Piece> {
+        let place = (id, cursor.to_string(), form);
+        let coming = self.lock().entry(place.clone()).or_insert_with(|| self.wait(place, cursor.clone())).clone();
+        coming.await
+    }
+
+    /// Goes on whatever becomes of those who wait for it, and is forgotten as soon as it came.
+    fn wait(self: &Arc<Self>, place: Place, cursor: MergedCursor) -> Coming {
+        let tails = Arc::clone(self);
+        let waiting = tokio::spawn(async move {
+            let (id, _, form) = place;
+            let merged = tokio::select! {
+                () = tails.stop.cancelled() => None,
+                merged = tails.streams.merged(id, cursor, PAGE, KEEP_ALIVE) => Some(merged),
+            };
+            let piece = merged.map(|merged| match merged {
+                Ok((merged, next)) => written(merged, next, form),
+                Err(error) => failed(error, form),
+            });
+            tails.lock().remove(&place);
+            piece
+        });
+        waiting.map(|joined| joined.ok().flatten()).boxed().shared()
+    }
+}
+
+/// One line of the stream.
+#[derive(Serialize)]
+struct Line {
+    event: &'static str,
+    /// Where a reader that has seen it goes on.
+    cursor: String,
+    attempt_index: Option<u32>,
+    #[serde(flatten)]
+    said: Said,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Said {
+    Frame(FrameShape),
+    End { closed_at: Option<i64>, closed_reason: Option<&'static str> },
+}
+
+fn written(merged: Vec<Merged>, next: MergedCursor, form: Form) -> Piece {
+    let (mut text, mut over) = (String::new(), false);
+    for one in merged {
+        let end = |closed: Option<(i64, ff_core::state::AttemptState)>| {
+            let (closed_at, closed_reason) = closed.map(|(at, reason)| (at, reason.as_str())).unzip();
+            Said::End { closed_at, closed_reason }
+        };
+        let line = match one {
+            Merged::Frame { attempt, frame } => Line {
+                event: "frame",
+                cursor: MergedCursor { attempt, after: Some(frame.id.clone()) }.to_string(),
+                attempt_index: Some(attempt),
+                said: Said::Frame(frame.into()),
+            },
+            Merged::Superseded { attempt, closed } => Line {
+                event: "attempt_superseded",
+                cursor: next.to_string(),
+                attempt_index: Some(attempt),
+                said: end(closed),
+            },
+            Merged::Closed { attempt, closed } => {
+                over = true;
+                Line { event: "closed", cursor: next.to_string(), attempt_index: attempt, said: end(closed) }
+            }
+        };
+        // A payload keeps its text, but it must not end the line; in JSON a line break is white space or escaped.
+        let json = serde_json::to_string(&line).expect("texts and numbers become JSON").replace(['\n', '\r'], " ");
+        match form {
+            Form::Sse => text.push_str(&format!("id: {}\nevent: {}\ndata: {json}\n\n", line.cursor, line.event)),
+            Form::Ndjson => {
+                text.push_str(&json);
+                text.push('\n');
+            }
+        }
+    }
+    // Silence is said too: the head of an answer goes out at once, and a dead connection is noticed.
+    let bytes = match form {
+        _ if !text.is_empty() => text.into(),
+        Form::Sse => Bytes::from_static(b":\n\n"),
+        Form::Ndjson => Bytes::from_static(b"\n"),
+    };
+    Piece { bytes, next: (!over).then_some(next) }
+}
+
+fn failed(error: Error, form: Form) -> Piece {
+    let problem = String::from_utf8(Problem::from(error).document("")).expect("JSON is UTF-8");
+    let text = match form {
+        Form::Sse => format!("event: error\ndata: {problem}\n\n"),
+        Form::Ndjson => format!("{{\"event\":\"error\",\"error\":{problem}}}\n"),
+    };
+    Piece { bytes: text.into(), next: None }
+}
