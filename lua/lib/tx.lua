@@ -139,6 +139,12 @@ function Tx:hget(key, field)
   return self:read("HGET", key, field) or nil
 end
 
+-- Several fields of a hash nothing is planned for, in this order; an absent one is false.
+function Tx:hmget(key, fields)
+  refuse_planned(self, key)
+  return self:read("HMGET", key, unpack(fields))
+end
+
 -- `pairs` is a flat list: field, value, field, value, …
 function Tx:hset(key, list)
   local entry = planned(self, key, "hash")

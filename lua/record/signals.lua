@@ -72,15 +72,16 @@ local function key_field(waitpoint_id, approver, idempotency_key)
   return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
-function signals.known_id(tx, rec, signal_id)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), signal_id)
-  return packed and cmsgpack.unpack(packed) or nil
-end
-
-function signals.known_key(tx, rec, waitpoint_id, approver, idempotency_key)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, approver, idempotency_key))
-  local known = packed and cmsgpack.unpack(packed) or nil
-  if known and known[2] + limits.signal_key_ttl_ms > tx.now then return known end
+-- What is remembered of a signal with this id, and of one with this idempotency key that is not too long ago.
+function signals.known(tx, rec, s, approver)
+  if rec.signals == nil then return nil, nil end
+  local fields = { s.signal_id }
+  if s.idempotency_key then fields[2] = key_field(s.waitpoint_id, approver, s.idempotency_key) end
+  local found = tx:hmget(keys.signal_keys(tx, rec.id), fields)
+  local same = found[1] and cmsgpack.unpack(found[1]) or nil
+  local alike = found[2] and cmsgpack.unpack(found[2]) or nil
+  if alike and alike[2] + limits.signal_key_ttl_ms <= tx.now then alike = nil end
+  return same, alike
 end
 
 function signals.remember(tx, rec, s, approver, outcome, effect)

@@ -39,11 +39,10 @@ end
 
 -- The answer of a signal that arrived before, whatever became of its waitpoint since.
 local function repeated(tx, rec, a, approver)
-  local same = signals.known_id(tx, rec, a.signal_id)
+  local same, alike = signals.known(tx, rec, a, approver)
   if same and same[5] ~= a.waitpoint_id then return not_open() end
   if same then return reply.ok(same[3], { signal_id = same[1], effect = same[3] == "accepted" and same[4] or nil }) end
-  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, approver, a.idempotency_key)
-  if known then return reply.ok("duplicate", { signal_id = known[1] }) end
+  if alike then return reply.ok("duplicate", { signal_id = alike[1] }) end
 end
 
 -- Keeps an early signal with its waitpoint until the suspend.

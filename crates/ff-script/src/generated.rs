@@ -3786,6 +3786,7 @@ pub const COMMANDS: &[&str] = &[
     "HDEL",
     "HGET",
     "HGETALL",
+    "HMGET",
     "HSET",
     "SET",
     "SPUBLISH",

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 10, hash = "2205a4e18dc96c0a9751ea657a824929e189b5cbcfa3b44a0b9835c401565e53" }
+local LIBRARY = { number = 11, hash = "09e3489ae3d302045c1f5a731d0c4a953d38f97d78db981b57fee2415d9107c8" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -885,6 +885,12 @@ function Tx:hget(key, field)
     if value then return value end
   end
   return self:read("HGET", key, field) or nil
+end
+
+-- Several fields of a hash nothing is planned for, in this order; an absent one is false.
+function Tx:hmget(key, fields)
+  refuse_planned(self, key)
+  return self:read("HMGET", key, unpack(fields))
 end
 
 -- `pairs` is a flat list: field, value, field, value, …
@@ -1791,15 +1797,16 @@ local function key_field(waitpoint_id, approver, idempotency_key)
   return "k:" .. keys.digest(string.format("%s%d:", waitpoint_id, #(approver or "")) .. (approver or "") .. idempotency_key)
 end
 
-function signals.known_id(tx, rec, signal_id)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), signal_id)
-  return packed and cmsgpack.unpack(packed) or nil
-end
-
-function signals.known_key(tx, rec, waitpoint_id, approver, idempotency_key)
-  local packed = rec.signals and tx:hget(keys.signal_keys(tx, rec.id), key_field(waitpoint_id, approver, idempotency_key))
-  local known = packed and cmsgpack.unpack(packed) or nil
-  if known and known[2] + limits.signal_key_ttl_ms > tx.now then return known end
+-- What is remembered of a signal with this id, and of one with this idempotency key that is not too long ago.
+function signals.known(tx, rec, s, approver)
+  if rec.signals == nil then return nil, nil end
+  local fields = { s.signal_id }
+  if s.idempotency_key then fields[2] = key_field(s.waitpoint_id, approver, s.idempotency_key) end
+  local found = tx:hmget(keys.signal_keys(tx, rec.id), fields)
+  local same = found[1] and cmsgpack.unpack(found[1]) or nil
+  local alike = found[2] and cmsgpack.unpack(found[2]) or nil
+  if alike and alike[2] + limits.signal_key_ttl_ms <= tx.now then alike = nil end
+  return same, alike
 end
 
 function signals.remember(tx, rec, s, approver, outcome, effect)
@@ -3869,11 +3876,10 @@ end
 
 -- The answer of a signal that arrived before, whatever became of its waitpoint since.
 local function repeated(tx, rec, a, approver)
-  local same = signals.known_id(tx, rec, a.signal_id)
+  local same, alike = signals.known(tx, rec, a, approver)
   if same and same[5] ~= a.waitpoint_id then return not_open() end
   if same then return reply.ok(same[3], { signal_id = same[1], effect = same[3] == "accepted" and same[4] or nil }) end
-  local known = a.idempotency_key and signals.known_key(tx, rec, a.waitpoint_id, approver, a.idempotency_key)
-  if known then return reply.ok("duplicate", { signal_id = known[1] }) end
+  if alike then return reply.ok("duplicate", { signal_id = alike[1] }) end
 end
 
 -- Keeps an early signal with its waitpoint until the suspend.

@@ -185,7 +185,7 @@ for_each_host! {
         let claimed = store.counted(HOME, &store.claim_call("w1", 1)).await.unwrap().calls;
         let measured = [
             ("append one frame", one, 4), ("append it again", known, 2), ("append 63 more", many, 66), ("create a waitpoint", created, 7), ("an early signal", buffered, 8),
-            ("suspend", suspended, 13), ("a signal that counts", counted, 10), ("a duplicate", repeated, 5), ("a signal that resumes", resumed, 16), ("the claim that continues", claimed, 14),
+            ("suspend", suspended, 12), ("a signal that counts", counted, 9), ("a duplicate", repeated, 4), ("a signal that resumes", resumed, 15), ("the claim that continues", claimed, 14),
         ];
         eprintln!("store calls: {measured:?}");
         for (what, calls, at_most) in measured {
