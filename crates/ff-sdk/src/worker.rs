@@ -22,11 +22,9 @@ use crate::lease::Keeper;
 use crate::snapshot::{ExecutionPage, ExecutionSnapshot, WorkerSnapshot};
 use crate::{ClaimedTask, SdkError};
 
-/// How long an announcement that is already on its way may take: a claim that "never waits" gives it this much.
-const SETTLE: Duration = Duration::from_millis(25);
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 /// The most one claim asks for.
-const CLAIM_MAX: usize = 64;
+const CLAIM_MAX: usize = 256;
 
 /// Whether a worker may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +44,7 @@ pub(crate) struct Shared {
     who: Mutex<Arc<Identity>>,
     pub(crate) backend: Arc<dyn Backend>,
     completion: Option<Arc<dyn CompletionBackend>>,
+    partitions: PartitionConfig,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) keeper: Arc<Keeper>,
     state: watch::Sender<WorkerState>,
@@ -120,7 +119,7 @@ impl FlowFabricWorker {
             lease_ttl_ms: config.lease_ttl_ms,
             incarnation: Uuid::new_v4(),
         });
-        let beat = match backend.register(&who).await {
+        let registered = match backend.register(&who).await {
             Err(error) if error.is_instance_in_use() => {
                 let message = format!("{:?} is held by a live process", who.instance);
                 return Err(SdkError::config("connect", "worker_instance_id", message));
@@ -137,9 +136,10 @@ impl FlowFabricWorker {
             config,
             backend,
             completion,
+            partitions: registered.partitions,
         });
         tokio::spawn(Keeper::run(Arc::downgrade(&shared.keeper), Arc::clone(&shared.backend), who));
-        tokio::spawn(stay_alive(Arc::clone(&shared), beat));
+        tokio::spawn(stay_alive(Arc::clone(&shared), registered.heartbeat));
         tokio::spawn(attend(Arc::clone(&shared)));
         Ok(Self { shared })
     }
@@ -245,10 +245,10 @@ impl FlowFabricWorker {
         &self.shared.config
     }
 
-    /// The partition counts of the store; nothing over HTTP, where they are the server's business.
+    /// The partition counts of the store, as they were when the worker connected; a store never changes them.
     #[must_use]
-    pub fn partition_config(&self) -> Option<PartitionConfig> {
-        self.shared.backend.partition_config()
+    pub fn partition_config(&self) -> &PartitionConfig {
+        &self.shared.partitions
     }
 
     /// Whether it may claim.
@@ -367,7 +367,6 @@ impl Shared {
         }
         let who = self.who();
         let asked = u16::try_from(permits.len()).unwrap_or(u16::MAX);
-        let wait = if self.backend.transport() == Transport::Http { wait } else { wait.max(SETTLE) };
         let sent = Instant::now();
         let claims = match self.backend.claim(&who, lanes, asked, wait, Uuid::now_v7()).await {
             Err(error) if error.engine().is_some_and(|engine| engine.code() == "worker_not_registered") => {
@@ -431,7 +430,8 @@ impl Shared {
                     "another process has taken this worker's instance id; this one claims no more"
                 ),
                 WorkerState::Draining => {
-                    tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops")
+                    tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops");
+                    self.keeper.renew_soon();
                 }
                 WorkerState::Serving | WorkerState::Disconnected => {}
             }
@@ -462,10 +462,24 @@ async fn stay_alive(shared: Arc<Shared>, beat: Duration) {
 }
 
 async fn attend(shared: Arc<Shared>) {
-    let who = shared.who();
-    tokio::select! {
-        () = shared.stop.cancelled() => {}
-        () = shared.backend.attend(&who) => shared.note(WorkerState::Replaced),
+    loop {
+        let (who, draining) = (shared.who(), *shared.state.borrow() == WorkerState::Draining);
+        let standing = tokio::select! {
+            () = shared.stop.cancelled() => return,
+            standing = shared.backend.attend(&who, draining) => standing,
+        };
+        match standing {
+            Standing::Known { draining: true } => shared.note(WorkerState::Draining),
+            Standing::Known { draining: false } => shared.note(WorkerState::Serving),
+            Standing::Replaced => return shared.note(WorkerState::Replaced),
+            Standing::Unknown => {
+                // Registers again; a server that cannot be reached is asked again after a while.
+                if let Err(error) = shared.beat().await {
+                    tracing::debug!(%error, instance = who.instance, "the registration is gone and could not be renewed");
+                }
+                tokio::time::sleep(HEARTBEAT_RETRY).await;
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod app;
 mod body;
 mod door;
 mod fleet;
+mod line;
 mod payload;
 mod problem;
 mod query;

@@ -55,14 +55,7 @@ pub struct Report {
 
 impl Report {
     pub fn new(head: Head) -> Report {
-        Report {
-            head,
-            figures: Vec::new(),
-            cycles: Vec::new(),
-            costs: Vec::new(),
-            retained: None,
-            idle: Vec::new(),
-        }
+        Report { head, figures: Vec::new(), cycles: Vec::new(), costs: Vec::new(), retained: None, idle: Vec::new() }
     }
 
     /// The line of this figure, empty at first.

@@ -208,7 +208,9 @@ for_each_transport! {
         assert_eq!(workers.iter().map(|worker| worker.instance.as_str()).collect::<Vec<_>>(), ["w-1"]);
         let missing = worker.describe_execution(&ff_core::types::ExecutionId::mint()).await.unwrap_err();
         assert_eq!(engine_error(missing), EngineError::NotFound { entity: "execution" });
-        assert_eq!(worker.partition_config().is_some(), world.transport != ff_sdk::backend::Transport::Http);
+        let partitions: &ff_core::PartitionConfig = worker.partition_config();
+        let expected = if world.transport == ff_sdk::backend::Transport::Valkey { 8 } else { 16 };
+        assert_eq!(partitions.executions, expected, "as the store has them");
     }
 
     async fn an_idle_worker_is_woken_by_new_work(world: &World) {

@@ -16,9 +16,9 @@ use anyhow::{Context, Result};
 
 use self::report::Report;
 use self::world::{Via, World};
+use super::SdkOptions;
 use super::machine::Others;
 use super::page::{self, Head};
-use super::SdkOptions;
 
 /// How many workers share the work.
 const WORKERS: [usize; 3] = [1, 4, 16];

@@ -3,15 +3,14 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use ff_core::state::PublicState;
 use ff_core::types::ExecutionId;
-use ff_sdk::ExecutionFilter;
+use ff_sdk::FlowFabricWorker;
 use ff_sdk::runtime::WorkerRuntime;
 
 use super::super::load::drive;
 use super::super::machine;
 use super::seen::{Seen, noop};
-use super::world::{Crew, KIND, LANE, NAMESPACE, World, new_execution};
+use super::world::{Crew, KIND, World, new_execution};
 
 const SUBMITTERS: usize = 64;
 const WARM_UP: usize = 100;
@@ -41,7 +40,7 @@ async fn submit(world: &World, count: usize) -> Result<Vec<ExecutionId>> {
     Ok(drive(SUBMITTERS, vec![(); count], work).await?.1)
 }
 
-fn crew(workers: Vec<ff_sdk::FlowFabricWorker>, seen: &Seen) -> Crew {
+fn crew(workers: Vec<FlowFabricWorker>, seen: &Seen) -> Crew {
     let mut crew = Crew::new();
     for worker in workers {
         crew.start(WorkerRuntime::new(worker).data(seen.clone()).on(KIND, noop));
@@ -49,51 +48,44 @@ fn crew(workers: Vec<ff_sdk::FlowFabricWorker>, seen: &Seen) -> Crew {
     crew
 }
 
-/// Waits until nothing waits or runs any more.
-async fn all_ended(world: &World) -> Result<()> {
-    for state in [PublicState::Waiting, PublicState::Active] {
-        let filter = ExecutionFilter {
-            namespace: Some(NAMESPACE.to_owned()),
-            lane: Some(LANE.to_owned()),
-            state: Some(state),
-            ..ExecutionFilter::default()
-        };
-        while !world.admin.list_executions(&filter, None, 1).await?.items.is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
-    }
-    Ok(())
-}
-
-/// First a queue that waits, then the same while it is submitted; both until the last one has ended.
-pub async fn measure(world: &World, workers: usize, count: usize) -> Result<Throughput> {
-    let seen = Seen::new();
+async fn connect(world: &World, workers: usize) -> Result<Vec<FlowFabricWorker>> {
     let mut connected = Vec::new();
     for n in 0..workers {
         connected.push(world.worker(&format!("w-{n}"), &[]).await?);
     }
+    Ok(connected)
+}
+
+/// First a queue that waits, then the same while it is submitted. Each ends when the runtimes have: all their tasks are done by then.
+pub async fn measure(world: &World, workers: usize, count: usize) -> Result<Throughput> {
+    let seen = Seen::new();
     submit(world, WARM_UP).await?;
+    let warm = crew(connect(world, workers).await?, &seen);
+    seen.started(WARM_UP).await?;
+    warm.stop().await?;
 
     let began = Instant::now();
     submit(world, count).await?;
     let submitted = count as f64 / began.elapsed().as_secs_f64();
 
+    let connected = connect(world, workers).await?;
     let began = Instant::now();
-    let crew = crew(connected, &seen);
+    let draining = crew(connected, &seen);
     seen.started(WARM_UP + count).await?;
-    all_ended(world).await?;
-    let drained = (WARM_UP + count) as f64 / began.elapsed().as_secs_f64();
+    draining.stop().await?;
+    let drained = count as f64 / began.elapsed().as_secs_f64();
 
+    let working = crew(connect(world, workers).await?, &seen);
     let me = std::process::id();
     let (here, servers) = (machine::cpu_seconds(me)?, world.server_cpu()?);
     let commands = world.store_commands().await?;
     let began = Instant::now();
     submit(world, count).await?;
     seen.started(WARM_UP + 2 * count).await?;
-    all_ended(world).await?;
+    working.stop().await?;
     let end_to_end = count as f64 / began.elapsed().as_secs_f64();
     let per_1000 = 1_000.0 / count as f64;
-    let throughput = Throughput {
+    Ok(Throughput {
         submitted,
         drained,
         end_to_end,
@@ -103,7 +95,5 @@ pub async fn measure(world: &World, workers: usize, count: usize) -> Result<Thro
             (Some(before), Some(after)) => Some((after - before) as f64 / count as f64),
             _ => None,
         },
-    };
-    crew.stop().await?;
-    Ok(throughput)
+    })
 }
