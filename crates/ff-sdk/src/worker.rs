@@ -319,12 +319,7 @@ impl Shared {
     }
 
     pub(crate) fn check_direct(&self, context: &str) -> Result<(), SdkError> {
-        if self.backend.transport() == Transport::Valkey && !cfg!(feature = "direct-valkey-claim") {
-            let message =
-                "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
-            return Err(SdkError::unsupported(context, message));
-        }
-        Ok(())
+        direct_claim(self.backend.transport(), cfg!(feature = "direct-valkey-claim"), context)
     }
 
     fn permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -441,6 +436,15 @@ impl Shared {
     }
 }
 
+/// Claiming on Valkey goes around a server's admission, so it has to be asked for.
+fn direct_claim(transport: Transport, allowed: bool, context: &str) -> Result<(), SdkError> {
+    if transport == Transport::Valkey && !allowed {
+        let message = "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
+        return Err(SdkError::unsupported(context, message));
+    }
+    Ok(())
+}
+
 async fn stay_alive(shared: Arc<Shared>, beat: Duration) {
     let mut pause = beat;
     loop {
@@ -503,5 +507,22 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
         #[cfg(feature = "http")]
         BackendConfig::Http { url, token } => Ok(Arc::new(crate::backend::Http::new(url, token.as_ref())?)),
         BackendConfig::Given => Err(SdkError::config("connect", "backend", "is to be given: use connect_with")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_valkey_needs_the_feature_for_direct_claims() {
+        for transport in [Transport::Embedded, Transport::Http] {
+            assert!(direct_claim(transport, false, "claim_next").is_ok());
+        }
+        assert!(direct_claim(Transport::Valkey, true, "claim_next").is_ok());
+        let refused = direct_claim(Transport::Valkey, false, "claim_next").expect_err("it was not asked for");
+        assert!(matches!(&refused, SdkError::Config { context, .. } if context == "claim_next"), "{refused:?}");
+        let words = refused.to_string();
+        assert!(words.contains("direct-valkey-claim") && words.contains("claim_via_server"), "{words}");
     }
 }

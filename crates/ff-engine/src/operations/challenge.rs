@@ -12,6 +12,8 @@ use crate::news::{Listener, News};
 
 /// How long a live holder of an instance id has to answer.
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);
+/// How often it is asked meanwhile: one that has just started may not have heard the first time.
+const ASK_EVERY: Duration = Duration::from_millis(120);
 
 impl Operations {
     /// Asks whoever holds the instance id to say that it lives. Silence means a ghost.
@@ -19,19 +21,22 @@ impl Operations {
         let challenge = ChallengeWorker { instance: instance.to_owned(), nonce: Uuid::now_v7() };
         let mut news = Listener::new(self.client.host().as_ref());
         let until = Instant::now() + ANSWER_LIMIT;
-        match self.client.call(Route::Fleet, &challenge).await? {
-            ChallengeWorkerReply::Answered => return Ok(true),
-            ChallengeWorkerReply::Unknown => return Ok(false),
-            ChallengeWorkerReply::Challenged => {}
-        }
-        while let Ok(Some(heard)) = tokio::time::timeout_at(until, news.next()).await {
-            let answered = |item: &News| matches!(item, News::Said(Route::Fleet, Wake::Answered { nonce, .. }) if *nonce == challenge.nonce);
-            if heard.iter().any(answered) {
-                return Ok(true);
+        loop {
+            // Asked again with the same nonce, the record says whether the holder has answered.
+            match self.client.call(Route::Fleet, &challenge).await? {
+                ChallengeWorkerReply::Answered => return Ok(true),
+                ChallengeWorkerReply::Unknown => return Ok(false),
+                ChallengeWorkerReply::Challenged if Instant::now() >= until => return Ok(false),
+                ChallengeWorkerReply::Challenged => {}
+            }
+            let ask_again = until.min(Instant::now() + ASK_EVERY);
+            while let Ok(Some(heard)) = tokio::time::timeout_at(ask_again, news.next()).await {
+                let answered = |item: &News| matches!(item, News::Said(Route::Fleet, Wake::Answered { nonce, .. }) if *nonce == challenge.nonce);
+                if heard.iter().any(answered) {
+                    return Ok(true);
+                }
             }
         }
-        // The announcement of the answer may have been lost; the record has it.
-        Ok(matches!(self.client.call(Route::Fleet, &challenge).await?, ChallengeWorkerReply::Answered))
     }
 
     /// Says that this incarnation of an instance lives; refused with `instance_in_use` when it was replaced.

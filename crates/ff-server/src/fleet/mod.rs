@@ -36,6 +36,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(10);
 const KEPT_ELSEWHERE: Duration = Duration::from_secs(15);
 /// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.
 const CUT_OFF: Duration = Duration::from_millis(500);
+/// How long the end of a connection may take to be seen.
+const BEFORE_ANSWERING: Duration = Duration::from_millis(60);
 /// Within this time every live worker has said something to a server that started anew.
 const ADOPTED_AFTER: Duration = Duration::from_secs(12);
 const BATCH: usize = 1024;
@@ -101,7 +103,7 @@ impl Fleet {
     }
 
     /// Answers for the workers that talk to this server, and notes which of them lost their id to another process.
-    pub async fn attend(&self, mut news: Listener, stop: CancellationToken) {
+    pub async fn attend(self: &Arc<Self>, mut news: Listener, stop: CancellationToken) {
         loop {
             let heard = tokio::select! {
                 () = stop.cancelled() => return,
@@ -122,6 +124,11 @@ impl Fleet {
     }
 
     async fn answer(&self, instance: &str, nonce: Uuid) {
+        if self.known(instance).is_none() {
+            return;
+        }
+        // The end of a process is seen a moment after it.
+        tokio::time::sleep(BEFORE_ANSWERING).await;
         let Some(incarnation) = self.known(instance).and_then(|worker| worker.lives()) else { return };
         if let Err(error) = self.operations.answer_challenge(instance, incarnation, nonce).await {
             tracing::warn!(%error, instance, "a challenge of a worker's instance id could not be answered");
