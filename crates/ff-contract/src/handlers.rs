@@ -68,7 +68,8 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
         .shutdown_on(stop.clone());
     let running = tokio::spawn(runtime.run());
 
-    let good: [(&str, &[u8], Option<&[u8]>); 5] = [
+    type Row = (&'static str, &'static [u8], Option<&'static [u8]>);
+    let good: [Row; 5] = [
         ("zero", b"{}", None),
         ("one", b"7", Some(&[7])),
         ("two", b"\"in\"", Some(b"state \"in\"")),

@@ -379,8 +379,8 @@ mod tests {
         assert!(!board.announced("a", "0badf00d", 1, 5), "nobody knows what it requires");
         board.learn([("0badf00d", ["gpu".to_owned()].as_slice())].into_iter());
         assert!(board.announced("a", "0badf00d", 1, 5));
-        assert_eq!(board.take("w", &[none.clone()]), None);
-        assert_eq!(board.take("w", &[all.clone()]).map(|errand| errand.partition), Some(1));
+        assert_eq!(board.take("w", std::slice::from_ref(&none)), None);
+        assert_eq!(board.take("w", std::slice::from_ref(&all)).map(|errand| errand.partition), Some(1));
         assert!(board.announced("a", "any", 2, 5));
         assert_eq!(board.take("w", &[none]).map(|errand| errand.partition), Some(2));
         assert!(board.announced("nobody serves", "feedbeef", 1, 5));

@@ -170,7 +170,7 @@ mod tests {
         let mut line = Line::new(server, phase.clone(), LIMIT);
         let mut buf = [0; 16];
         client.write_all(b"head").await.unwrap();
-        line.read(&mut buf).await.unwrap();
+        assert_eq!(line.read(&mut buf).await.unwrap(), 4);
         let serving = phase.serving();
         assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err());
         drop(serving);

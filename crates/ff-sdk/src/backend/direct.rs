@@ -263,7 +263,8 @@ impl Backend for Direct {
                     |after| look_at = Some(look_at.unwrap_or(Instant::now() + after).min(Instant::now() + after));
                 match item {
                     News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) if instance == who.instance => {
-                        if self.answer(who, nonce).await {
+                        let replaced = self.answer(who, nonce).await;
+                        if replaced {
                             doubt(Duration::ZERO);
                         }
                     }
