@@ -226,6 +226,11 @@ impl Host for Embedded {
         Ok(())
     }
 
+    async fn hear_out(&self) -> Result<(), HostError> {
+        // A call is answered after its announcements were passed on.
+        Ok(())
+    }
+
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
         self.beside(move |store| store.scan(cursor, limit)).await
     }

@@ -242,6 +242,10 @@ impl Host for ValkeyHost {
         self.wakes.subscribe(routes, self.options.deadline).await
     }
 
+    async fn hear_out(&self) -> Result<(), HostError> {
+        self.wakes.hear_out(self.options.deadline).await
+    }
+
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
         self.patiently("scan", || inspect::scan(&self.topology, cursor.clone(), limit)).await
     }

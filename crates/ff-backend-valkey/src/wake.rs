@@ -33,6 +33,8 @@ pub(crate) struct Wakes {
 #[derive(Default)]
 struct Standing {
     subscribed: BTreeSet<Route>,
+    /// The connections they are heard on.
+    connections: Vec<MultiplexedConnection>,
     /// Why the server will not let us subscribe.
     refusal: Option<String>,
 }
@@ -79,6 +81,23 @@ impl Wakes {
             },
             Ok(Err(_)) => Err(HostError::Closed),
             Err(_) => Err(HostError::Unavailable { detail: format!("no subscription within {deadline:?}") }),
+        }
+    }
+}
+
+impl Wakes {
+    /// Waits until every connection has passed on what its node had published before: a node answers in order.
+    pub(crate) async fn hear_out(&self, deadline: Duration) -> Result<(), HostError> {
+        let connections = self.standing.borrow().connections.clone();
+        let asked = futures::future::join_all(
+            connections
+                .into_iter()
+                .map(|mut connection| async move { connection.send_packed_command(&redis::cmd("PING")).await }),
+        );
+        match tokio::time::timeout(deadline, asked).await {
+            // A connection that broke is subscribed again, and what it missed is looked up then.
+            Ok(_) => Ok(()),
+            Err(_) => Err(HostError::Unavailable { detail: format!("no answer to PING within {deadline:?}") }),
         }
     }
 }
@@ -158,7 +177,8 @@ impl Keeper {
             Some(Fault::Refused(detail)) => Some(detail.clone()),
             _ => None,
         };
-        self.standing.send_replace(Standing { subscribed: self.subscribed(), refusal });
+        let connections = self.sessions.values().map(|session| session.connection.clone()).collect();
+        self.standing.send_replace(Standing { subscribed: self.subscribed(), connections, refusal });
     }
 
     /// Subscribes what is wanted and not yet heard at its node; the first fault when something is left.

@@ -50,17 +50,58 @@ pub fn state_directory() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(home).join(".local/state/flowfabric"))
 }
 
-/// Opens the host, and says how an engine starts on it.
-pub async fn open(address: &StoreAddress) -> anyhow::Result<(Arc<dyn Host>, EngineOptions)> {
+/// What an answer promises, as `--durability` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Durability {
+    /// The write is on disk.
+    Fsync,
+    /// A replica has the write; Valkey only.
+    Replicated,
+    /// The write is flushed within two seconds.
+    Relaxed,
+    /// Nothing: a Valkey that writes nothing down is accepted.
+    None,
+}
+
+impl Durability {
+    fn of_embedded(self) -> anyhow::Result<ff_backend_embedded::Durability> {
+        match self {
+            Durability::Fsync => Ok(ff_backend_embedded::Durability::Fsync),
+            Durability::Relaxed => Ok(ff_backend_embedded::Durability::Relaxed),
+            Durability::Replicated => bail!("the embedded store has no replicas: use --durability fsync or relaxed"),
+            Durability::None => bail!("the embedded store always writes to disk: use --durability fsync or relaxed"),
+        }
+    }
+
+    fn of_valkey(self) -> ff_backend_valkey::Durability {
+        match self {
+            Durability::Fsync => ff_backend_valkey::Durability::Fsync,
+            Durability::Replicated => ff_backend_valkey::Durability::Replicated,
+            Durability::Relaxed => ff_backend_valkey::Durability::Relaxed,
+            Durability::None => ff_backend_valkey::Durability::None,
+        }
+    }
+}
+
+/// Opens the host, and says how an engine starts on it. Without a durability the store's own applies.
+pub async fn open(
+    address: &StoreAddress,
+    durability: Option<Durability>,
+) -> anyhow::Result<(Arc<dyn Host>, EngineOptions)> {
     match address {
         StoreAddress::Embedded(directory) => {
-            let options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
+            let mut options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
+            if let Some(durability) = durability {
+                options.durability = durability.of_embedded()?;
+            }
             let host =
                 Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))?;
             Ok((Arc::new(host), EngineOptions::embedded()))
         }
         StoreAddress::Valkey(url) => {
-            let host = ValkeyHost::connect(ff_backend_valkey::Options::new(url, Library::shipped())).await?;
+            let mut options = ff_backend_valkey::Options::new(url, Library::shipped());
+            options.durability = durability.map(Durability::of_valkey);
+            let host = ValkeyHost::connect(options).await?;
             Ok((Arc::new(host), EngineOptions::valkey()))
         }
     }
@@ -69,6 +110,22 @@ pub async fn open(address: &StoreAddress) -> anyhow::Result<(Arc<dyn Host>, Engi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_embedded_store_takes_the_promises_it_can_keep() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let address = StoreAddress::Embedded(directory.path().to_owned());
+        for (durability, promise) in
+            [(None, "fsync"), (Some(Durability::Fsync), "fsync"), (Some(Durability::Relaxed), "relaxed")]
+        {
+            let (host, _) = open(&address, durability).await.expect("it opens");
+            assert_eq!(host.facts().durability, promise);
+        }
+        for durability in [Durability::Replicated, Durability::None] {
+            let refused = open(&address, Some(durability)).await.err().expect("it is refused");
+            assert!(refused.to_string().contains("--durability fsync or relaxed"), "{refused}");
+        }
+    }
 
     #[test]
     fn an_address_is_a_directory_or_a_server() {

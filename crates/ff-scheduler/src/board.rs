@@ -44,7 +44,12 @@ struct SightState {
     heads: BTreeMap<u16, Head>,
     weight: i64,
     waiters: VecDeque<u64>,
+    /// Its partitions were looked at since it is watched.
+    known: bool,
 }
+
+/// More requirement sets than anybody has; beyond it they are learned anew.
+const LEARNED_MAX: usize = 10_000;
 
 struct Waiter {
     worker: String,
@@ -59,12 +64,59 @@ pub(crate) struct Board {
     waiters: HashMap<u64, Waiter>,
     /// What each worker's lanes have saved up, so that turns last from claim to claim.
     credits: HashMap<String, HashMap<Sight, i64>>,
+    /// What each queue requires; a queue's name stands for its requirement set, everywhere and for good.
+    requirements: HashMap<String, Vec<String>>,
     next_waiter: u64,
 }
 
 impl Board {
+    /// True when the partitions of the sight were looked at.
     pub fn knows(&self, sight: &Sight) -> bool {
-        self.sights.contains_key(sight)
+        self.sights.get(sight).is_some_and(|state| state.known)
+    }
+
+    /// The sights of a lane that were not looked at yet.
+    pub fn unknown(&self, lane: &str) -> Vec<Sight> {
+        let unknown = self.sights.iter().filter(|(sight, state)| sight.lane == lane && !state.known);
+        unknown.map(|(sight, _)| sight.clone()).collect()
+    }
+
+    /// These were looked at.
+    pub fn known(&mut self, sights: &[Sight]) {
+        for sight in sights {
+            if let Some(state) = self.sights.get_mut(sight) {
+                state.known = true;
+            }
+        }
+    }
+
+    /// Notes what queues require.
+    pub fn learn<'a>(&mut self, queues: impl Iterator<Item = (&'a str, &'a [String])>) {
+        if self.requirements.len() > LEARNED_MAX {
+            self.requirements.clear();
+        }
+        for (queue, requires) in queues {
+            if !self.requirements.contains_key(queue) {
+                self.requirements.insert(queue.to_owned(), requires.to_vec());
+            }
+        }
+    }
+
+    /// A queue of a partition has work, for those who cover it; false when it is not known what it requires.
+    pub fn announced(&mut self, lane: &str, queue: &str, partition: u16, score: i64) -> bool {
+        let requires: &[String] = match self.requirements.get(queue) {
+            Some(requires) => requires,
+            None if matches!(queue, "any" | "admit.any") => &[],
+            None => return self.sights_of(lane).is_empty(),
+        };
+        let covers = |sight: &&Sight| {
+            sight.lane == lane && requires.iter().all(|token| sight.capabilities.binary_search(token).is_ok())
+        };
+        let sights: Vec<Sight> = self.sights.keys().filter(covers).cloned().collect();
+        for sight in sights {
+            self.ready(&sight, partition, score, queue.starts_with("admit."));
+        }
+        true
     }
 
     pub fn sights_of(&self, lane: &str) -> Vec<Sight> {
@@ -76,11 +128,12 @@ impl Board {
     }
 
     /// Begins to watch a sight; nothing is known to be ready yet.
-    pub fn watch(&mut self, sight: Sight, weight: i64) {
+    pub fn watch(&mut self, sight: Sight) {
         self.sights.entry(sight).or_insert_with(|| SightState {
             heads: BTreeMap::new(),
-            weight,
+            weight: 1,
             waiters: VecDeque::new(),
+            known: false,
         });
     }
 
@@ -127,6 +180,25 @@ impl Board {
     /// A claim did not answer: whatever made the partition hot may still be there.
     pub fn unanswered(&mut self, errand: &Errand) {
         self.answered(errand, Some(i64::MIN));
+    }
+
+    /// An errand nobody goes on: the place is as it was.
+    pub fn put_back(&mut self, errand: &Errand) {
+        let head = self.sights.get_mut(&errand.sight).and_then(|state| state.heads.get_mut(&errand.partition));
+        if let Some(head) = head {
+            head.asked = false;
+        }
+        self.send_out(&errand.sight);
+    }
+
+    /// The errand there is right now, if there is one.
+    pub fn take(&mut self, worker: &str, sights: &[Sight]) -> Option<Errand> {
+        let (id, mut errand) = self.wait(worker, sights.to_vec());
+        let taken = errand.try_recv().ok();
+        if taken.is_none() {
+            self.leave(id);
+        }
+        taken
     }
 
     /// Takes a place in the line of every sight; the errand arrives as soon as there is one.
@@ -225,7 +297,7 @@ mod tests {
     fn board(lanes: &[&str]) -> Board {
         let mut board = Board::default();
         for lane in lanes {
-            board.watch(sight(lane), 1);
+            board.watch(sight(lane));
         }
         board
     }
@@ -295,5 +367,33 @@ mod tests {
         board.ready(&sight("b"), 7, 1, false);
         assert_eq!(waiting.try_recv().expect("it is next").partition, 7);
         board.leave(id);
+    }
+
+    #[test]
+    fn work_is_announced_to_those_who_cover_it_only() {
+        let [all, none] = [vec!["cpu".to_owned(), "gpu".to_owned()], Vec::new()]
+            .map(|capabilities| Sight { lane: "a".to_owned(), capabilities });
+        let mut board = Board::default();
+        board.watch(all.clone());
+        board.watch(none.clone());
+        assert!(!board.announced("a", "0badf00d", 1, 5), "nobody knows what it requires");
+        board.learn([("0badf00d", ["gpu".to_owned()].as_slice())].into_iter());
+        assert!(board.announced("a", "0badf00d", 1, 5));
+        assert_eq!(board.take("w", std::slice::from_ref(&none)), None);
+        assert_eq!(board.take("w", std::slice::from_ref(&all)).map(|errand| errand.partition), Some(1));
+        assert!(board.announced("a", "any", 2, 5));
+        assert_eq!(board.take("w", &[none]).map(|errand| errand.partition), Some(2));
+        assert!(board.announced("nobody serves", "feedbeef", 1, 5));
+    }
+
+    #[test]
+    fn an_errand_that_is_put_back_goes_to_the_next() {
+        let mut board = board(&["a"]);
+        board.ready(&sight("a"), 3, 10, false);
+        let errand = board.take("w", &[sight("a")]).expect("there is work");
+        assert_eq!(board.take("w", &[sight("a")]), None, "somebody is asking already");
+        let (_, mut waiting) = board.wait("v", vec![sight("a")]);
+        board.put_back(&errand);
+        assert_eq!(waiting.try_recv().expect("it is next").partition, 3);
     }
 }

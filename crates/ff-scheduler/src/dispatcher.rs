@@ -1,5 +1,6 @@
 //! The loop around the choice: hears announcements, sends waiting workers to claim, admits what needs it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use ff_script::generated::{
     PartitionStatsReply, ReleaseGrant, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
+use futures::future::join_all;
 use futures::stream::{self, StreamExt};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
@@ -23,6 +25,12 @@ use crate::admission::{Admission, Admitted};
 use crate::board::{Board, Errand, Sight};
 
 const AT_ONCE: usize = 32;
+/// The most one call of the library takes.
+const BATCH: u16 = 64;
+/// How many partitions one claim asks at once.
+const SPREAD: u16 = 8;
+/// How long what was claimed first waits for more.
+const GATHER: Duration = Duration::from_millis(5);
 const GRANT_TTL_MS: i64 = 5_000;
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
 
@@ -69,6 +77,8 @@ struct Inner {
     board: Mutex<Board>,
     /// Looks at new sights one at a time, so that two waiters do not look twice.
     looking: tokio::sync::Mutex<()>,
+    /// Answered by the loop once everything that has arrived is on the board.
+    settle: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }
 
 impl Dispatcher {
@@ -76,15 +86,16 @@ impl Dispatcher {
     #[must_use]
     pub fn start(operations: Operations, admission: Arc<dyn Admission>, options: DispatcherOptions) -> Self {
         let news = Listener::new(operations.client().host().as_ref());
-        let inner =
-            Arc::new(Inner { operations, admission, board: Mutex::default(), looking: tokio::sync::Mutex::default() });
+        let (settle, settling) = mpsc::unbounded_channel();
+        let (board, looking) = (Mutex::default(), tokio::sync::Mutex::default());
+        let inner = Arc::new(Inner { operations, admission, board, looking, settle });
         let stop = CancellationToken::new();
-        tokio::spawn(hear(Arc::clone(&inner), news, options, stop.clone()));
+        tokio::spawn(hear(Arc::clone(&inner), news, settling, options, stop.clone()));
         Self { inner, _stop: Arc::new(stop.drop_guard()) }
     }
 
     /// Runs an errand to its end, whatever becomes of the caller: leases nobody is there to take are handed back at once.
-    async fn run(&self, errand: Errand, profile: &Profile, max: u16, request_id: Uuid) -> Result<Vec<Task>, Error> {
+    async fn run(&self, errand: Errand, profile: &Profile, max: u16, request_id: Uuid) -> Result<Held, Error> {
         let (answer, answered) = oneshot::channel();
         let (inner, profile) = (Arc::clone(&self.inner), profile.clone());
         tokio::spawn(async move {
@@ -98,7 +109,7 @@ impl Dispatcher {
             }
         });
         match answered.await {
-            Ok(claimed) => Ok(claimed?.tasks),
+            Ok(claimed) => Ok(Held { inner: Arc::clone(&self.inner), tasks: claimed?.tasks }),
             Err(_) => Err(Error::Host(HostError::Closed)),
         }
     }
@@ -110,7 +121,8 @@ impl Dispatcher {
 
     /// Up to `max` tasks for this worker; waits up to `wait` for the first.
     ///
-    /// The request id is kept with the leases: the same id sent to the same partition again answers the same leases.
+    /// Without a wait it still finds everything announced before the call. The request id is kept with the leases: the same id
+    /// sent to the same partition again answers the same leases, so a claim visits no partition twice that gave it some.
     pub async fn claim(
         &self,
         profile: &Profile,
@@ -120,14 +132,77 @@ impl Dispatcher {
     ) -> Result<Vec<Task>, Error> {
         let until = Instant::now() + wait;
         let sights = self.inner.watch(profile).await?;
+        let mut held = Held { inner: Arc::clone(&self.inner), tasks: Vec::new() };
+        let mut visited: BTreeSet<u16> = BTreeSet::new();
+        let mut gather_until = None;
         loop {
-            let Some(errand) = self.inner.next_errand(&profile.instance, &sights, until).await else {
-                return Ok(Vec::new());
-            };
-            let claimed = self.run(errand, profile, max, request_id).await?;
-            if !claimed.is_empty() {
-                return Ok(claimed);
+            let left = max.saturating_sub(u16::try_from(held.tasks.len()).unwrap_or(u16::MAX));
+            if left == 0 || gather_until.is_some_and(|end| Instant::now() >= end) {
+                return Ok(held.take());
             }
+            let mut errands = Vec::new();
+            if held.tasks.is_empty() {
+                match self.inner.next_errand(&profile.instance, &sights, wait, until).await {
+                    Some(errand) => errands.push(errand),
+                    None => return Ok(Vec::new()),
+                }
+            }
+            self.inner.more_errands(&profile.instance, &sights, left.min(SPREAD), &mut visited, &mut errands);
+            if errands.is_empty() {
+                return Ok(held.take());
+            }
+            let shares = shares(left, errands.len());
+            let runs = errands.into_iter().zip(shares).map(|(errand, share)| {
+                visited.insert(errand.partition);
+                self.run(errand, profile, share, request_id)
+            });
+            let mut failure = None;
+            for ran in join_all(runs.collect::<Vec<_>>()).await {
+                match ran {
+                    Ok(mut more) => held.tasks.append(&mut more.tasks),
+                    Err(error) => failure = Some(error),
+                }
+            }
+            match failure {
+                Some(error) if held.tasks.is_empty() => return Err(error),
+                Some(_) => return Ok(held.take()),
+                // Nothing was there any more: the same places may be asked again.
+                None if held.tasks.is_empty() => visited.clear(),
+                None => {
+                    gather_until.get_or_insert_with(|| Instant::now() + GATHER);
+                }
+            }
+        }
+    }
+}
+
+/// `max` as evenly as it goes, each share within what one call takes.
+fn shares(max: u16, parts: usize) -> Vec<u16> {
+    let parts = u16::try_from(parts).unwrap_or(u16::MAX).max(1);
+    (0..parts).map(|part| (max / parts + u16::from(part < max % parts)).clamp(1, BATCH)).collect()
+}
+
+/// Leases on their way to a caller; if it goes away, they are handed back.
+struct Held {
+    inner: Arc<Inner>,
+    tasks: Vec<Task>,
+}
+
+impl Held {
+    fn take(mut self) -> Vec<Task> {
+        std::mem::take(&mut self.tasks)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        // Without a runtime the process is going down, and the leases run out by themselves.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (inner, tasks) = (Arc::clone(&self.inner), std::mem::take(&mut self.tasks));
+            runtime.spawn(async move { inner.hand_back(tasks).await });
         }
     }
 }
@@ -154,10 +229,45 @@ impl Inner {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn next_errand(&self, worker: &str, sights: &[Sight], until: Instant) -> Option<Errand> {
+    /// The next errand, at the latest at `until`. Without a wait everything announced so far is taken in first.
+    async fn next_errand(&self, worker: &str, sights: &[Sight], wait: Duration, until: Instant) -> Option<Errand> {
+        if wait.is_zero() {
+            if let Some(errand) = self.board().take(worker, sights) {
+                return Some(errand);
+            }
+            if let Err(error) = self.operations.client().host().hear_out().await {
+                tracing::debug!(%error, "announcements on their way are not waited for");
+            }
+            let (done, settled) = oneshot::channel();
+            if self.settle.send(done).is_ok() {
+                // The loop ends with the last dispatcher only, and this one is still there.
+                let _ = settled.await;
+            }
+            return self.board().take(worker, sights);
+        }
         let (id, errand) = self.board().wait(worker, sights.to_vec());
         let mut place = Place { inner: self, id, errand };
         tokio::time::timeout_at(until, &mut place.errand).await.ok()?.ok()
+    }
+
+    /// Adds errands that are there right now, up to `max` in all; none to a partition that was visited.
+    fn more_errands(
+        &self,
+        worker: &str,
+        sights: &[Sight],
+        max: u16,
+        visited: &mut BTreeSet<u16>,
+        errands: &mut Vec<Errand>,
+    ) {
+        let mut board = self.board();
+        while errands.len() < usize::from(max) {
+            let Some(errand) = board.take(worker, sights) else { return };
+            // Two lanes may lead to one partition, and the request id is good for one claim there.
+            if visited.contains(&errand.partition) || errands.iter().any(|other| other.partition == errand.partition) {
+                return board.put_back(&errand);
+            }
+            errands.push(errand);
+        }
     }
 
     async fn hand_back(&self, tasks: Vec<Task>) {
@@ -181,22 +291,30 @@ impl Inner {
         if sights.iter().all(|sight| self.board().knows(sight)) {
             return Ok(sights);
         }
-        let _one = self.looking.lock().await;
+        // Watched before it is looked at: an announcement in between counts.
         for sight in &sights {
-            if !self.board().knows(sight) {
-                // Watched before it is looked at: an announcement in between counts.
-                let weight = self.weight_of(sight).await?;
-                self.board().watch(sight.clone(), weight);
-                let routes = self.operations.client().execution_routes().collect();
-                self.look(sight, routes).await?;
+            self.board().watch(sight.clone());
+        }
+        let _one = self.looking.lock().await;
+        let lanes: BTreeSet<&String> = sights.iter().map(|sight| &sight.lane).collect();
+        for lane in lanes {
+            // Everyone who came while another looked is served by one look.
+            let fresh: Vec<Sight> = self.board().unknown(lane);
+            if fresh.is_empty() {
+                continue;
             }
+            let weight = self.weight_of(lane).await?;
+            self.board().set_weight(lane, weight);
+            let routes = self.operations.client().execution_routes().collect();
+            self.look(lane, &fresh, routes).await?;
+            self.board().known(&fresh);
         }
         Ok(sights)
     }
 
     /// The lane's share among a worker's lanes; a lane nobody has used yet has the default.
-    async fn weight_of(&self, sight: &Sight) -> Result<i64, Error> {
-        let (namespace, lane) = sight.lane.split_once('/').unwrap_or(("", &sight.lane));
+    async fn weight_of(&self, lane: &str) -> Result<i64, Error> {
+        let (namespace, lane) = lane.split_once('/').unwrap_or(("", lane));
         match self.operations.lane(namespace, lane).await {
             Ok(entry) => Ok(entry.definition.weight),
             Err(Error::Engine(EngineError::NotFound { .. })) => Ok(1),
@@ -204,10 +322,10 @@ impl Inner {
         }
     }
 
-    /// Reads the heads of a sight in these partitions.
-    async fn look(&self, sight: &Sight, routes: Vec<Route>) -> Result<(), Error> {
-        let (namespace, lane) = sight.lane.split_once('/').unwrap_or(("", &sight.lane));
-        let call = PartitionStats { lane: Some(lane.to_owned()), namespace: Some(namespace.to_owned()) };
+    /// Reads the heads of a lane in these partitions, once for all these sights of it.
+    async fn look(&self, lane: &str, sights: &[Sight], routes: Vec<Route>) -> Result<(), Error> {
+        let (namespace, name) = lane.split_once('/').unwrap_or(("", lane));
+        let call = PartitionStats { lane: Some(name.to_owned()), namespace: Some(namespace.to_owned()) };
         let call = &call;
         let mut pages = stream::iter(routes)
             .map(|route| async move { (route, self.operations.client().call(route, call).await) })
@@ -215,19 +333,21 @@ impl Inner {
         let mut heads = Vec::new();
         while let Some((route, stats)) = pages.next().await {
             let PartitionStatsReply::Stats { lanes, .. } = stats?;
+            let Route::Execution(partition) = route else { continue };
             for counts in lanes {
-                if let (Route::Execution(partition), Some((score, admission))) =
-                    (route, head_seen(&counts, &sight.capabilities))
-                {
-                    heads.push((score, partition, admission));
+                self.board().learn(counts.queues.iter().map(|queue| (queue.queue.as_str(), queue.requires.as_slice())));
+                for (index, sight) in sights.iter().enumerate() {
+                    if let Some((score, admission)) = head_seen(&counts, &sight.capabilities) {
+                        heads.push((score, partition, admission, index));
+                    }
                 }
             }
         }
         let mut board = self.board();
         // The best first: whoever waits already is sent there.
         heads.sort_unstable();
-        for (score, partition, admission) in heads {
-            board.ready(sight, partition, score, admission);
+        for (score, partition, admission, index) in heads {
+            board.ready(&sights[index], partition, score, admission);
         }
         Ok(())
     }
@@ -243,7 +363,7 @@ impl Inner {
             capabilities: errand.sight.capabilities.clone(),
             lease_ttl_ms: profile.lease_ttl_ms,
         };
-        let plain = self.operations.claim(route, &who, max.min(64), request_id).await?;
+        let plain = self.operations.claim(route, &who, max.min(BATCH), request_id).await?;
         if !errand.admission {
             return Ok(plain);
         }
@@ -251,7 +371,7 @@ impl Inner {
             // What needs admission is still there.
             return Ok(Claimed { next_score: plain.next_score.or(Some(i64::MAX)), ..plain });
         }
-        self.claim_admitted(route, &who, max.min(64), request_id).await
+        self.claim_admitted(route, &who, max.min(BATCH), request_id).await
     }
 
     /// Reserves, admits, then claims: the way of work with quotas or budgets.
@@ -331,7 +451,13 @@ fn head_seen(counts: &LaneCounts, capabilities: &[String]) -> Option<(i64, bool)
     Some((score, seen.iter().any(|(_, admission)| *admission)))
 }
 
-async fn hear(inner: Arc<Inner>, mut news: Listener, options: DispatcherOptions, stop: CancellationToken) {
+async fn hear(
+    inner: Arc<Inner>,
+    mut news: Listener,
+    mut settling: mpsc::UnboundedReceiver<oneshot::Sender<()>>,
+    options: DispatcherOptions,
+    stop: CancellationToken,
+) {
     let mut sweep = tokio::time::interval(options.sweep_every);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     sweep.reset();
@@ -344,6 +470,10 @@ async fn hear(inner: Arc<Inner>, mut news: Listener, options: DispatcherOptions,
                 Some(heard) => for item in heard { inner.hear_one(item).await },
                 None => return,
             },
+            // After the news, so that what has arrived is on the board.
+            Some(done) = settling.recv() => {
+                let _ = done.send(());
+            }
             _ = sweep.tick() => {
                 turn = turn.wrapping_add(1);
                 let routes: Vec<Route> = inner.operations.client().execution_routes().collect();
@@ -359,12 +489,20 @@ impl Inner {
     async fn hear_one(&self, item: News) {
         match item {
             News::Said(Route::Execution(partition), Wake::Ready { lane, queue, score }) => {
-                let mut board = self.board();
                 // Scores are integers below 2^53, so the conversion is exact.
                 #[expect(clippy::cast_possible_truncation, reason = "a score is an integer below 2^53")]
                 let score = score as i64;
-                for sight in board.sights_of(&lane) {
-                    board.ready(&sight, partition, score, queue.starts_with("admit."));
+                if self.board().announced(&lane, &queue, partition, score) {
+                    return;
+                }
+                // A requirement set not met before: one look tells who covers it.
+                let sights = self.board().sights_of(&lane);
+                if let Err(error) = self.look(&lane, &sights, vec![Route::Execution(partition)]).await {
+                    tracing::debug!(%error, lane, queue, "who covers new work could not be looked up: all are sent");
+                    let mut board = self.board();
+                    for sight in sights {
+                        board.ready(&sight, partition, score, queue.starts_with("admit."));
+                    }
                 }
             }
             News::Said(..) => {}
@@ -380,7 +518,7 @@ impl Inner {
             return;
         }
         let sight = &sights[turn % sights.len()];
-        match self.weight_of(sight).await {
+        match self.weight_of(&sight.lane).await {
             Ok(weight) => self.board().set_weight(&sight.lane, weight),
             Err(error) => tracing::debug!(%error, lane = sight.lane, "the lane's weight stays as it was"),
         }
@@ -388,15 +526,30 @@ impl Inner {
 
     async fn look_again(&self, routes: Vec<Route>) {
         let routes: Vec<Route> = routes.into_iter().filter(|route| matches!(route, Route::Execution(_))).collect();
-        let sights = self.board().all_sights();
-        for sight in sights {
-            while let Err(error) = self.look(&sight, routes.clone()).await {
+        let lanes: BTreeSet<String> = self.board().all_sights().into_iter().map(|sight| sight.lane).collect();
+        for lane in lanes {
+            let sights = self.board().sights_of(&lane);
+            while let Err(error) = self.look(&lane, &sights, routes.clone()).await {
                 tracing::warn!(%error, "ready work could not be looked up");
                 tokio::time::sleep(AFTER_FAILURE).await;
                 if !error.is_retryable() {
                     break;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_fit_into_a_call() {
+        for (max, parts, expected) in
+            [(1, 1, vec![1]), (10, 3, vec![4, 3, 3]), (64, 1, vec![64]), (256, 2, vec![64, 64]), (3, 3, vec![1, 1, 1])]
+        {
+            assert_eq!(shares(max, parts), expected, "{max} in {parts}");
         }
     }
 }

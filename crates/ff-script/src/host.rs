@@ -192,6 +192,9 @@ pub trait Host: Send + Sync + 'static {
     /// Adds these routes to the watched ones; each receiver gets `Resubscribed` for the new ones.
     async fn subscribe(&self, routes: &[Route]) -> Result<(), HostError>;
 
+    /// Returns when receivers have been passed everything that was announced before this call.
+    async fn hear_out(&self) -> Result<(), HostError>;
+
     /// One page of the store's keys, for fsck and export.
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError>;
 

@@ -84,13 +84,16 @@ pub struct WorkerConfig {
     pub lease_ttl_ms: u64,
     /// How often ready work is looked for in case an announcement was lost. Claims are woken by announcements.
     pub claim_poll_interval_ms: u64,
-    /// How many tasks it holds at once.
+    /// How many tasks it holds at once. A runtime takes 1 for the default and holds 64 instead, unless
+    /// [`WorkerConfig::with_max_concurrent_tasks`] said 1.
     pub max_concurrent_tasks: usize,
     /// The file with the keys that sign waitpoint tokens, for a worker that talks to Valkey itself or runs the engine. Unless it is
     /// said, `FF_KEYS` or `FF_KEYS_FILE` says, else it is `keys` in the data directory. Over HTTP the server signs.
     pub keys: Option<PathBuf>,
     /// The data directory, where a keys file is made when none is there; `FF_DATA_DIR`, else the user's, unless it is said.
     pub data_dir: Option<PathBuf>,
+    /// A runtime keeps to [`WorkerConfig::max_concurrent_tasks`] even when it is 1.
+    pub concurrency_is_set: bool,
 }
 
 /// The default of [`WorkerConfig::lease_ttl_ms`].
@@ -169,7 +172,22 @@ impl WorkerConfig {
             max_concurrent_tasks: 1,
             keys: None,
             data_dir: None,
+            concurrency_is_set: false,
         }
+    }
+
+    /// The same worker, holding this many tasks at once, in a runtime too.
+    ///
+    /// ```
+    /// # use ff_sdk::WorkerConfig;
+    /// let one_by_one = WorkerConfig::new("127.0.0.1", 6379, "mailer", "mailer-1", "default", "mail").with_max_concurrent_tasks(1);
+    /// assert!(one_by_one.concurrency_is_set);
+    /// ```
+    #[must_use]
+    pub fn with_max_concurrent_tasks(mut self, tasks: usize) -> Self {
+        self.max_concurrent_tasks = tasks;
+        self.concurrency_is_set = true;
+        self
     }
 
     /// The same worker with a bearer token for the server.

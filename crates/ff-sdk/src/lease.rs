@@ -19,6 +19,8 @@ use crate::cancellation::{CancelReason, TaskCancellation};
 pub(crate) const UNHEALTHY_AFTER: u32 = 3;
 /// A lease whose start is not known to be recent is renewed this soon.
 const UNKNOWN_AGE_WAIT: Duration = Duration::from_millis(100);
+/// How long a request to all partitions takes to reach the leases, as a rule.
+const ASK_SOON: Duration = Duration::from_millis(200);
 
 /// One lease as this process knows it.
 pub(crate) struct Lease {
@@ -150,6 +152,16 @@ impl Keeper {
         for lease in self.leases().values() {
             lease.cancellation.fire(reason);
         }
+    }
+
+    /// Asks the engine about every lease soon, whatever is due: it may want some of them back.
+    pub(crate) fn renew_soon(&self) {
+        let soon = Instant::now() + ASK_SOON;
+        for lease in self.leases().values() {
+            let mut times = lease.times();
+            times.due = times.due.min(soon);
+        }
+        self.changed.notify_one();
     }
 
     /// Stops renewing everything: the process counts as dead.

@@ -51,5 +51,6 @@ pub use embedded::EmbeddedEngine;
 pub use error::SdkError;
 pub use ff_core::EngineError;
 pub use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
+pub use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
 pub use task::ClaimedTask;
 pub use worker::{FlowFabricWorker, WorkerState};

@@ -1,8 +1,8 @@
 //! A claimed execution: what it is, and the ways to end it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
@@ -226,6 +226,13 @@ impl ClaimedTask {
     #[must_use]
     pub fn tags(&self) -> &HashMap<String, String> {
         &self.core.claim.tags
+    }
+
+    /// What upstream members of its flow passed on, by name; an execution of no flow was passed nothing.
+    #[must_use]
+    pub fn passed(&self) -> &HashMap<String, Vec<u8>> {
+        static NOTHING: LazyLock<HashMap<String, Vec<u8>>> = LazyLock::new(HashMap::new);
+        &NOTHING
     }
 
     /// The fallback tier of this attempt, when the submission has tiers.

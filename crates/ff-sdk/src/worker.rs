@@ -22,11 +22,9 @@ use crate::lease::Keeper;
 use crate::snapshot::{ExecutionPage, ExecutionSnapshot, WorkerSnapshot};
 use crate::{ClaimedTask, SdkError};
 
-/// How long an announcement that is already on its way may take: a claim that "never waits" gives it this much.
-const SETTLE: Duration = Duration::from_millis(25);
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 /// The most one claim asks for.
-const CLAIM_MAX: usize = 64;
+const CLAIM_MAX: usize = 256;
 
 /// Whether a worker may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +44,7 @@ pub(crate) struct Shared {
     who: Mutex<Arc<Identity>>,
     pub(crate) backend: Arc<dyn Backend>,
     completion: Option<Arc<dyn CompletionBackend>>,
+    partitions: PartitionConfig,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) keeper: Arc<Keeper>,
     state: watch::Sender<WorkerState>,
@@ -120,7 +119,7 @@ impl FlowFabricWorker {
             lease_ttl_ms: config.lease_ttl_ms,
             incarnation: Uuid::new_v4(),
         });
-        let beat = match backend.register(&who).await {
+        let registered = match backend.register(&who).await {
             Err(error) if error.is_instance_in_use() => {
                 let message = format!("{:?} is held by a live process", who.instance);
                 return Err(SdkError::config("connect", "worker_instance_id", message));
@@ -137,9 +136,10 @@ impl FlowFabricWorker {
             config,
             backend,
             completion,
+            partitions: registered.partitions,
         });
         tokio::spawn(Keeper::run(Arc::downgrade(&shared.keeper), Arc::clone(&shared.backend), who));
-        tokio::spawn(stay_alive(Arc::clone(&shared), beat));
+        tokio::spawn(stay_alive(Arc::clone(&shared), registered.heartbeat));
         tokio::spawn(attend(Arc::clone(&shared)));
         Ok(Self { shared })
     }
@@ -245,10 +245,10 @@ impl FlowFabricWorker {
         &self.shared.config
     }
 
-    /// The partition counts of the store; nothing over HTTP, where they are the server's business.
+    /// The partition counts of the store, as they were when the worker connected; a store never changes them.
     #[must_use]
-    pub fn partition_config(&self) -> Option<PartitionConfig> {
-        self.shared.backend.partition_config()
+    pub fn partition_config(&self) -> &PartitionConfig {
+        &self.shared.partitions
     }
 
     /// Whether it may claim.
@@ -319,12 +319,7 @@ impl Shared {
     }
 
     pub(crate) fn check_direct(&self, context: &str) -> Result<(), SdkError> {
-        if self.backend.transport() == Transport::Valkey && !cfg!(feature = "direct-valkey-claim") {
-            let message =
-                "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
-            return Err(SdkError::unsupported(context, message));
-        }
-        Ok(())
+        direct_claim(self.backend.transport(), cfg!(feature = "direct-valkey-claim"), context)
     }
 
     fn permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -367,7 +362,6 @@ impl Shared {
         }
         let who = self.who();
         let asked = u16::try_from(permits.len()).unwrap_or(u16::MAX);
-        let wait = if self.backend.transport() == Transport::Http { wait } else { wait.max(SETTLE) };
         let sent = Instant::now();
         let claims = match self.backend.claim(&who, lanes, asked, wait, Uuid::now_v7()).await {
             Err(error) if error.engine().is_some_and(|engine| engine.code() == "worker_not_registered") => {
@@ -431,7 +425,8 @@ impl Shared {
                     "another process has taken this worker's instance id; this one claims no more"
                 ),
                 WorkerState::Draining => {
-                    tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops")
+                    tracing::info!(instance = %self.config.worker_instance_id, "asked to drain; claiming stops");
+                    self.keeper.renew_soon();
                 }
                 WorkerState::Serving | WorkerState::Disconnected => {}
             }
@@ -439,6 +434,15 @@ impl Shared {
             true
         });
     }
+}
+
+/// Claiming on Valkey goes around a server's admission, so it has to be asked for.
+fn direct_claim(transport: Transport, allowed: bool, context: &str) -> Result<(), SdkError> {
+    if transport == Transport::Valkey && !allowed {
+        let message = "claiming on Valkey without a server needs the feature direct-valkey-claim; use claim_via_server";
+        return Err(SdkError::unsupported(context, message));
+    }
+    Ok(())
 }
 
 async fn stay_alive(shared: Arc<Shared>, beat: Duration) {
@@ -462,10 +466,24 @@ async fn stay_alive(shared: Arc<Shared>, beat: Duration) {
 }
 
 async fn attend(shared: Arc<Shared>) {
-    let who = shared.who();
-    tokio::select! {
-        () = shared.stop.cancelled() => {}
-        () = shared.backend.attend(&who) => shared.note(WorkerState::Replaced),
+    loop {
+        let (who, draining) = (shared.who(), *shared.state.borrow() == WorkerState::Draining);
+        let standing = tokio::select! {
+            () = shared.stop.cancelled() => return,
+            standing = shared.backend.attend(&who, draining) => standing,
+        };
+        match standing {
+            Standing::Known { draining: true } => shared.note(WorkerState::Draining),
+            Standing::Known { draining: false } => shared.note(WorkerState::Serving),
+            Standing::Replaced => return shared.note(WorkerState::Replaced),
+            Standing::Unknown => {
+                // Registers again; a server that cannot be reached is asked again after a while.
+                if let Err(error) = shared.beat().await {
+                    tracing::debug!(%error, instance = who.instance, "the registration is gone and could not be renewed");
+                }
+                tokio::time::sleep(HEARTBEAT_RETRY).await;
+            }
+        }
     }
 }
 
@@ -503,5 +521,22 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
         #[cfg(feature = "http")]
         BackendConfig::Http { url, token } => Ok(Arc::new(crate::backend::Http::new(url, token.as_ref())?)),
         BackendConfig::Given => Err(SdkError::config("connect", "backend", "is to be given: use connect_with")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_valkey_needs_the_feature_for_direct_claims() {
+        for transport in [Transport::Embedded, Transport::Http] {
+            assert!(direct_claim(transport, false, "claim_next").is_ok());
+        }
+        assert!(direct_claim(Transport::Valkey, true, "claim_next").is_ok());
+        let refused = direct_claim(Transport::Valkey, false, "claim_next").expect_err("it was not asked for");
+        assert!(matches!(&refused, SdkError::Config { context, .. } if context == "claim_next"), "{refused:?}");
+        let words = refused.to_string();
+        assert!(words.contains("direct-valkey-claim") && words.contains("claim_via_server"), "{words}");
     }
 }

@@ -9,6 +9,7 @@ mod body;
 mod continuation;
 mod door;
 mod fleet;
+mod line;
 mod payload;
 mod problem;
 mod query;

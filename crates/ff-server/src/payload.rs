@@ -71,6 +71,11 @@ pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
     (RawValue::from_string(text).expect("base64 in quotes is JSON"), "base64")
 }
 
+/// A stored input as a field and its encoding. One that was not given is null, so the JSON value null travels as base64.
+pub fn shown_input(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
+    shown(bytes, if bytes.trim_ascii() == b"null" { "base64" } else { encoding })
+}
+
 /// A text that must not be longer than `max` bytes.
 pub fn bounded(field: &str, text: &Option<String>, max: usize) -> Answer<()> {
     match text {
@@ -103,6 +108,8 @@ mod tests {
         for json in [r#""""#, r#""AAH/""#, r#""eyJhIjoxfQ==""#] {
             assert_eq!(there_and_back(json, Some(Encoding::Base64)), (json.to_owned(), "base64"));
         }
+        assert_eq!(shown_input(b"null", "json").0.get(), r#""bnVsbA==""#, "null itself is something");
+        assert_eq!(shown_input(b"", "json").0.get(), "null");
         assert_eq!(shown(b"\xff", "json").1, "base64");
         assert_eq!(shown(b"not json", "json").1, "base64");
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Waitpoints};
 use ff_keys::{Keys, Places, Source};
 use ff_scheduler::{Dispatcher, DispatcherOptions, RefuseAll};
@@ -21,12 +22,16 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, Rooms};
 use crate::door::Door;
 use crate::fleet::Fleet;
+use crate::line::{Addresses, Line, Phase};
 use crate::routes;
 use crate::tails::Tails;
 
 const CONNECTIONS_MAX: usize = 4_096;
+const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
 /// A connection that says nothing for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);
+/// The head of a request takes no longer than this, from its first byte.
+const HEAD: Duration = Duration::from_secs(5);
 /// How long answers in flight may take once the server stops.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -116,9 +121,12 @@ impl Server {
             fleet: Arc::clone(&fleet),
             stop: stop.clone(),
         }));
+        let news = Listener::new(app.operations.client().host().as_ref());
         let keeping = tokio::spawn({
             let stop = stop.clone();
-            async move { fleet.keep(stop).await }
+            async move {
+                tokio::join!(fleet.keep(stop.clone()), fleet.attend(news, stop));
+            }
         });
         let serving = tokio::spawn(serve(listener, app, Door { address }, keeping, stop.clone()));
         Ok(Self { address, stop, serving })
@@ -142,13 +150,20 @@ impl Server {
 async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<()>, stop: CancellationToken) {
     let router = routes::router(app.clone(), door);
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let addresses = Addresses::default();
     let graceful = GracefulShutdown::new();
     loop {
-        let Ok(room) = Arc::clone(&connections).acquire_owned().await else { break };
-        let stream = tokio::select! {
+        let room = tokio::select! {
+            () = stop.cancelled() => break,
+            room = Arc::clone(&connections).acquire_owned() => match room {
+                Ok(room) => room,
+                Err(_) => break,
+            },
+        };
+        let (stream, from) = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -156,21 +171,36 @@ async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<
                 }
             },
         };
+        let Some(place) = addresses.enter(from.ip(), CONNECTIONS_PER_ADDRESS_MAX) else {
+            tracing::debug!(address = %from.ip(), "a connection is closed: its address holds {CONNECTIONS_PER_ADDRESS_MAX} already");
+            continue;
+        };
         // Answers are small and awaited: sending them at once is worth a packet.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
-        let service = TowerToHyperService::new(router.clone());
+        let phase = Phase::default();
+        let line = Line::new(stream, phase.clone(), HEAD);
+        let routed = TowerToHyperService::new(router.clone());
+        let service = hyper::service::service_fn(move |request| {
+            let (serving, answer) = (phase.serving(), hyper::service::Service::call(&routed, request));
+            async move {
+                let answer = answer.await;
+                drop(serving);
+                answer
+            }
+        });
+        // Hyper counts from the end of the last answer, so its limit is that of silence.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(IDLE)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(line), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(room);
+            drop((room, place));
         });
     }
     drop(listener);

@@ -25,3 +25,9 @@ pub use ff_engine as engine;
 
 /// The library's typed calls and the seam to storage.
 pub use ff_script as script;
+
+/// The guide for people who write workers, so that what it shows runs.
+#[cfg(doctest)]
+#[cfg(feature = "embedded")]
+#[doc = include_str!("../../../docs/workers.md")]
+struct WorkersGuide;

@@ -11,6 +11,8 @@ mod load;
 #[cfg(feature = "engine")]
 mod machine;
 #[cfg(feature = "engine")]
+mod page;
+#[cfg(feature = "engine")]
 mod phases;
 #[cfg(feature = "engine")]
 mod report;
@@ -18,6 +20,8 @@ mod report;
 mod retained;
 #[cfg(feature = "engine")]
 mod sample;
+#[cfg(feature = "engine")]
+mod sdk;
 #[cfg(feature = "engine")]
 mod store;
 
@@ -30,6 +34,8 @@ use anyhow::Result;
 pub enum Bench {
     /// Submit, claim, renew, complete and the whole cycle on both hosts; store calls, bytes kept, idle cost.
     Engine(Options),
+    /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers, routing by capability.
+    Sdk(SdkOptions),
 }
 
 /// How to measure.
@@ -49,14 +55,30 @@ pub struct Options {
     store: Option<String>,
 }
 
+/// How to measure workers.
+#[derive(clap::Args)]
+pub struct SdkOptions {
+    /// One short run of each figure instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also put the tables into docs/benchmarks.md.
+    #[arg(long)]
+    publish: bool,
+    /// Only ways to the engine whose names contain this, e.g. `embedded`, `valkey` or `http`.
+    #[arg(long)]
+    via: Option<String>,
+}
+
 /// Measures; builds itself optimised first.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
     if !cfg!(debug_assertions) {
-        let Bench::Engine(options) = bench;
-        return engine::run(root, options);
+        return match bench {
+            Bench::Engine(options) => engine::run(root, options),
+            Bench::Sdk(options) => sdk::run(root, options),
+        };
     }
-    let Bench::Engine(_) = bench;
+    let (Bench::Engine(_) | Bench::Sdk(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

@@ -11,7 +11,7 @@ use ff_keys::{Keys, Places, Source};
 use ff_server::{Server, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::store::{StoreAddress, open, state_directory};
+use crate::store::{Durability, StoreAddress, open, state_directory};
 
 /// Serves the HTTP API.
 #[derive(Args)]
@@ -22,6 +22,9 @@ pub struct ServerCommand {
     /// Where to listen.
     #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433")]
     listen: SocketAddr,
+    /// What an answer promises; embedded: fsync unless said, Valkey: what its append-only file gives.
+    #[arg(long, env = "FF_DURABILITY", value_enum)]
+    durability: Option<Durability>,
     /// Everyone who reaches the port may do everything; only on a loopback address.
     #[arg(long)]
     no_auth: bool,
@@ -56,7 +59,7 @@ impl ServerCommand {
         let keys = Keys::open(Source::find(&places)?)?;
         let options = ServerOptions { listen: self.listen, no_auth: self.no_auth, keys };
         options.check()?;
-        let (host, engine) = open(&address).await?;
+        let (host, engine) = open(&address, self.durability).await?;
         let facts = host.facts();
         let server = Server::start(Arc::clone(&host), engine, options).await?;
         eprintln!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window);

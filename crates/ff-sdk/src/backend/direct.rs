@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::ConflictKind;
 use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
-use ff_core::{EngineError, ErrorCode, PartitionConfig};
+use ff_core::{EngineError, ErrorCode};
 use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
 use ff_scheduler::{Admission, Admitted, Dispatcher, DispatcherOptions, Profile, RefuseAll};
 use ff_script::generated::{
-    AnswerChallenge, AwaitResultReply, BlockExecution, CancelAttempt, ChallengeWorker, ChallengeWorkerReply,
-    CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution, FailExecutionReply, Fence,
-    Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer, HeartbeatServerReply, IssueGrants, IssueGrantsReply,
-    PartitionStats, PartitionStatsReply, RegisterWorker, RegisterWorkerReply, ReleaseGrant, RenewLeases,
-    RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress, YieldExecution,
+    AwaitResultReply, BlockExecution, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply,
+    DelayExecution, FailExecution, FailExecutionReply, Fence, Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer,
+    HeartbeatServerReply, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker,
+    RegisterWorkerReply, ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed,
+    SubmitExecutionReply, Task, UpdateProgress, WorkerState, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -25,13 +25,13 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::direct_waits::Signing;
-use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
+use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
 use crate::task::FailOutcome;
 
-/// How long a live holder of an instance id has to answer a newcomer.
-const CHALLENGE_LIMIT: Duration = Duration::from_millis(500);
+/// How long changes of the fleet are collected before a worker looks whether one concerns it.
+const FLEET_PAUSE: Duration = Duration::from_millis(50);
 const BATCH: usize = 64;
 const AT_ONCE: usize = 32;
 
@@ -89,41 +89,20 @@ impl Direct {
         Ok(self.operations().client().call(self.route(id), call).await?)
     }
 
-    /// Asks whoever holds the instance id to say that it lives. Silence means a ghost.
-    async fn holder_lives(&self, instance: &str) -> Result<bool, SdkError> {
-        let client = self.operations().client();
-        let challenge = ChallengeWorker { instance: instance.to_owned(), nonce: Uuid::now_v7() };
-        let mut news = Listener::new(client.host().as_ref());
-        let until = Instant::now() + CHALLENGE_LIMIT;
-        match client.call(Route::Fleet, &challenge).await? {
-            ChallengeWorkerReply::Answered => return Ok(true),
-            ChallengeWorkerReply::Unknown => return Ok(false),
-            ChallengeWorkerReply::Challenged => {}
-        }
-        while let Ok(Some(heard)) = tokio::time::timeout_at(until, news.next()).await {
-            let answered = |item: &News| matches!(item, News::Said(Route::Fleet, Wake::Answered { nonce, .. }) if *nonce == challenge.nonce);
-            if heard.iter().any(answered) {
-                return Ok(true);
-            }
-        }
-        // The announcement of the answer may have been lost; the record has it.
-        Ok(matches!(client.call(Route::Fleet, &challenge).await?, ChallengeWorkerReply::Answered))
-    }
-
-    /// True when the registration belongs to another process.
-    async fn is_replaced(&self, who: &Identity) -> Result<bool, SdkError> {
+    /// What the store says about the registration.
+    async fn standing(&self, who: &Identity) -> Result<Standing, SdkError> {
         match self.operations().worker(&who.instance).await {
-            Ok(worker) => Ok(worker.incarnation != Some(who.incarnation)),
-            Err(Error::Engine(EngineError::NotFound { .. })) => Ok(false),
+            Ok(worker) if worker.incarnation != Some(who.incarnation) => Ok(Standing::Replaced),
+            Ok(worker) => Ok(Standing::Known { draining: worker.state == WorkerState::Draining }),
+            Err(Error::Engine(EngineError::NotFound { .. })) => Ok(Standing::Unknown),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Answers a challenge; true when this process turns out to be replaced.
     async fn answer(&self, who: &Identity, nonce: Uuid) -> bool {
-        let call = AnswerChallenge { incarnation: who.incarnation, instance: who.instance.clone(), nonce };
-        match self.operations().client().call(Route::Fleet, &call).await {
-            Ok(_) => false,
+        match self.operations().answer_challenge(&who.instance, who.incarnation, nonce).await {
+            Ok(()) => false,
             Err(error) => {
                 tracing::warn!(%error, instance = who.instance, "a challenge of this worker's instance id could not be answered");
                 SdkError::from(error).is_instance_in_use()
@@ -228,11 +207,7 @@ impl Backend for Direct {
         self.transport
     }
 
-    fn partition_config(&self) -> Option<PartitionConfig> {
-        Some(self.operations().client().partitions())
-    }
-
-    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+    async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
         let call = |take_over| RegisterWorker {
             capabilities: who.capabilities.clone(),
             incarnation: Some(who.incarnation),
@@ -247,7 +222,7 @@ impl Backend for Direct {
             Err(Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused))))
                 if refused.code == ErrorCode::InstanceInUse =>
             {
-                if self.holder_lives(&who.instance).await? {
+                if self.operations().holder_lives(&who.instance).await? {
                     return Err(EngineError::Conflict(ConflictKind::Refused(refused)).into());
                 }
                 tracing::info!(
@@ -259,33 +234,58 @@ impl Backend for Direct {
             answer => answer?,
         };
         let RegisterWorkerReply::Registered { heartbeat_ms, .. } = registered;
-        Ok(Duration::from_millis(heartbeat_ms.unsigned_abs()))
+        let heartbeat = Duration::from_millis(heartbeat_ms.unsigned_abs());
+        Ok(Registered { heartbeat, partitions: self.operations().client().partitions() })
     }
 
-    async fn attend(&self, who: &Identity) {
+    async fn attend(&self, who: &Identity, draining: bool) -> Standing {
         let mut news = Listener::new(self.operations().client().host().as_ref());
-        while let Some(heard) = news.next().await {
-            let mut doubt = false;
+        let mut look_at: Option<Instant> = None;
+        loop {
+            let pause = async {
+                match look_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let heard = tokio::select! {
+                heard = news.next() => heard,
+                () = pause => {
+                    look_at = None;
+                    match self.standing(who).await {
+                        // The next heartbeat registers again.
+                        Ok(Standing::Unknown) | Err(_) => {}
+                        Ok(Standing::Known { draining: now }) if now == draining => {}
+                        Ok(standing) => return standing,
+                    }
+                    continue;
+                }
+            };
+            let Some(heard) = heard else { return std::future::pending().await };
             for item in heard {
+                let mut doubt =
+                    |after| look_at = Some(look_at.unwrap_or(Instant::now() + after).min(Instant::now() + after));
                 match item {
                     News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) if instance == who.instance => {
-                        doubt |= self.answer(who, nonce).await;
+                        let replaced = self.answer(who, nonce).await;
+                        if replaced {
+                            doubt(Duration::ZERO);
+                        }
                     }
-                    News::Said(Route::Fleet, Wake::Replaced { instance }) if instance == who.instance => doubt = true,
-                    News::Lost(routes) if routes.contains(&Route::Fleet) => doubt = true,
-                    News::LostAny => doubt = true,
+                    News::Said(Route::Fleet, Wake::Replaced { instance }) if instance == who.instance => {
+                        doubt(Duration::ZERO);
+                    }
+                    News::Said(Route::Fleet, Wake::Fleet) => doubt(FLEET_PAUSE),
+                    News::Lost(routes) if routes.contains(&Route::Fleet) => doubt(FLEET_PAUSE),
+                    News::LostAny => doubt(FLEET_PAUSE),
                     _ => {}
                 }
             }
-            if doubt && matches!(self.is_replaced(who).await, Ok(true)) {
-                return;
-            }
         }
-        std::future::pending().await
     }
 
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
-        if self.is_replaced(who).await? {
+        if self.standing(who).await? == Standing::Replaced {
             return Ok(Standing::Replaced);
         }
         if self.transport == Transport::Valkey {

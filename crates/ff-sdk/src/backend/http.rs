@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::http_waits::ResumeShape;
-use super::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport, is_json};
+use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
 use crate::snapshot::{
@@ -33,6 +33,8 @@ use crate::task::FailOutcome;
 /// How long a request may take beyond what it asks the server to wait.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How soon a worker that could not reach the server is attended to again.
+const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 
 /// A backend over `ff server`.
 pub struct Http {
@@ -192,8 +194,9 @@ pub(super) fn fence(lease: LeaseRef) -> Value {
 /// Bytes as a field: JSON as it is, anything else as base64 with its encoding named.
 fn put_bytes(body: &mut Map<String, Value>, field: &str, bytes: &[u8]) {
     let json = is_json(bytes).then(|| serde_json::from_slice::<Value>(bytes).ok()).flatten();
-    // A value that does not print as it was read (a large number, another order of keys) travels as bytes.
-    match json.filter(|value| serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
+    // A value that does not print as it was read (a large number, another order of keys) travels as bytes, and so does null: a
+    // field that is null says nothing.
+    match json.filter(|value| !value.is_null() && serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
         Some(value) => {
             body.insert(field.to_owned(), value);
         }
@@ -204,16 +207,21 @@ fn put_bytes(body: &mut Map<String, Value>, field: &str, bytes: &[u8]) {
     }
 }
 
-/// Bytes of a field and its encoding.
-fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Vec<u8>, SdkError> {
-    let Some(value) = value else { return Ok(Vec::new()) };
+/// Bytes of a field and its encoding; nothing when the field is null.
+fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
+    let Some(value) = value else { return Ok(None) };
     if encoding != Some("base64") {
-        return Ok(value.get().as_bytes().to_vec());
+        return Ok(Some(value.get().as_bytes().to_vec()));
     }
     let unreadable =
         || EngineError::Transport { kind: TransportKind::Defect, detail: format!("{field} is not base64") };
     let text: String = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
-    STANDARD.decode(text).map_err(|_| unreadable().into())
+    STANDARD.decode(text).map(Some).map_err(|_| unreadable().into())
+}
+
+/// A result: one that is null and has an encoding is the JSON value null, one that has none is not there.
+fn take_result(value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
+    Ok(take_bytes("result", value, encoding)?.or_else(|| encoding.map(|_| b"null".to_vec())))
 }
 
 #[derive(Deserialize)]
@@ -250,7 +258,7 @@ impl TaskShape {
             namespace: self.namespace.unwrap_or_else(|| Namespace::new(&who.namespace)),
             lane: self.lane,
             kind: self.kind,
-            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?,
+            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
             input_encoding: self.input_encoding.unwrap_or_else(|| "json".to_owned()),
             tags: self.tags,
             fallback: self.fallback.map(|tier| tier.get().as_bytes().to_vec()),
@@ -268,8 +276,14 @@ struct Tasks {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct RegisteredShape {
     heartbeat_ms: u64,
+    partitions: PartitionConfig,
+}
+
+#[derive(Deserialize)]
+struct Attended {
+    draining: bool,
 }
 
 #[derive(Deserialize)]
@@ -379,11 +393,7 @@ struct LeaseShape {
 
 impl ExecutionShape {
     fn snapshot(self) -> Result<ExecutionSnapshot, SdkError> {
-        let result = match &self.result {
-            Some(value) => Some(take_bytes("result", Some(value), self.result_encoding.as_deref())?),
-            // A result that is the JSON value null travels like none; its encoding tells them apart.
-            None => self.result_encoding.as_ref().map(|_| b"null".to_vec()),
-        };
+        let result = take_result(self.result.as_deref(), self.result_encoding.as_deref())?;
         Ok(ExecutionSnapshot {
             execution_id: self.execution_id,
             namespace: self.namespace,
@@ -401,7 +411,7 @@ impl ExecutionShape {
             deadline_at: self.deadline_at,
             tags: self.tags,
             requires: self.requires,
-            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?,
+            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
             result,
             failure: self.failure,
             attempts: self
@@ -552,11 +562,7 @@ impl Backend for Http {
         Transport::Http
     }
 
-    fn partition_config(&self) -> Option<PartitionConfig> {
-        None
-    }
-
-    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+    async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
         let body = json!({
             "worker_id": who.worker_id,
             "namespace": who.namespace,
@@ -565,14 +571,29 @@ impl Backend for Http {
             "slots": who.slots,
             "incarnation": who.incarnation,
         });
-        let registered: Registered =
+        let registered: RegisteredShape =
             self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
-        Ok(Duration::from_millis(registered.heartbeat_ms))
+        Ok(Registered { heartbeat: Duration::from_millis(registered.heartbeat_ms), partitions: registered.partitions })
     }
 
-    async fn attend(&self, _who: &Identity) {
-        // The server keeps the instance id: it refuses a second process itself.
-        std::future::pending().await
+    async fn attend(&self, who: &Identity, draining: bool) -> Standing {
+        // A request that is always there: the server sees at once when this process is gone, and answers for it while it lives.
+        let path = format!("/v1/workers/{}/attend", who.instance);
+        let body = json!({ "incarnation": who.incarnation, "draining": draining, "wait_ms": millis(WAIT_MAX) });
+        loop {
+            match self.post::<Attended>(&path, &body, WAIT_MAX).await {
+                Ok(attended) if attended.draining != draining => {
+                    return Standing::Known { draining: attended.draining };
+                }
+                Ok(_) => {}
+                Err(error) if error.is_instance_in_use() => return Standing::Replaced,
+                Err(SdkError::Engine(error)) if error.code() == "worker_not_registered" => return Standing::Unknown,
+                Err(error) => {
+                    tracing::debug!(%error, instance = who.instance, "the server is asked again");
+                    tokio::time::sleep(ATTEND_AGAIN.mul_f64(rand::random_range(0.5..=1.0))).await;
+                }
+            }
+        }
     }
 
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {
@@ -793,10 +814,7 @@ impl Backend for Http {
             let (status, body) = self.ask(Method::GET, &path, None, wait).await?;
             if status == StatusCode::OK {
                 let shape: ResultShape = read(&path, &body)?;
-                let result = match &shape.result {
-                    Some(value) => Some(take_bytes("result", Some(value), shape.result_encoding.as_deref())?),
-                    None => shape.result_encoding.as_ref().map(|_| b"null".to_vec()),
-                };
+                let result = take_result(shape.result.as_deref(), shape.result_encoding.as_deref())?;
                 return Ok(Some(ExecutionResult { outcome: shape.outcome, result, failure: shape.failure }));
             }
             if tokio::time::Instant::now() >= until {
@@ -827,11 +845,16 @@ mod tests {
     use super::*;
 
     fn round_trip(bytes: &[u8]) -> (Vec<u8>, bool) {
+        #[derive(Deserialize)]
+        struct Shape {
+            result: Option<Box<RawValue>>,
+            result_encoding: Option<String>,
+        }
         let mut body = Map::new();
         put_bytes(&mut body, "result", bytes);
-        let raw = serde_json::value::to_raw_value(&body["result"]).unwrap();
-        let encoding = body.get("result_encoding").and_then(Value::as_str);
-        (take_bytes("result", Some(&raw), encoding).unwrap(), encoding.is_some())
+        let shape: Shape = serde_json::from_str(&Value::Object(body).to_string()).unwrap();
+        let encoding = shape.result_encoding.as_deref();
+        (take_bytes("result", shape.result.as_deref(), encoding).unwrap().unwrap(), encoding == Some("base64"))
     }
 
     #[test]
@@ -839,7 +862,7 @@ mod tests {
         let table: &[(&[u8], bool)] = &[
             (b"{}", false),
             (br#"{"a":[1,2]}"#, false),
-            (b"null", false),
+            (b"null", true),
             (b"", true),
             (b"hello", true),
             (b"{ }", true),

@@ -131,6 +131,15 @@ pub enum Renewal {
     Unanswered(String),
 }
 
+/// What an engine says to a worker that registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// How often to say that it lives.
+    pub heartbeat: Duration,
+    /// The partition counts of the store.
+    pub partitions: PartitionConfig,
+}
+
 /// Where a registration stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -164,15 +173,11 @@ pub trait Backend: Waits + Frames + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 
-    /// The partition counts of the store, where they are known.
-    fn partition_config(&self) -> Option<PartitionConfig>;
-
     /// Registers a worker, or replaces what it serves. Refused with `instance_in_use` while another process lives under its id.
-    /// Answers how often to say that it lives.
-    async fn register(&self, who: &Identity) -> Result<Duration, SdkError>;
+    async fn register(&self, who: &Identity) -> Result<Registered, SdkError>;
 
-    /// Answers those who ask whether this worker lives, and returns when another process has replaced it.
-    async fn attend(&self, who: &Identity);
+    /// Answers those who ask whether this worker lives, and returns when its standing may be another than `draining` says.
+    async fn attend(&self, who: &Identity, draining: bool) -> Standing;
 
     /// Says that the worker lives.
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError>;
@@ -278,16 +283,30 @@ impl<B: Backend + ?Sized> CompletionBackend for std::sync::Arc<B> {
     }
 }
 
-/// A backend of its own connection to Valkey; the library is checked, and loaded when the store has none.
+/// The backends of this process by runtime, store and sweep. Workers of one process share a connection and a dispatcher, so that
+/// one piece of work wakes one of them.
+#[cfg(feature = "valkey")]
+type Shared = HashMap<(tokio::runtime::Id, String, Duration), std::sync::Weak<Direct>>;
+
+/// A backend connected to Valkey; the library is checked, and loaded when the store has none.
 #[cfg(feature = "valkey")]
 pub(crate) async fn valkey(url: &str, sweep_every: Duration) -> Result<std::sync::Arc<Direct>, SdkError> {
     use ff_engine::{Engine, EngineOptions};
+    static SHARED: std::sync::LazyLock<tokio::sync::Mutex<Shared>> = std::sync::LazyLock::new(Default::default);
+    let mut shared = SHARED.lock().await;
+    let key = (tokio::runtime::Handle::current().id(), url.to_owned(), sweep_every);
+    if let Some(direct) = shared.get(&key).and_then(std::sync::Weak::upgrade) {
+        return Ok(direct);
+    }
     let options = ff_backend_valkey::Options::new(url, ff_script::Library::shipped());
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await?);
     // Timers and reconcilers run in servers; this process only makes calls.
     let engine = Engine::start(host, EngineOptions { background: false, ..EngineOptions::valkey() }).await?;
     let options = ff_scheduler::DispatcherOptions { sweep_every };
-    Ok(Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options))
+    let direct = Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options);
+    shared.retain(|_, known| known.strong_count() > 0);
+    shared.insert(key, std::sync::Arc::downgrade(&direct));
+    Ok(direct)
 }
 
 /// True when bytes are one JSON value and nothing else, so that they can travel and be shown as it.

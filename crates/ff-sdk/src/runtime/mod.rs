@@ -33,7 +33,7 @@ pub(crate) type StateMap = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 /// Runs handlers on a worker until it is told to stop.
 ///
-/// Up to 64 tasks run at once, or as many as [`WorkerRuntime::concurrency`] says. Claims are woken by announcements, and an
+/// Up to 64 tasks run at once, or as many as the worker's settings or [`WorkerRuntime::concurrency`] say. Claims are woken by announcements, and an
 /// error while claiming is waited out, never the end. On SIGTERM, Ctrl-C or the token of [`WorkerRuntime::shutdown_on`], claiming stops;
 /// running tasks have until the end of the grace, then they are told to stop and handed back; then the registration is released.
 ///
@@ -68,9 +68,9 @@ impl WorkerRuntime {
     #[must_use]
     pub fn new(worker: FlowFabricWorker) -> Self {
         // One task at a time is the default of a worker that claims by hand; a runtime's default is its own.
-        let concurrency = match worker.config().max_concurrent_tasks {
-            1 => CONCURRENCY,
-            more => more,
+        let concurrency = match worker.config() {
+            config if config.max_concurrent_tasks == 1 && !config.concurrency_is_set => CONCURRENCY,
+            config => config.max_concurrent_tasks,
         };
         let settings = Settings {
             concurrency,

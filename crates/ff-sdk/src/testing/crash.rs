@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_core::EngineError;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::TransportKind;
 use ff_core::types::{ExecutionId, TimestampMs};
-use ff_core::{EngineError, PartitionConfig};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 use uuid::Uuid;
 
 use crate::SdkError;
-use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef, Renewal, Standing, Transport};
+use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport};
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
 use crate::task::FailOutcome;
 use crate::worker::Shared;
@@ -148,17 +148,13 @@ impl Backend for Mortal {
         self.inner.transport()
     }
 
-    fn partition_config(&self) -> Option<PartitionConfig> {
-        self.inner.partition_config()
-    }
-
-    async fn register(&self, who: &Identity) -> Result<Duration, SdkError> {
+    async fn register(&self, who: &Identity) -> Result<Registered, SdkError> {
         self.alive()?;
         self.inner.register(who).await
     }
 
-    async fn attend(&self, who: &Identity) {
-        self.inner.attend(who).await;
+    async fn attend(&self, who: &Identity, draining: bool) -> Standing {
+        self.inner.attend(who, draining).await
     }
 
     async fn heartbeat(&self, who: &Identity) -> Result<Standing, SdkError> {

@@ -6,6 +6,8 @@
 mod world;
 
 mod grants;
+mod lossy;
+mod lost_answers;
 mod middleware;
 mod processes;
 mod registration;
@@ -13,3 +15,4 @@ mod runtime;
 mod signatures;
 mod tasks;
 mod testing;
+mod warnings;

@@ -46,7 +46,8 @@ for_each_transport! {
 
     async fn a_second_process_with_the_same_instance_id_is_refused_at_start_and_later(world: &World) {
         let first = world.worker("same").await;
-        // Over HTTP the server sees who waits for work; a live worker does.
+        let error = FlowFabricWorker::connect(world.config("same")).await.unwrap_err();
+        assert_eq!(field(error), "worker_instance_id", "a worker that asks for nothing lives as well");
         let waiting = tokio::spawn(async move {
             let _ = first.claim_many(1, Duration::from_secs(15)).await;
             first
@@ -84,9 +85,36 @@ for_each_transport! {
         world.admin.drain_worker(&WorkerInstanceId::new("w-1")).await.unwrap();
         let mut state = worker.watch_state();
         let draining = state.wait_for(|state| *state == WorkerState::Draining);
-        tokio::time::timeout(Duration::from_secs(12), draining).await.expect("the next heartbeat says so").unwrap();
+        tokio::time::timeout(Duration::from_secs(3), draining).await.expect("it hears so at once").unwrap();
         world.submit("k", b"{}").await;
         assert!(worker.claim_next().await.unwrap().is_none());
+    }
+
+    async fn a_drained_worker_is_asked_for_what_it_holds_at_once(world: &World) {
+        let worker = world.worker("w-1").await;
+        world.submit("k", b"{}").await;
+        let task = claim(&worker).await;
+        // Its lease is not due for a renewal for ten seconds.
+        world.admin.drain_worker(&WorkerInstanceId::new("w-1")).await.unwrap();
+        let reason = tokio::time::timeout(Duration::from_secs(4), task.cancellation().cancelled()).await;
+        assert_eq!(reason.expect("it is asked soon"), ff_sdk::CancelReason::YieldRequested);
+        task.yield_back().await.unwrap();
+    }
+}
+
+/// Takes a registration over, whoever has it.
+fn thief(instance: &str) -> ff_script::generated::RegisterWorker {
+    ff_script::generated::RegisterWorker {
+        incarnation: Some(uuid::Uuid::new_v4()),
+        take_over: Some(true),
+        ..ff_script::generated::RegisterWorker::new(
+            Vec::new(),
+            instance.to_owned(),
+            vec!["work".into()],
+            "default".into(),
+            1,
+            "thief".into(),
+        )
     }
 }
 
@@ -94,7 +122,12 @@ for_each_transport! {
 fn ghost(config: WorkerConfig) {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let worker = runtime.block_on(FlowFabricWorker::connect(config)).unwrap();
+        let worker = runtime.block_on(async {
+            let worker = FlowFabricWorker::connect(config).await.unwrap();
+            // It lives for a moment: long enough to be seen by a server.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            worker
+        });
         std::mem::forget(worker);
         runtime.shutdown_background();
     })
@@ -136,18 +169,7 @@ async fn a_holder_that_was_replaced_stops_claiming() {
     for world in [World::embedded().await, World::valkey().await] {
         let worker = world.worker("w-1").await;
         let mut state = worker.watch_state();
-        let taker = ff_script::generated::RegisterWorker {
-            incarnation: Some(uuid::Uuid::new_v4()),
-            take_over: Some(true),
-            ..ff_script::generated::RegisterWorker::new(
-                Vec::new(),
-                "w-1".into(),
-                vec!["work".into()],
-                "default".into(),
-                1,
-                "thief".into(),
-            )
-        };
+        let taker = thief("w-1");
         match (&world.config("x").backend, &world.behind) {
             (ff_sdk::BackendConfig::Embedded(engine), _) => {
                 engine.engine().operations().register_worker(taker).await.unwrap()
@@ -165,4 +187,52 @@ async fn a_holder_that_was_replaced_stops_claiming() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(instances(&world).await, ["w-1"], "the other process's registration stays");
     }
+}
+
+/// A server over Valkey, and the settings of a worker that goes around it.
+async fn server_over_valkey() -> (ff_testkit::TestServer, ff_server::Server, [WorkerConfig; 2]) {
+    let valkey = ff_testkit::TestServer::start(ff_testkit::Options::default()).unwrap();
+    let options = ff_backend_valkey::Options::new(valkey.url(), ff_script::Library::shipped());
+    let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await.unwrap());
+    let engine =
+        ff_engine::EngineOptions { partitions: crate::world::partitions(), ..ff_engine::EngineOptions::valkey() };
+    let options = ff_server::ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), no_auth: true };
+    let server = ff_server::Server::start(host, engine, options).await.unwrap();
+    let over_http = WorkerConfig::http(format!("http://{}", server.address()), "tester", "same", "default", "work");
+    let direct = WorkerConfig::new("127.0.0.1", valkey.port(), "tester", "same", "default", "work");
+    (valkey, server, [over_http, direct])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_answers_for_its_workers_when_a_direct_newcomer_asks() {
+    let (_valkey, _server, [over_http, direct]) = server_over_valkey().await;
+    let holder = FlowFabricWorker::connect(over_http.clone()).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(field(FlowFabricWorker::connect(direct.clone()).await.unwrap_err()), "worker_instance_id");
+    }
+    assert_eq!(holder.state(), WorkerState::Serving);
+    holder.disconnect().await.unwrap();
+    let holder = FlowFabricWorker::connect(direct.clone()).await.unwrap();
+    assert_eq!(field(FlowFabricWorker::connect(over_http.clone()).await.unwrap_err()), "worker_instance_id");
+    holder.disconnect().await.unwrap();
+
+    // A process that is gone is not answered for.
+    ghost(over_http);
+    let holder = FlowFabricWorker::connect(direct).await.unwrap();
+    assert_eq!(holder.state(), WorkerState::Serving);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_over_http_whose_id_was_taken_hears_so_at_once() {
+    let (valkey, _server, [over_http, _]) = server_over_valkey().await;
+    let holder = FlowFabricWorker::connect(over_http).await.unwrap();
+    let mut state = holder.watch_state();
+    let options = ff_backend_valkey::Options::new(valkey.url(), ff_script::Library::shipped());
+    let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await.unwrap());
+    let tool = ff_engine::EngineOptions { background: false, ..ff_engine::EngineOptions::valkey() };
+    let tool = ff_engine::Engine::start(host, tool).await.unwrap();
+    tool.operations().register_worker(thief("same")).await.unwrap();
+    let replaced = state.wait_for(|state| *state == WorkerState::Replaced);
+    tokio::time::timeout(Duration::from_secs(3), replaced).await.expect("it hears so at once").unwrap();
+    assert!(holder.claim_next().await.unwrap().is_none());
 }

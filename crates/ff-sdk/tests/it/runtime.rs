@@ -227,3 +227,41 @@ async fn a_store_that_goes_away_and_comes_back_does_not_end_the_run() {
     assert_eq!(world.result(&after.expect("the store is back")).await.outcome, Outcome::Success);
     running.now().await.unwrap();
 }
+
+async fn most_at_once(config: ff_sdk::WorkerConfig, world: &World) -> usize {
+    #[derive(Default)]
+    struct Seen {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+    async fn busy(Data(seen): Data<Arc<Seen>>) -> HandlerResult {
+        let now = seen.now.fetch_add(1, Ordering::SeqCst) + 1;
+        seen.most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        seen.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(None)
+    }
+    let seen = Arc::new(Seen::default());
+    let worker = ff_sdk::FlowFabricWorker::connect(config).await.unwrap();
+    let token = CancellationToken::new();
+    let runtime = WorkerRuntime::new(worker).data(Arc::clone(&seen)).on("busy", busy);
+    let running = tokio::spawn(runtime.without_signals().shutdown_on(token.clone()).run());
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(world.submit("busy", b"{}").await);
+    }
+    for id in &ids {
+        assert_eq!(world.result(id).await.outcome, Outcome::Success);
+    }
+    token.cancel();
+    running.await.unwrap().unwrap();
+    seen.most.load(Ordering::SeqCst)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_at_a_time_is_kept_when_it_was_said() {
+    let world = World::embedded().await;
+    assert!(most_at_once(world.config("w-1"), &world).await > 1, "a runtime's own default is larger");
+    assert_eq!(most_at_once(world.config("w-2").with_max_concurrent_tasks(1), &world).await, 1);
+    assert_eq!(most_at_once(world.config("w-3").with_max_concurrent_tasks(2), &world).await, 2);
+}

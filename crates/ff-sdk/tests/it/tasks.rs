@@ -63,6 +63,63 @@ for_each_transport! {
         assert!(worker.claim_next().await.unwrap().is_none());
     }
 
+    async fn bytes_in_are_bytes_out(world: &World) {
+        let worker = world.worker("w-1").await;
+        let table: [&[u8]; 9] =
+            [b"null", b"", b" null", b"\"null\"", b"0", b"{}", b"[null]", b"\x00\xff\xfe", b"not json"];
+        for bytes in table {
+            let id = world.submit("k", bytes).await;
+            let task = claim(&worker).await;
+            assert_eq!(task.input_payload(), bytes, "an input");
+            task.complete(Some(bytes.to_vec())).await.unwrap();
+            assert_eq!(world.result(&id).await.result.as_deref(), Some(bytes), "a result");
+            let seen = world.describe(&id).await;
+            assert_eq!((seen.input.as_slice(), seen.result.as_deref()), (bytes, Some(bytes)), "both, described");
+        }
+        let id = world.submit("k", b"{}").await;
+        claim(&worker).await.complete(None).await.unwrap();
+        assert_eq!(world.result(&id).await.result, None, "nothing is nothing");
+    }
+
+    async fn claim_next_finds_what_was_just_submitted_and_never_waits(world: &World) {
+        let worker = world.worker("w-1").await;
+        assert!(worker.claim_next().await.unwrap().is_none());
+        for _ in 0..30 {
+            let id = world.submit("k", b"{}").await;
+            let task = worker.claim_next().await.unwrap().expect("it was submitted before");
+            assert_eq!(task.execution_id(), &id);
+            task.complete(None).await.unwrap();
+        }
+        let started = tokio::time::Instant::now();
+        for _ in 0..100 {
+            assert!(worker.claim_next().await.unwrap().is_none());
+        }
+        assert!(started.elapsed() < Duration::from_millis(2_000), "100 looks took {:?}", started.elapsed());
+    }
+
+    async fn one_claim_takes_more_than_one_batch(world: &World) {
+        let mut config = world.config("w-1");
+        config.max_concurrent_tasks = 256;
+        let worker = ff_sdk::FlowFabricWorker::connect(config).await.unwrap();
+        for _ in 0..240 {
+            world.submit("k", b"{}").await;
+        }
+        let (mut ids, mut largest) = (std::collections::BTreeSet::new(), 0);
+        let mut held = Vec::new();
+        while ids.len() < 240 {
+            let tasks = worker.claim_many(256, Duration::from_secs(5)).await.unwrap();
+            assert!(!tasks.is_empty(), "{} came", ids.len());
+            largest = largest.max(tasks.len());
+            ids.extend(tasks.iter().map(|task| *task.execution_id()));
+            held.extend(tasks);
+        }
+        assert_eq!(held.len(), 240, "none came twice");
+        assert!(largest > 64, "the largest claim brought {largest}");
+        for task in held {
+            task.complete(None).await.unwrap();
+        }
+    }
+
     async fn every_permit_taken_claims_nothing_and_an_ended_task_gives_its_permit_back(world: &World) {
         for _ in 0..3 {
             world.submit("k", b"{}").await;
@@ -208,7 +265,9 @@ for_each_transport! {
         assert_eq!(workers.iter().map(|worker| worker.instance.as_str()).collect::<Vec<_>>(), ["w-1"]);
         let missing = worker.describe_execution(&ff_core::types::ExecutionId::mint()).await.unwrap_err();
         assert_eq!(engine_error(missing), EngineError::NotFound { entity: "execution" });
-        assert_eq!(worker.partition_config().is_some(), world.transport != ff_sdk::backend::Transport::Http);
+        let partitions: &ff_core::PartitionConfig = worker.partition_config();
+        let expected = if world.transport == ff_sdk::backend::Transport::Valkey { 8 } else { 16 };
+        assert_eq!(partitions.executions, expected, "as the store has them");
     }
 
     async fn an_idle_worker_is_woken_by_new_work(world: &World) {

@@ -36,11 +36,15 @@ pub struct World {
     pub behind: Behind,
 }
 
-fn partitions() -> Option<PartitionConfig> {
+pub fn partitions() -> Option<PartitionConfig> {
     Some(PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 })
 }
 
 impl World {
+    pub fn over(transport: Transport, admin: FlowFabricAdminClient, base: WorkerConfig, behind: Behind) -> World {
+        World { transport, admin, base, behind }
+    }
+
     pub async fn embedded() -> World {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = EmbeddedEngine::open(directory.path().join("store")).await.expect("the engine starts");

@@ -101,6 +101,8 @@ impl Fleet {
             tokio::select! {
                 claimed = dispatcher.claim(&wish.profile, reserved.count, left, poll.kept_as) => return Ok(claimed?),
                 () = &mut granted => {}
+                // Whoever drains takes nothing new; the next round waits without asking for work.
+                () = worker.drained() => {}
                 () = over => return Ok(Vec::new()),
             }
         }

@@ -10,12 +10,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ff_core::error::EngineError;
+use ff_core::error::{ConflictKind, EngineError, Refused};
+use ff_core::error_code::ErrorCode;
 use ff_core::types::{LeaseId, TimestampMs};
 use ff_engine::Operations;
+use ff_engine::news::{Listener, News};
 use ff_scheduler::Dispatcher;
 use ff_script::generated::{FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, Task};
-use ff_script::{Error, Route};
+use ff_script::{Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +36,10 @@ const BEAT_EVERY: Duration = Duration::from_secs(10);
 const KEPT_ELSEWHERE: Duration = Duration::from_secs(15);
 /// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.
 const CUT_OFF: Duration = Duration::from_millis(500);
+/// How long the end of a connection may take to be seen.
+const BEFORE_ANSWERING: Duration = Duration::from_millis(60);
+/// Within this time every live worker has said something to a server that started anew.
+const ADOPTED_AFTER: Duration = Duration::from_secs(12);
 const BATCH: usize = 1024;
 const AT_ONCE: usize = 32;
 
@@ -44,6 +50,12 @@ pub struct Fleet {
     workers: Mutex<HashMap<String, Arc<Worker>>>,
     /// Who holds a lease, so that a finished task frees its worker's slot.
     holders: Mutex<HashMap<LeaseId, Arc<Worker>>>,
+    started: Instant,
+}
+
+fn is_in_use(error: &Error) -> bool {
+    let in_use = |refused: &Refused| refused.code == ErrorCode::InstanceInUse;
+    matches!(error, Error::Engine(EngineError::Conflict(ConflictKind::Refused(refused))) if in_use(refused))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -53,7 +65,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Fleet {
     /// Nobody yet.
     pub fn new(operations: Operations, dispatcher: Dispatcher) -> Self {
-        Self { operations, dispatcher, workers: Mutex::default(), holders: Mutex::default() }
+        Self { operations, dispatcher, workers: Mutex::default(), holders: Mutex::default(), started: Instant::now() }
     }
 
     /// Registers an instance, or replaces what it serves.
@@ -62,8 +74,14 @@ impl Fleet {
         if let Some(worker) = &known {
             registration.take_over = worker.gone_for_good(registration.incarnation).await.then_some(true);
         }
-        let RegisterWorkerReply::Registered { heartbeat_ms, expires_at, .. } =
-            self.operations.register_worker(registration.clone()).await?;
+        let registered = match self.operations.register_worker(registration.clone()).await {
+            Err(error) if is_in_use(&error) && self.is_ghost(&registration.instance, known.as_ref()).await? => {
+                registration.take_over = Some(true);
+                self.operations.register_worker(registration.clone()).await
+            }
+            answer => answer,
+        };
+        let RegisterWorkerReply::Registered { heartbeat_ms, expires_at, .. } = registered?;
         match known {
             Some(worker) => worker.replace(&registration),
             None => {
@@ -72,6 +90,61 @@ impl Fleet {
             }
         }
         Ok((heartbeat_ms, expires_at))
+    }
+
+    /// True when nobody answers for a registration that this server does not answer for itself.
+    ///
+    /// A server that has just started does not know its workers yet: it waits for their next word before it calls one a ghost.
+    async fn is_ghost(&self, instance: &str, known: Option<&Arc<Worker>>) -> Answer<bool> {
+        if known.is_some_and(|worker| worker.is_registered()) || self.started.elapsed() < ADOPTED_AFTER {
+            return Ok(false);
+        }
+        Ok(!self.operations.holder_lives(instance).await?)
+    }
+
+    /// Answers for the workers that talk to this server, and notes which of them lost their id to another process.
+    pub async fn attend(self: &Arc<Self>, mut news: Listener, stop: CancellationToken) {
+        loop {
+            let heard = tokio::select! {
+                () = stop.cancelled() => return,
+                heard = news.next() => heard,
+            };
+            // The host is closed: there is nobody left to answer for.
+            let Some(heard) = heard else { return };
+            for item in heard {
+                match item {
+                    News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) => {
+                        self.answer(&instance, nonce).await
+                    }
+                    News::Said(Route::Fleet, Wake::Replaced { instance }) => self.replaced(&instance).await,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, instance: &str, nonce: Uuid) {
+        if self.known(instance).is_none() {
+            return;
+        }
+        // The end of a process is seen a moment after it.
+        tokio::time::sleep(BEFORE_ANSWERING).await;
+        let Some(incarnation) = self.known(instance).and_then(|worker| worker.lives()) else { return };
+        if let Err(error) = self.operations.answer_challenge(instance, incarnation, nonce).await {
+            tracing::warn!(%error, instance, "a challenge of a worker's instance id could not be answered");
+        }
+    }
+
+    async fn replaced(&self, instance: &str) {
+        let Some(worker) = self.known(instance) else { return };
+        match self.operations.worker(instance).await {
+            Ok(found) if found.incarnation != worker.incarnation() => {
+                tracing::info!(instance, "another process has taken a worker's instance id");
+                self.forget(instance);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, instance, "whether a worker was replaced is not known"),
+        }
     }
 
     fn known(&self, instance: &str) -> Option<Arc<Worker>> {

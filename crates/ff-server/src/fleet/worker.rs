@@ -29,6 +29,8 @@ pub struct Worker {
     pub(super) freed: Notify,
     /// An operator handed it an execution.
     pub(super) granted: Notify,
+    /// Its standing changed: drained, ended, or another process has its id.
+    changed: Notify,
     /// Its leases were looked up once.
     pub(super) looked: tokio::sync::Mutex<bool>,
 }
@@ -120,6 +122,7 @@ impl Worker {
             facts: Mutex::new(facts),
             freed: Notify::new(),
             granted: Notify::new(),
+            changed: Notify::new(),
             looked: tokio::sync::Mutex::new(false),
         }
     }
@@ -163,6 +166,7 @@ impl Worker {
         facts.hear();
         drop(facts);
         self.freed.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// True when another incarnation may take its place: its poll was cut off and nothing was heard of it since.
@@ -210,10 +214,67 @@ impl Worker {
         self.facts().incarnation
     }
 
+    /// The incarnation that may be vouched for: it is registered, and its last word was not cut off.
+    pub fn lives(&self) -> Option<Uuid> {
+        let alive = self.is_registered();
+        let facts = self.facts();
+        facts.incarnation.filter(|_| alive && facts.cut_off.is_none())
+    }
+
     /// It takes nothing new while this is set.
     pub fn set_draining(&self, draining: bool) {
-        self.facts().draining = draining;
-        self.freed.notify_waiters();
+        let before = std::mem::replace(&mut self.facts().draining, draining);
+        if before != draining {
+            self.freed.notify_waiters();
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until the worker drains, or no longer does, unless it is as `draining` says; at most until `over`.
+    ///
+    /// While somebody attends, the worker counts as there.
+    pub async fn attend(
+        self: &Arc<Self>,
+        incarnation: Option<Uuid>,
+        draining: bool,
+        over: impl Future<Output = ()>,
+    ) -> Answer<bool> {
+        self.facts().polls += 1;
+        let mut attending = Attending { worker: Arc::clone(self), answered: false };
+        tokio::pin!(over);
+        let standing = loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Err(problem) = self.touch(incarnation) {
+                break Err(problem);
+            }
+            if self.is_draining() != draining || self.facts().ended {
+                break Ok(self.is_draining());
+            }
+            tokio::select! {
+                () = &mut changed => {}
+                () = &mut over => break Ok(self.is_draining()),
+            }
+        };
+        if standing.is_ok() {
+            self.facts().hear();
+        }
+        attending.answered = true;
+        standing
+    }
+
+    /// Returns when the worker drains.
+    pub(super) async fn drained(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.is_draining() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// True while an operator drains it.
@@ -230,6 +291,8 @@ impl Worker {
                 superseded.cancel();
             }
         }
+        drop(facts);
+        self.changed.notify_waiters();
     }
 
     /// As the scheduler sees it, for these of its lanes.
@@ -352,6 +415,17 @@ impl Facts {
         self.heard = true;
         self.cut_off = None;
     }
+
+    /// A request that kept the worker there is over; the last one, cut off, may be the end of its process.
+    fn left(&mut self, answered: bool) {
+        self.polls -= 1;
+        if !answered {
+            self.last_word = Instant::now();
+            if self.polls == 0 {
+                self.cut_off = Some(Instant::now());
+            }
+        }
+    }
 }
 
 impl Poll {
@@ -371,10 +445,22 @@ impl Poll {
     }
 }
 
+/// A request that only says that its worker is there; dropped before it is answered, the worker has gone away.
+struct Attending {
+    worker: Arc<Worker>,
+    answered: bool,
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.worker.facts().left(self.answered);
+    }
+}
+
 impl Drop for Poll {
     fn drop(&mut self) {
         let mut facts = self.worker.facts();
-        facts.polls -= 1;
+        facts.left(self.answered);
         if self.answered {
             return;
         }
@@ -383,10 +469,6 @@ impl Drop for Poll {
             if matches!(seen, Seen::Waiting { serial: mine, .. } if *mine == serial) {
                 *seen = Seen::CutOff;
             }
-        }
-        facts.last_word = Instant::now();
-        if facts.polls == 0 {
-            facts.cut_off = Some(Instant::now());
         }
     }
 }

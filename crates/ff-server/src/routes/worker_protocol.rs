@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
+use ff_core::PartitionConfig;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_scheduler::{Admitted, Profile};
 use ff_script::generated::{
@@ -35,6 +36,7 @@ pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/workers/{name}/register", post(register))
         .route("/v1/workers/{name}/heartbeat", post(heartbeat))
+        .route("/v1/workers/{name}/attend", post(attend))
         .route("/v1/workers/{name}/claim", post(claim))
         .route("/v1/workers/{name}/grant", post(grant))
         .route("/v1/workers/{name}/consume", post(consume))
@@ -57,6 +59,8 @@ struct RegisterBody {
 struct Registered {
     heartbeat_ms: i64,
     expires_at: i64,
+    /// Of the store; they never change.
+    partitions: PartitionConfig,
 }
 
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
@@ -76,7 +80,39 @@ async fn register(
         instance,
     };
     let (heartbeat_ms, expires_at) = app.fleet.register(registration).await?;
-    Ok(Json(Registered { heartbeat_ms, expires_at }))
+    Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttendBody {
+    incarnation: Option<Uuid>,
+    draining: Option<bool>,
+    wait_ms: Option<u64>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Attended {
+    draining: bool,
+}
+
+/// A long poll that says two things at once: the worker is there for as long as it is held, and whether it is to drain.
+async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<AttendBody>) -> JsonAnswer<Attended> {
+    let wait_ms = body.wait_ms.unwrap_or(0);
+    if wait_ms > WAIT_MAX_MS {
+        return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
+    }
+    let worker = app.fleet.worker(&instance, body.incarnation).await?;
+    let over = async {
+        tokio::select! {
+            () = app.stop.cancelled() => {}
+            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+        }
+    };
+    let draining = worker.attend(body.incarnation, body.draining.unwrap_or(false), over).await?;
+    Ok(Json(Attended { draining }))
 }
 
 #[derive(Default, Deserialize)]

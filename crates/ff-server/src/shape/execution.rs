@@ -203,7 +203,7 @@ pub struct ExecutionShape {
 
 impl From<Execution> for ExecutionShape {
     fn from(execution: Execution) -> Self {
-        let (input, input_encoding) = payload::shown(&execution.input.0, &execution.input_encoding);
+        let (input, input_encoding) = payload::shown_input(&execution.input.0, &execution.input_encoding);
         let encoding = execution.result_encoding.as_deref().unwrap_or("json");
         let result = execution.result.as_ref().map(|result| payload::shown(&result.0, encoding));
         let (result, result_encoding) = result.unzip();

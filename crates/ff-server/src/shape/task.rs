@@ -63,7 +63,7 @@ pub struct TaskShape {
 
 impl From<Task> for TaskShape {
     fn from(task: Task) -> Self {
-        let (input, input_encoding) = payload::shown(&task.input.0, &task.input_encoding);
+        let (input, input_encoding) = payload::shown_input(&task.input.0, &task.input_encoding);
         Self {
             execution_id: task.execution_id,
             attempt_index: task.attempt_index,

@@ -46,7 +46,7 @@ impl Dev {
             Some(address) => address,
             None => StoreAddress::Embedded(state_directory()?.join("dev")),
         };
-        let (host, options) = open(&address).await?;
+        let (host, options) = open(&address, None).await?;
         let facts = host.facts();
         let engine = Engine::start(Arc::clone(&host), options).await?;
         let operations = engine.operations().clone();

@@ -1,0 +1,190 @@
+//! One connection: how long the head of a request may take, and how many a single address may hold.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const BUSY: u8 = 2;
+
+/// What a connection is doing: nothing, sending the head of a request, or being served.
+#[derive(Clone, Debug, Default)]
+pub struct Phase(Arc<AtomicU8>);
+
+impl Phase {
+    /// The head has arrived and the request is being served, until the guard goes.
+    pub fn serving(&self) -> Serving {
+        self.0.store(BUSY, Ordering::Relaxed);
+        Serving(self.clone())
+    }
+}
+
+/// A request in service.
+pub struct Serving(Phase);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.0.store(IDLE, Ordering::Relaxed);
+    }
+}
+
+/// A stream that fails when the head of a request takes longer than it may, counted from its first byte.
+///
+/// A client that says nothing at all is the business of the connection's idle limit.
+pub struct Line<S> {
+    stream: S,
+    phase: Phase,
+    limit: Duration,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<S> Line<S> {
+    /// Watches over a stream.
+    pub fn new(stream: S, phase: Phase, limit: Duration) -> Self {
+        Self { stream, phase, limit, deadline: Box::pin(tokio::time::sleep(limit)) }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() > before {
+            let began = self.phase.0.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            if began {
+                let at = Instant::now() + self.limit;
+                self.deadline.as_mut().reset(at);
+            }
+        }
+        // Whether the byte that was read ends the head is known at the next read: a served request is not in its head any more.
+        if read.is_pending()
+            && self.phase.0.load(Ordering::Relaxed) == HEAD
+            && self.deadline.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the head of a request took too long")));
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Line<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+/// Counts connections by address.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+impl Addresses {
+    /// A place for one more connection of an address; nothing when it holds `max` already.
+    pub fn enter(&self, address: IpAddr, max: usize) -> Option<Place> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        Some(Place { addresses: self.clone(), address })
+    }
+}
+
+/// One connection of an address.
+pub struct Place {
+    addresses: Addresses,
+    address: IpAddr,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(100);
+
+    #[tokio::test]
+    async fn a_head_has_its_limit_from_its_first_byte_and_silence_has_none() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let phase = Phase::default();
+        let mut line = Line::new(server, phase.clone(), LIMIT);
+        let mut buf = [0; 16];
+        let silent = tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await;
+        assert!(silent.is_err(), "nothing was said, nothing is cut off");
+        client.write_all(b"GET").await.unwrap();
+        assert_eq!(line.read(&mut buf).await.unwrap(), 3);
+        let began = Instant::now();
+        let error = line.read(&mut buf).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= LIMIT * 9 / 10, "took {:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_request_in_service_is_not_cut_off() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let phase = Phase::default();
+        let mut line = Line::new(server, phase.clone(), LIMIT);
+        let mut buf = [0; 16];
+        client.write_all(b"head").await.unwrap();
+        assert_eq!(line.read(&mut buf).await.unwrap(), 4);
+        let serving = phase.serving();
+        assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err());
+        drop(serving);
+        assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err(), "idle again");
+    }
+
+    #[test]
+    fn an_address_holds_so_many_connections_and_no_more() {
+        let addresses = Addresses::default();
+        let [one, two] = [1, 2].map(|n| IpAddr::V4(Ipv4Addr::new(10, 0, 0, n)));
+        let places: Vec<_> = (0..3).map(|_| addresses.enter(one, 3).unwrap()).collect();
+        assert!(addresses.enter(one, 3).is_none());
+        assert!(addresses.enter(two, 3).is_some());
+        drop(places);
+        assert!(addresses.enter(one, 1).is_some());
+    }
+}
