@@ -6,11 +6,10 @@ use std::time::Duration;
 use ff_core::EngineError;
 use ff_core::types::{AttemptId, LeaseId};
 use ff_engine::news::{Listener, News};
-use ff_engine::operations::Claimant;
+use ff_engine::operations::{Claimant, lane_of_set};
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
-    BlockExecution, ConsumeGrant, ConsumeGrantReply, Grant, IssueGrants, IssueGrantsReply, LaneCounts, PartitionStats,
-    PartitionStatsReply, ReleaseGrant, Task,
+    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -19,8 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use crate::admission::{Admission, Admitted};
+use crate::admission::Admission;
 use crate::board::{Board, Errand, Sight};
+use crate::granting::{Grantee, Granting};
 
 const AT_ONCE: usize = 32;
 const GRANT_TTL_MS: i64 = 5_000;
@@ -65,7 +65,7 @@ pub struct Dispatcher {
 
 struct Inner {
     operations: Operations,
-    admission: Arc<dyn Admission>,
+    granting: Granting,
     board: Mutex<Board>,
     /// Looks at new sights one at a time, so that two waiters do not look twice.
     looking: tokio::sync::Mutex<()>,
@@ -76,8 +76,9 @@ impl Dispatcher {
     #[must_use]
     pub fn start(operations: Operations, admission: Arc<dyn Admission>, options: DispatcherOptions) -> Self {
         let news = Listener::new(operations.client().host().as_ref());
+        let granting = Granting { operations: operations.clone(), admission };
         let inner =
-            Arc::new(Inner { operations, admission, board: Mutex::default(), looking: tokio::sync::Mutex::default() });
+            Arc::new(Inner { operations, granting, board: Mutex::default(), looking: tokio::sync::Mutex::default() });
         let stop = CancellationToken::new();
         tokio::spawn(hear(Arc::clone(&inner), news, options, stop.clone()));
         Self { inner, _stop: Arc::new(stop.drop_guard()) }
@@ -106,6 +107,39 @@ impl Dispatcher {
     /// Forgets a worker that has left.
     pub fn forget(&self, instance: &str) {
         self.inner.board().forget_worker(instance);
+    }
+
+    /// Reserves up to `max` executions for this worker, the best first and admitted; each grant is to be consumed before it
+    /// runs out.
+    pub async fn grant(&self, profile: &Profile, max: u16, ttl_ms: i64) -> Result<Vec<Grant>, Error> {
+        let mut grants = Vec::new();
+        let mut full: Vec<String> = Vec::new();
+        for (route, lane) in self.inner.heads(profile).await? {
+            let left = max - u16::try_from(grants.len()).unwrap_or(max);
+            if left == 0 {
+                break;
+            }
+            if full.contains(&lane) {
+                continue;
+            }
+            let grantee = Grantee {
+                namespace: profile.namespace.clone(),
+                lane: lane.clone(),
+                instance: profile.instance.clone(),
+                capabilities: profile.capabilities.clone(),
+            };
+            let issued = self.inner.granting.issue(route, &grantee, left, ttl_ms).await?;
+            if issued.room.is_some_and(|room| room.free() <= 0) {
+                full.push(lane);
+            }
+            grants.extend(issued.grants);
+        }
+        Ok(grants)
+    }
+
+    /// Hands an interrupted execution to a chosen worker; refused with `at_capacity` while its lane has no room.
+    pub async fn grant_reclaim(&self, call: &GrantReclaim) -> Result<Grant, Error> {
+        self.inner.granting.reclaim(call).await
     }
 
     /// Up to `max` tasks for this worker; waits up to `wait` for the first.
@@ -188,7 +222,9 @@ impl Inner {
                 let weight = self.weight_of(sight).await?;
                 self.board().watch(sight.clone(), weight);
                 let routes = self.operations.client().execution_routes().collect();
+                // A look that failed is made again by the next claim.
                 self.look(sight, routes).await?;
+                self.board().looked(sight);
             }
         }
         Ok(sights)
@@ -204,9 +240,15 @@ impl Inner {
         }
     }
 
-    /// Reads the heads of a sight in these partitions.
-    async fn look(&self, sight: &Sight, routes: Vec<Route>) -> Result<(), Error> {
-        let (namespace, lane) = sight.lane.split_once('/').unwrap_or(("", &sight.lane));
+    /// The best head a worker with these capabilities sees of a lane in each of these partitions, and whether some of its work
+    /// needs admission; the best partition first.
+    async fn heads_of(
+        &self,
+        namespace: &str,
+        lane: &str,
+        capabilities: &[String],
+        routes: Vec<Route>,
+    ) -> Result<Vec<(i64, Route, bool)>, Error> {
         let call = PartitionStats { lane: Some(lane.to_owned()), namespace: Some(namespace.to_owned()) };
         let call = &call;
         let mut pages = stream::iter(routes)
@@ -215,19 +257,35 @@ impl Inner {
         let mut heads = Vec::new();
         while let Some((route, stats)) = pages.next().await {
             let PartitionStatsReply::Stats { lanes, .. } = stats?;
-            for counts in lanes {
-                if let (Route::Execution(partition), Some((score, admission))) =
-                    (route, head_seen(&counts, &sight.capabilities))
-                {
-                    heads.push((score, partition, admission));
-                }
-            }
+            let seen = lanes.iter().filter_map(|counts| head_seen(counts, capabilities));
+            heads.extend(seen.map(|(score, admission)| (score, route, admission)));
         }
+        heads.sort_unstable();
+        Ok(heads)
+    }
+
+    /// Where work this worker covers waits, the best head first.
+    async fn heads(&self, profile: &Profile) -> Result<Vec<(Route, String)>, Error> {
+        let mut heads: Vec<(i64, Route, String)> = Vec::new();
+        for lane in &profile.lanes {
+            let routes = self.operations.client().execution_routes().collect();
+            let seen = self.heads_of(&profile.namespace, lane, &profile.capabilities, routes).await?;
+            heads.extend(seen.into_iter().map(|(score, route, _)| (score, route, lane.clone())));
+        }
+        heads.sort_unstable();
+        Ok(heads.into_iter().map(|(_, route, lane)| (route, lane)).collect())
+    }
+
+    /// Reads the heads of a sight in these partitions.
+    async fn look(&self, sight: &Sight, routes: Vec<Route>) -> Result<(), Error> {
+        let (namespace, lane) = sight.lane.split_once('/').unwrap_or(("", &sight.lane));
+        let heads = self.heads_of(namespace, lane, &sight.capabilities, routes).await?;
         let mut board = self.board();
         // The best first: whoever waits already is sent there.
-        heads.sort_unstable();
-        for (score, partition, admission) in heads {
-            board.ready(sight, partition, score, admission);
+        for (score, route, admission) in heads {
+            if let Route::Execution(partition) = route {
+                board.ready(sight, partition, score, admission);
+            }
         }
         Ok(())
     }
@@ -244,6 +302,12 @@ impl Inner {
             lease_ttl_ms: profile.lease_ttl_ms,
         };
         let plain = self.operations.claim(route, &who, max.min(64), request_id).await?;
+        if plain.admission_needed {
+            return self.claim_granted(errand, &who, max.min(64), request_id).await;
+        }
+        if !plain.tasks.is_empty() {
+            self.board().forget_room(&errand.sight.lane);
+        }
         if !errand.admission {
             return Ok(plain);
         }
@@ -251,42 +315,44 @@ impl Inner {
             // What needs admission is still there.
             return Ok(Claimed { next_score: plain.next_score.or(Some(i64::MAX)), ..plain });
         }
-        self.claim_admitted(route, &who, max.min(64), request_id).await
+        self.claim_granted(errand, &who, max.min(64), request_id).await
     }
 
-    /// Reserves, admits, then claims: the way of work with quotas or budgets.
-    async fn claim_admitted(&self, route: Route, who: &Claimant, max: u16, request_id: Uuid) -> Result<Claimed, Error> {
-        let call = IssueGrants {
-            capabilities: who.capabilities.clone(),
-            grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
-            instance: who.instance.clone(),
-            lane: who.lane.clone(),
-            max: i64::from(max),
+    /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets.
+    async fn claim_granted(
+        &self,
+        errand: &Errand,
+        who: &Claimant,
+        max: u16,
+        request_id: Uuid,
+    ) -> Result<Claimed, Error> {
+        let route = Route::Execution(errand.partition);
+        // No more is reserved than there is room for, and one while that is not known.
+        let room = errand.room.map_or(1, |room| u16::try_from(room.max(1)).unwrap_or(u16::MAX));
+        let max = if errand.admission && errand.room.is_none() { max } else { max.min(room) };
+        let grantee = Grantee {
             namespace: who.namespace.clone(),
-            ttl_ms: GRANT_TTL_MS,
+            lane: who.lane.clone(),
+            instance: who.instance.clone(),
+            capabilities: who.capabilities.clone(),
         };
-        let client = self.operations.client();
-        let (grants, next_score) = match client.call(route, &call).await? {
-            IssueGrantsReply::Granted { grants, next_score } => (grants, next_score),
-            IssueGrantsReply::Paused { .. } => return Ok(Claimed::default()),
-        };
+        let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS).await?;
+        if let Some(room) = issued.room {
+            self.board().told_room(errand, room.free());
+        }
         let mut tasks = Vec::new();
-        for grant in grants {
-            match self.admission.admit(&grant).await {
-                Ok(Admitted::Yes) => tasks.extend(self.consume(route, who, &grant, request_id).await?),
-                Ok(Admitted::No { reason, detail }) => {
-                    let call =
-                        BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
-                    client.call(route, &call).await?;
-                }
+        for grant in issued.grants {
+            match self.consume(route, who, &grant, request_id).await {
+                Ok(task) => tasks.extend(task),
+                Err(error) if tasks.is_empty() => return Err(error),
+                // What has been leased is handed out; the grants left run out.
                 Err(error) => {
-                    tracing::warn!(%error, execution = %grant.execution_id, "admission failed; the grant is given back");
-                    let call = ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id };
-                    client.call(route, &call).await?;
+                    tracing::warn!(%error, execution = %grant.execution_id, "a grant is left to run out");
+                    break;
                 }
             }
         }
-        Ok(Claimed { tasks, next_score })
+        Ok(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() })
     }
 
     async fn consume(
@@ -349,6 +415,7 @@ async fn hear(inner: Arc<Inner>, mut news: Listener, options: DispatcherOptions,
                 let routes: Vec<Route> = inner.operations.client().execution_routes().collect();
                 let route = routes[turn % routes.len()];
                 inner.look_again(vec![route]).await;
+                inner.board().doubt_room();
                 inner.refresh_weight(turn).await;
             }
         }
@@ -367,9 +434,22 @@ impl Inner {
                     board.ready(&sight, partition, score, queue.starts_with("admit."));
                 }
             }
+            News::Said(_, Wake::Slot { set, free }) => {
+                if let Some(lane) = lane_of_set(&set) {
+                    self.board().has_room(lane, free);
+                }
+            }
             News::Said(..) => {}
-            News::Lost(routes) => self.look_again(routes).await,
-            News::LostAny => self.look_again(self.operations.client().execution_routes().collect()).await,
+            News::Lost(routes) => {
+                if routes.iter().any(|route| matches!(route, Route::Quota(_))) {
+                    self.board().doubt_room();
+                }
+                self.look_again(routes).await;
+            }
+            News::LostAny => {
+                self.board().doubt_room();
+                self.look_again(self.operations.client().execution_routes().collect()).await;
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::ExecutionId;
 use ff_engine::{Engine, Operations};
-use ff_scheduler::{Admission, Dispatcher};
+use ff_scheduler::Dispatcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet::Fleet;
@@ -26,7 +26,6 @@ pub struct Rooms {
     pub engine: Engine,
     pub operations: Operations,
     pub dispatcher: Dispatcher,
-    pub admission: Arc<dyn Admission>,
     pub fleet: Arc<Fleet>,
     /// Long polls and streams end when the server stops.
     pub stop: CancellationToken,

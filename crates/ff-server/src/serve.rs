@@ -88,18 +88,11 @@ impl Server {
 
         let engine = Engine::start(host, engine).await?;
         let operations = engine.operations().clone();
-        let admission = Arc::new(RefuseAll);
-        let dispatcher = Dispatcher::start(operations.clone(), admission.clone(), DispatcherOptions::default());
+        let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
-        let app = App(Arc::new(Rooms {
-            engine,
-            operations,
-            dispatcher,
-            admission,
-            fleet: Arc::clone(&fleet),
-            stop: stop.clone(),
-        }));
+        let app =
+            App(Arc::new(Rooms { engine, operations, dispatcher, fleet: Arc::clone(&fleet), stop: stop.clone() }));
         let keeping = tokio::spawn({
             let stop = stop.clone();
             async move { fleet.keep(stop).await }

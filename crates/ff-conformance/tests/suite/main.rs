@@ -15,6 +15,7 @@ mod lists;
 mod operators;
 mod retry;
 mod routes;
+mod slots;
 mod storage;
 mod submit;
 mod time;
