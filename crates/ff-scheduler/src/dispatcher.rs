@@ -340,17 +340,24 @@ impl Inner {
         if let Some(room) = issued.room {
             self.board().told_room(errand, room.free());
         }
-        let mut tasks = Vec::new();
-        for grant in issued.grants {
-            match self.consume(route, who, &grant, request_id).await {
+        let consumed: Vec<_> = stream::iter(issued.grants)
+            .map(|grant| async move { self.consume(route, who, &grant, request_id).await })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let (mut tasks, mut failed) = (Vec::new(), None);
+        for outcome in consumed {
+            match outcome {
                 Ok(task) => tasks.extend(task),
-                Err(error) if tasks.is_empty() => return Err(error),
-                // What has been leased is handed out; the grants left run out.
-                Err(error) => {
-                    tracing::warn!(%error, execution = %grant.execution_id, "a grant is left to run out");
-                    break;
-                }
+                Err(error) => failed = Some(error),
             }
+        }
+        if let Some(error) = failed {
+            if tasks.is_empty() {
+                return Err(error);
+            }
+            // What has been leased is handed out; a grant that could not be consumed runs out.
+            tracing::warn!(%error, lane = who.lane, "a grant is left to run out");
         }
         Ok(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() })
     }

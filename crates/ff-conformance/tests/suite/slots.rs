@@ -201,7 +201,9 @@ for_each_host! {
             let (execution_id, fence) = (id, task.fence());
             match way {
                 0 => store.complete(&task).await,
-                1 => drop(store.fail(&task, "net").await),
+                1 => {
+                    store.fail(&task, "net").await;
+                }
                 2 => drop(store.ask(&CancelAttempt::new(id, fence)).await.unwrap()),
                 3 => drop(store.ask(&CancelExecution::new("ann".into(), id)).await.unwrap()),
                 4 => drop(store.ask(&YieldExecution { execution_id, fence }).await.unwrap()),
