@@ -1,8 +1,8 @@
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.inbox",
+  "record.spec", "record.lane", "record.holds", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -15,6 +15,7 @@ return {
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "keyring.note",
+  "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",

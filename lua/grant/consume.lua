@@ -1,6 +1,7 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local queues = require "index.queues"
@@ -36,6 +37,8 @@ define.fn {
       return reply.err("not_capable", { missing = table.concat(missing, ",") })
     end
     local copy = lane.load(tx, execution.lane_path(rec))
+    -- The lane was limited after the grant was given: nobody has admitted it.
+    if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)

@@ -51,7 +51,7 @@ define.fn {
       local answer = tx:item(function()
         local rec = execution.load(tx, entry.id)
         if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms)
+        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
         event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
         return { ok = rec }
       end)

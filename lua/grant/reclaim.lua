@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
@@ -21,7 +22,7 @@ define.fn {
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)
-    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
     event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
     return reply.ok("granted", { grant = grant.typed(rec) })
   end,

@@ -10,7 +10,7 @@ define.fn {
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
-    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", weight = "weight?", retry = "retry?",
+    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?", weight = "weight?", retry = "retry?",
     attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
   },
   reply = { defined = { entry = "lane_entry", changed = "bool" } },
@@ -19,11 +19,12 @@ define.fn {
     local path = a.namespace .. "/" .. a.lane
     local copy = lane.load(tx, path)
     local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
-    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
     for _, name in ipairs(named) do
       if a[name] ~= nil then definition[name] = a[name] end
     end
     if a.clear_max_depth then definition.max_depth = nil end
+    if a.clear_max_active then definition.max_active = nil end
     local packed = lane.pack(definition)
     local version = copy and copy.version or 0
     local changed = copy == nil or packed ~= copy.raw.definition

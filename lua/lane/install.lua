@@ -5,7 +5,7 @@ local home = require "index.home"
 local queues = require "index.queues"
 local lane = require "record.lane"
 
--- A lane that starts again is an edge for each of its queues that holds work.
+-- A lane that starts again, or whose work is claimed directly again, is an edge for each of its queues that holds work.
 local function announce_queues(tx, path)
   local names = { "any" }
   for _, entry in ipairs(queues.all(tx, path)) do names[#names + 1] = entry.queue end
@@ -29,7 +29,7 @@ define.fn {
     tx:hset(keys.lane(tx, path), { "definition", lane.pack(a.entry.definition), "version", a.entry.version })
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
-    elseif not lane.starts(copy) and lane.starts(a.entry.definition) then
+    elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then
       announce_queues(tx, path)
     end
     return reply.ok("installed")

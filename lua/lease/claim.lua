@@ -34,13 +34,13 @@ end
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.",
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
   },
-  reply = { claimed = { tasks = "[task]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = { claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
@@ -49,6 +49,7 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+    if copy.max_active then return reply.ok("claimed", { tasks = {}, admission_needed = true }) end
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)

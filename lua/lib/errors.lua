@@ -31,6 +31,8 @@ return {
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
   { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
+  { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
+  { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }

@@ -44,6 +44,10 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 
+-- `set` names a concurrency limit: `lane:<namespace>/<lane>`, …
+function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
+function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
+
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end

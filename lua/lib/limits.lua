@@ -23,6 +23,9 @@ return {
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,
+  active_max = 1000000, -- the highest max_active of a lane
+  holder_set_bytes_max = 512,
+  overdue_again_ms = 1000, -- how often it is said that holders are overdue, until someone has asked for them
   duration_ms_max = 315360000000, -- ten years
   time_ms_max = 9007199254740991, -- 2^53 - 1
   lease_ttl_ms_min = 1000,

@@ -33,6 +33,10 @@ local scalar = {
   { name = "frames_limit", base = "int", min = 1, max = 1000000 },
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
+  { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "The name of a concurrency limit: `lane:<namespace>/<lane>`." },
+  { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
+  { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
   { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
   { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
@@ -123,6 +127,9 @@ local list = {
   { name = "signal_names", of = "signal_name", max = 64 },
   { name = "tokens", of = "token", max = limits.approvers_max },
   { name = "new_frames", of = "new_frame", max = limits.batch_max },
+  { name = "holders", of = "holder", max = limits.batch_max },
+  { name = "candidates", of = "candidate", max = limits.batch_max },
+  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
   { name = "store_keys", of = "bytes", max = 1024 },
 }
 
@@ -198,7 +205,13 @@ local struct = {
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" } } },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" } } },
+  { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
+  { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" } } },
+  { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
+  { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
@@ -226,7 +239,7 @@ local struct = {
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
     { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },
-    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
+    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" }, { "max_active", "max_active?" } } },
   { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },

@@ -3,6 +3,7 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
+local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
 local waitpoint = require "record.waitpoint"
@@ -29,7 +30,7 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif member == worker.timer then owner = true -- it looks again when it fires, and leaves when nobody is registered
+    elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
@@ -162,6 +163,8 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
+        elseif family == "quota" then
+          holders.check(tx, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end

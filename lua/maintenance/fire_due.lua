@@ -5,6 +5,7 @@ local reply = require "lib.reply"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
+local holders = require "index.holders"
 local timers = require "index.timers"
 local due = require "transition.due"
 local start = require "transition.start"
@@ -38,6 +39,8 @@ local function fire(tx, member, draw)
     fire_idempotency(tx, name, member)
   elseif member == worker.timer then
     fire_workers(tx, member)
+  elseif kind == "holders" then
+    holders.fire(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end

@@ -3,6 +3,7 @@ local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local frames = require "record.frames"
+local holds = require "record.holds"
 local home = require "index.home"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -77,6 +78,15 @@ local function check_state(rec, key, findings)
   if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
 end
 
+-- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
+local function check_holds(tx, rec, key, findings, repair)
+  local holder = holds.of(rec)
+  if holder and rec.phase ~= "active" and rec.grant ~= holder then
+    invariants.found(findings, 32, key, "holds slots without a grant or a lease", repair)
+    if repair then execution.save(tx, rec) end
+  end
+end
+
 local function check_lists(tx, rec, findings, repair)
   local created = rec.spec.created_at
   local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
@@ -133,6 +143,7 @@ function invariants.record(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
+  check_holds(tx, rec, key, findings, repair)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end

@@ -11,7 +11,7 @@ define.fn {
   doc = "The facts of this partition that say why an execution is not running.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
-  reply = { facts = { execution = "execution", lane_state = "lane_state?", ahead = "count?", queue = "queue", uncovered = "bool" } },
+  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -24,7 +24,7 @@ define.fn {
     end
     local entry = queues.get(tx, path, rec.spec.queue)
     return reply.ok("facts", {
-      execution = view.whole(tx, rec), lane_state = copy and copy.state, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
     })
   end,
 }

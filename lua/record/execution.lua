@@ -1,6 +1,7 @@
 -- The execution: one hash with core fields, current lease and current attempt. A transition edits the
 -- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
+local holds = require "record.holds"
 local spec = require "record.spec"
 local home = require "index.home"
 local leases = require "index.leases"
@@ -15,7 +16,7 @@ local fields = {
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true },
+  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "holds" },
   { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
@@ -93,7 +94,7 @@ function execution.wake_at(rec)
   return at
 end
 
--- Plans the record's changes together with its place in the indexes, its lease entry and its timer.
+-- Plans the record's changes together with its place in the indexes, its lease entry, its holds and its timer.
 -- `told` says that the caller announces the timer itself.
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
@@ -103,6 +104,7 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
+  holds.keep(tx, rec)
   local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
     changed[1], changed[2] = "spec", spec.pack(rec.spec)

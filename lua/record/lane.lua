@@ -23,6 +23,7 @@ function lane.pack(definition)
       r.jitter or false, r.retry_on or false, r.never_on or false,
     }
   end
+  list[#order + 3] = definition.max_active or false
   return cmsgpack.pack(list)
 end
 
@@ -42,6 +43,7 @@ function lane.unpack(packed)
       definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
     end
   end
+  definition.max_active = list[#order + 3] or nil
   return definition
 end
 

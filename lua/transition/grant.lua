@@ -1,17 +1,20 @@
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
+local holds = require "record.holds"
 
 local grant = {}
 
-function grant.give(tx, rec, id, instance, ttl_ms)
+-- `copy` is the lane's: it says which holder sets the execution must enter before the grant is consumed.
+function grant.give(tx, rec, id, instance, ttl_ms, copy)
   rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
+  holds.note(rec, id, holds.needed(copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = rec.spec.quotas,
+    budgets = rec.spec.budgets, quotas = rec.spec.quotas, holder_sets = holds.sets(rec),
   }
 end
 

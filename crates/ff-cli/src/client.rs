@@ -108,6 +108,7 @@ fn next_step(code: &str) -> &'static str {
         "execution_not_found" => "; `ff list` shows what is there",
         "idempotency_conflict" => "; use another --idempotency-key for another body",
         "lane_full" => "; wait for its work to be done, or raise the lane's max_depth",
+        "at_capacity" => "; wait for running work to end, or raise the lane's max_active",
         "lane_disabled" => "; resume the lane or choose another with --lane",
         "execution_not_terminal" => "; cancel it first, or wait with `ff result --wait`",
         "max_replays" => "; submit it anew",

@@ -295,7 +295,7 @@ impl Store {
             keys.extend(page.keys);
             cursor = page.next;
         }
-        for route in self.routes().chain([Route::Fleet]) {
+        for route in self.routes().chain(self.client.quota_routes()).chain([Route::Fleet]) {
             let tag = route.tag().expect("a partition has a tag");
             let own: Vec<_> =
                 keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
@@ -337,10 +337,10 @@ impl Store {
         panic!("{route} still has due timers after 10000 rounds");
     }
 
-    /// Applies what is due in every partition and in the fleet; answers how much was.
+    /// Applies what is due in every partition, those of quotas included, and in the fleet; answers how much was.
     pub async fn fire_all(&self) -> i64 {
         let mut sum = 0;
-        for route in self.routes().chain([Route::Fleet]) {
+        for route in self.routes().chain(self.client.quota_routes()).chain([Route::Fleet]) {
             sum += self.fire_due(route).await;
         }
         sum

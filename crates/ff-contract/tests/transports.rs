@@ -37,7 +37,7 @@ async fn http() {
     let directory = tempfile::tempdir().unwrap();
     let options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
     let host = Arc::new(Embedded::open(options).unwrap());
-    let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), no_auth: true };
+    let options = ServerOptions::local("127.0.0.1:0".parse().unwrap(), directory.path()).unwrap();
     let server = Server::start(host, EngineOptions::embedded(), options).await.unwrap();
     let url = format!("http://{}", server.address());
     let config = WorkerConfig::http(&url, "contract", "contract", "default", LANE);

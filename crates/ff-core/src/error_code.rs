@@ -68,6 +68,10 @@ text_enum! {
         LaneUnseen = "lane_unseen",
         /// The lane has a max_depth; the client adds the lane's depth and asks again.
         LaneDepthNeeded = "lane_depth_needed",
+        /// The holder set has no capacity yet; the client counts what runs, sets it and asks again.
+        CapacityUnknown = "capacity_unknown",
+        /// Every slot of a concurrency limit is held; detail names it.
+        AtCapacity = "at_capacity",
         /// The partition is moving; nothing was written.
         TryAgain = "try_again",
         /// A stored record cannot be read; detail names key and field.
@@ -111,6 +115,8 @@ impl ErrorCode {
             ErrorCode::PartitionMismatch => Class::Terminal,
             ErrorCode::LaneUnseen => Class::Retryable,
             ErrorCode::LaneDepthNeeded => Class::Retryable,
+            ErrorCode::CapacityUnknown => Class::Retryable,
+            ErrorCode::AtCapacity => Class::Retryable,
             ErrorCode::TryAgain => Class::Retryable,
             ErrorCode::CorruptRecord => Class::Corrupt,
         }
@@ -151,6 +157,8 @@ impl ErrorCode {
             ErrorCode::PartitionMismatch => "The store was set up with other partition counts.",
             ErrorCode::LaneUnseen => "The partition has no copy of the lane yet; the client installs it and asks again.",
             ErrorCode::LaneDepthNeeded => "The lane has a max_depth; the client adds the lane's depth and asks again.",
+            ErrorCode::CapacityUnknown => "The holder set has no capacity yet; the client counts what runs, sets it and asks again.",
+            ErrorCode::AtCapacity => "Every slot of a concurrency limit is held; detail names it.",
             ErrorCode::TryAgain => "The partition is moving; nothing was written.",
             ErrorCode::CorruptRecord => "A stored record cannot be read; detail names key and field.",
         }

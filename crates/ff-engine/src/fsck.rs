@@ -1,11 +1,23 @@
 //! Verifies the invariants on a live store; repairs are listed, never silent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ff_script::generated::{CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding};
+use ff_core::types::ExecutionId;
+use ff_script::generated::{
+    AdoptHolders, AdoptHoldersReply, CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, Holder,
+    HolderState, LaneEntry, ListHolders, ListHoldersReply, ReleaseHolders,
+};
 use ff_script::{Client, Error, Route, ScanCursor};
+use uuid::Uuid;
+
+use crate::background::holders;
+use crate::operations::{Operations, set_of_lane};
 
 const PAGE: i64 = 64;
+const HOLDERS_PAGE: i64 = 1_000;
+const BATCH: usize = 64;
+/// How long a passed deadline is left to the reconciler, in milliseconds.
+const OVERDUE_MS: i64 = 10_000;
 const SCAN_PAGE: usize = 512;
 const KEYS_PER_CALL: usize = 64;
 
@@ -36,7 +48,79 @@ impl Fsck {
             report.check_executions(client, route, repair).await?;
         }
         report.check_keys(client, repair).await?;
+        let operations = Operations::new(client.clone());
+        for lane in operations.lanes().await? {
+            report.check_slots(&operations, &lane, repair).await?;
+        }
         Ok(report)
+    }
+
+    /// The holders of a lane's slots are exactly its executions that are granted or run.
+    async fn check_slots(&mut self, operations: &Operations, lane: &LaneEntry, repair: bool) -> Result<(), Error> {
+        let client = operations.client();
+        let set = set_of_lane(&lane.namespace, &lane.lane);
+        let before = holders_of(client, &set).await?;
+        if before.holders.is_empty() && lane.definition.max_active.is_none() {
+            return Ok(());
+        }
+        let mut found = |problem: String| {
+            self.findings.push(Finding {
+                invariant: 32,
+                key: set.as_bytes().to_vec().into(),
+                problem,
+                repaired: repair,
+            });
+        };
+
+        // A holder whose execution is gone, unless it has left meanwhile or is about to be asked for anyway.
+        let mut gone = Vec::new();
+        for holders in before.holders.chunks(BATCH) {
+            let slots = holders::ask(client, &set, holders.to_vec()).await?;
+            gone.extend(slots.into_iter().filter(|slot| slot.state == HolderState::Gone));
+        }
+        let after = holders_of(client, &set).await?;
+        let gone: BTreeSet<Name> = gone.iter().map(|slot| (slot.execution_id, slot.holder_id)).collect();
+        let overdue = |holder: &Holder| holder.expires_at.is_none_or(|at| at + OVERDUE_MS <= after.now);
+        let stays = |holder: &&Holder| gone.contains(&name(holder)) && overdue(holder);
+        let gone: Vec<Holder> = after.holders.iter().filter(stays).cloned().collect();
+        for holder in &gone {
+            found(format!("{} holds a slot and does not run", holder.execution_id));
+        }
+        if repair {
+            for holders in gone.chunks(BATCH) {
+                let call = ReleaseHolders { holders: holders.to_vec(), set: set.clone() };
+                client.call(client.route_of_holder_set(&set), &call).await?;
+            }
+        }
+
+        // An execution that runs as a holder and is not counted, unless it has ended meanwhile.
+        let counted = names(&after.holders);
+        for route in client.execution_routes() {
+            let (mut missing, unnoted) = running(client, route, lane, false).await?;
+            // Without a limit nothing needs a slot to run.
+            if unnoted > 0 && after.limited {
+                found(format!("{unnoted} executions of {route} run without a slot"));
+                if repair {
+                    missing = running(client, route, lane, true).await?.0;
+                }
+            }
+            missing.retain(|runs| !counted.contains(&name(runs)));
+            if missing.is_empty() {
+                continue;
+            }
+            let counted = names(&holders_of(client, &set).await?.holders);
+            let still = names(&running(client, route, lane, false).await?.0);
+            missing.retain(|runs| !counted.contains(&name(runs)) && still.contains(&name(runs)));
+            for holder in &missing {
+                found(format!("{} runs and is not counted", holder.execution_id));
+            }
+            if repair {
+                for holders in missing.chunks(BATCH) {
+                    operations.enter_running(&set, holders.to_vec()).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn check_executions(&mut self, client: &Client, route: Route, repair: bool) -> Result<(), Error> {
@@ -56,6 +140,7 @@ impl Fsck {
     async fn check_keys(&mut self, client: &Client, repair: bool) -> Result<(), Error> {
         let routes: BTreeMap<String, Route> = client
             .execution_routes()
+            .chain(client.quota_routes())
             .chain([Route::Fleet])
             .map(|route| (route.tag().expect("only the configuration has no tag"), route))
             .collect();
@@ -82,6 +167,56 @@ impl Fsck {
         }
         Ok(())
     }
+}
+
+struct Holders {
+    holders: Vec<Holder>,
+    /// The set has a limit.
+    limited: bool,
+    now: i64,
+}
+
+/// Everyone in a holder set.
+async fn holders_of(client: &Client, set: &str) -> Result<Holders, Error> {
+    let mut all: Vec<Holder> = Vec::new();
+    loop {
+        let offset = i64::try_from(all.len()).unwrap_or(i64::MAX);
+        let call = ListHolders { limit: HOLDERS_PAGE, offset, set: set.to_owned() };
+        let ListHoldersReply::Holders { capacity, items, now, .. } =
+            client.call(client.route_of_holder_set(set), &call).await?;
+        let more = i64::try_from(items.len()) == Ok(HOLDERS_PAGE);
+        all.extend(items);
+        if !more {
+            return Ok(Holders { holders: all, limited: capacity.is_some(), now });
+        }
+    }
+}
+
+/// The executions of a lane that run as holders in one partition, and how many run without being one.
+async fn running(client: &Client, route: Route, lane: &LaneEntry, note: bool) -> Result<(Vec<Holder>, i64), Error> {
+    let (mut all, mut unnoted) = (Vec::new(), 0);
+    let mut after = None;
+    loop {
+        let (namespace, lane) = (lane.namespace.clone(), lane.lane.clone());
+        let call = AdoptHolders { after, lane, limit: PAGE, namespace, note };
+        let AdoptHoldersReply::Adopted { holders, next, unnoted: not } = client.call(route, &call).await?;
+        all.extend(holders);
+        unnoted += not;
+        after = next;
+        if after.is_none() {
+            return Ok((all, unnoted));
+        }
+    }
+}
+
+type Name = (ExecutionId, Uuid);
+
+fn name(holder: &Holder) -> Name {
+    (holder.execution_id, holder.holder_id)
+}
+
+fn names(holders: &[Holder]) -> BTreeSet<Name> {
+    holders.iter().map(name).collect()
 }
 
 fn tag_of(key: &[u8]) -> Option<&str> {

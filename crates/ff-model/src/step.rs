@@ -293,6 +293,7 @@ pub struct Definition {
     pub weight: u8,
     pub fair: Option<bool>,
     pub max_depth: Option<i64>,
+    pub max_active: Option<i64>,
     pub policy: u8,
     /// An older version than the one installed.
     pub older: bool,
@@ -379,15 +380,19 @@ fn operator_acts() -> BoxedStrategy<Act> {
 fn definition() -> impl Strategy<Value = Definition> {
     let state = prop_oneof![9 => Just(0u8), 1 => 1..4u8];
     let depth = proptest::option::weighted(0.1, 0..10i64);
-    (state, 0..4u8, proptest::option::weighted(0.3, any::<bool>()), depth, any::<u8>(), proptest::bool::weighted(0.1))
-        .prop_map(|(state, weight, fair, max_depth, policy, older)| Definition {
+    let active = proptest::option::weighted(0.1, 1..4i64);
+    let fair = proptest::option::weighted(0.3, any::<bool>());
+    (state, 0..4u8, fair, depth, active, any::<u8>(), proptest::bool::weighted(0.1)).prop_map(
+        |(state, weight, fair, max_depth, max_active, policy, older)| Definition {
             state,
             weight,
             fair,
             max_depth,
+            max_active,
             policy,
             older,
-        })
+        },
+    )
 }
 
 fn grant_acts() -> BoxedStrategy<Act> {

@@ -22,8 +22,12 @@ pub(crate) struct Errand {
     pub partition: u16,
     /// Some of its work needs admission.
     pub admission: bool,
+    /// How many may be started, as far as is known; nothing is known of a lane that was not found to be limited.
+    pub room: Option<i64>,
     /// The announcements heard about the place when the worker was sent.
     heard: u64,
+    /// The announcements heard about the lane's room when the worker was sent.
+    heard_room: Option<u64>,
 }
 
 /// A partition as seen through one sight.
@@ -38,6 +42,23 @@ struct Head {
     asked: bool,
     /// Announcements heard so far.
     heard: u64,
+}
+
+/// What is known about the room of a limited lane. Nobody is sent to a full one until it has room again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gate {
+    /// How many more may start, as the last answer or announcement said.
+    free: i64,
+    /// Errands on their way.
+    out: i64,
+    /// Announcements heard so far.
+    heard: u64,
+}
+
+impl Gate {
+    fn room(self) -> i64 {
+        self.free - self.out
+    }
 }
 
 struct SightState {
@@ -62,6 +83,8 @@ struct Waiter {
 pub(crate) struct Board {
     sights: HashMap<Sight, SightState>,
     waiters: HashMap<u64, Waiter>,
+    /// The lanes found to be limited.
+    gates: HashMap<String, Gate>,
     /// What each worker's lanes have saved up, so that turns last from claim to claim.
     credits: HashMap<String, HashMap<Sight, i64>>,
     /// What each queue requires; a queue's name stands for its requirement set, everywhere and for good.
@@ -174,7 +197,64 @@ impl Board {
                 }
             }
         }
-        self.send_out(&errand.sight);
+        match self.gates.get_mut(&errand.sight.lane).filter(|_| errand.heard_room.is_some()) {
+            Some(gate) => {
+                gate.out = (gate.out - 1).max(0);
+                self.send_out_lane(&errand.sight.lane);
+            }
+            None => self.send_out(&errand.sight),
+        }
+    }
+
+    /// An admission on this errand said how much room the lane has left. A full one is left alone until it is announced to have
+    /// room, unless that was announced after the errand was sent.
+    pub fn told_room(&mut self, errand: &Errand, free: i64) {
+        match self.gates.get_mut(&errand.sight.lane) {
+            Some(gate) if Some(gate.heard) != errand.heard_room => gate.free = gate.free.max(free),
+            Some(gate) => gate.free = free,
+            None => drop(self.gates.insert(errand.sight.lane.clone(), Gate { free, ..Gate::default() })),
+        }
+    }
+
+    /// A full lane has room again, as an announcement says.
+    pub fn has_room(&mut self, lane: &str, free: i64) {
+        if self.sights.keys().any(|sight| sight.lane == lane) {
+            let gate = self.gates.entry(lane.to_owned()).or_default();
+            gate.free = free;
+            gate.heard += 1;
+            self.send_out_lane(lane);
+        }
+    }
+
+    /// Room may have come to any lane unheard: one errand each finds out.
+    pub fn doubt_room(&mut self) {
+        for gate in self.gates.values_mut() {
+            gate.free = gate.free.max(gate.out + 1);
+            gate.heard += 1;
+        }
+        for lane in self.gates.keys().cloned().collect::<Vec<_>>() {
+            self.send_out_lane(&lane);
+        }
+    }
+
+    /// The lane is not limited any more.
+    pub fn forget_room(&mut self, lane: &str) {
+        if self.gates.remove(lane).is_some() {
+            self.send_out_lane(lane);
+        }
+    }
+
+    fn send_out_lane(&mut self, lane: &str) {
+        for sight in self.sights_of(lane) {
+            self.send_out(&sight);
+        }
+    }
+
+    fn best(&self, sight: &Sight) -> Option<(i64, u16)> {
+        if self.gates.get(&sight.lane).is_some_and(|gate| gate.room() <= 0) {
+            return None;
+        }
+        self.sights.get(sight).and_then(best)
     }
 
     /// A claim did not answer: whatever made the partition hot may still be there.
@@ -240,7 +320,7 @@ impl Board {
     fn send_out(&mut self, sight: &Sight) {
         while let Some(state) = self.sights.get(sight) {
             let Some(first) = state.waiters.front().copied() else { return };
-            if best(state).is_none() || !self.send_one(first) {
+            if self.best(sight).is_none() || !self.send_one(first) {
                 return;
             }
         }
@@ -249,28 +329,40 @@ impl Board {
     /// Sends one waiter to the best place it can see; false when there is none.
     fn send_one(&mut self, id: u64) -> bool {
         let Some(waiter) = self.waiters.get(&id) else { return false };
-        let saved = self.credits.entry(waiter.worker.clone()).or_default();
+        let saved = self.credits.get(&waiter.worker);
         let mut lanes: Vec<LaneView> = waiter
             .sights
             .iter()
             .map(|sight| {
-                let state = self.sights.get(sight);
-                let credit = saved.get(sight).copied().unwrap_or(0);
-                LaneView { weight: state.map_or(1, |s| s.weight), credit, best: state.and_then(best) }
+                let weight = self.sights.get(sight).map_or(1, |state| state.weight);
+                let credit = saved.and_then(|saved| saved.get(sight)).copied().unwrap_or(0);
+                LaneView { weight, credit, best: self.best(sight) }
             })
             .collect();
         let Some(index) = choose(&mut lanes) else { return false };
-        *saved = waiter.sights.iter().cloned().zip(lanes.iter().map(|lane| lane.credit)).collect();
+        *self.credits.entry(waiter.worker.clone()).or_default() =
+            waiter.sights.iter().cloned().zip(lanes.iter().map(|lane| lane.credit)).collect();
         let (_, partition) = lanes[index].best.expect("a chosen lane has work");
         let waiter = self.waiters.remove(&id).expect("it was there a moment ago");
         self.forget(id, &waiter.sights);
         let sight = waiter.sights[index].clone();
         let head =
             self.sights.get_mut(&sight).and_then(|state| state.heads.get_mut(&partition)).expect("it was the best");
-        let errand = Errand { sight, partition, admission: head.admission, heard: head.heard };
+        let gate = self.gates.get_mut(&sight.lane);
+        let errand = Errand {
+            partition,
+            admission: head.admission,
+            room: gate.as_ref().map(|gate| gate.room()),
+            heard: head.heard,
+            heard_room: gate.as_ref().map(|gate| gate.heard),
+            sight,
+        };
         // A worker that gave up in the meantime leaves the place as it was.
         if waiter.errand.send(errand).is_ok() {
             head.asked = true;
+            if let Some(gate) = gate {
+                gate.out += 1;
+            }
         }
         true
     }
@@ -356,6 +448,52 @@ mod tests {
             })
             .collect();
         assert_eq!(lanes, ["a", "b", "a", "b"]);
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_full_lane_until_it_has_room() {
+        let mut board = board(&["a"]);
+        board.ready(&sight("a"), 1, 10, false);
+        let (_, mut first) = board.wait("w", vec![sight("a")]);
+        let errand = first.try_recv().expect("there is work");
+        board.told_room(&errand, 0);
+        board.answered(&errand, Some(10));
+        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        assert!(second.try_recv().is_err());
+        board.ready(&sight("a"), 2, 5, false);
+        assert!(second.try_recv().is_err());
+        board.has_room("a", 1);
+        let errand = second.try_recv().expect("there is room");
+        assert_eq!((errand.partition, errand.room), (2, Some(1)));
+        let (_, mut third) = board.wait("w", vec![sight("a")]);
+        assert!(third.try_recv().is_err(), "one slot sends one worker");
+        board.told_room(&errand, 1);
+        board.answered(&errand, None);
+        assert_eq!(third.try_recv().expect("another is free").partition, 1);
+    }
+
+    #[test]
+    fn room_announced_while_the_refusal_was_on_its_way_is_not_lost() {
+        let mut board = board(&["a"]);
+        for gated in [false, true] {
+            board.ready(&sight("a"), 1, 10, false);
+            let (_, mut first) = board.wait("w", vec![sight("a")]);
+            let errand = first.try_recv().expect("there is work");
+            assert_eq!(errand.room.is_some(), gated);
+            board.has_room("a", 1);
+            board.told_room(&errand, 0);
+            board.answered(&errand, Some(10));
+            let (_, mut second) = board.wait("w", vec![sight("a")]);
+            let errand = second.try_recv().expect("the announcement counts");
+            board.told_room(&errand, 0);
+            board.answered(&errand, Some(10));
+            let (_, mut third) = board.wait("w", vec![sight("a")]);
+            assert!(third.try_recv().is_err());
+            board.doubt_room();
+            let errand = third.try_recv().expect("a doubt is looked into");
+            board.told_room(&errand, 1);
+            board.answered(&errand, Some(10));
+        }
     }
 
     #[test]

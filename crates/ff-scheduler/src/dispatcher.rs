@@ -7,11 +7,10 @@ use std::time::Duration;
 use ff_core::EngineError;
 use ff_core::types::{AttemptId, LeaseId};
 use ff_engine::news::{Listener, News};
-use ff_engine::operations::Claimant;
+use ff_engine::operations::{Claimant, lane_of_set};
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
-    BlockExecution, ConsumeGrant, ConsumeGrantReply, Grant, IssueGrants, IssueGrantsReply, LaneCounts, PartitionStats,
-    PartitionStatsReply, ReleaseGrant, Task,
+    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
 use futures::future::join_all;
@@ -21,8 +20,9 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use crate::admission::{Admission, Admitted};
+use crate::admission::Admission;
 use crate::board::{Board, Errand, Sight};
+use crate::granting::{Grantee, Granting};
 
 const AT_ONCE: usize = 32;
 /// The most one call of the library takes.
@@ -73,7 +73,7 @@ pub struct Dispatcher {
 
 struct Inner {
     operations: Operations,
-    admission: Arc<dyn Admission>,
+    granting: Granting,
     board: Mutex<Board>,
     /// Looks at new sights one at a time, so that two waiters do not look twice.
     looking: tokio::sync::Mutex<()>,
@@ -87,8 +87,9 @@ impl Dispatcher {
     pub fn start(operations: Operations, admission: Arc<dyn Admission>, options: DispatcherOptions) -> Self {
         let news = Listener::new(operations.client().host().as_ref());
         let (settle, settling) = mpsc::unbounded_channel();
+        let granting = Granting { operations: operations.clone(), admission };
         let (board, looking) = (Mutex::default(), tokio::sync::Mutex::default());
-        let inner = Arc::new(Inner { operations, admission, board, looking, settle });
+        let inner = Arc::new(Inner { operations, granting, board, looking, settle });
         let stop = CancellationToken::new();
         tokio::spawn(hear(Arc::clone(&inner), news, settling, options, stop.clone()));
         Self { inner, _stop: Arc::new(stop.drop_guard()) }
@@ -117,6 +118,39 @@ impl Dispatcher {
     /// Forgets a worker that has left.
     pub fn forget(&self, instance: &str) {
         self.inner.board().forget_worker(instance);
+    }
+
+    /// Reserves up to `max` executions for this worker, the best first and admitted; each grant is to be consumed before it
+    /// runs out.
+    pub async fn grant(&self, profile: &Profile, max: u16, ttl_ms: i64) -> Result<Vec<Grant>, Error> {
+        let mut grants = Vec::new();
+        let mut full: Vec<String> = Vec::new();
+        for (route, lane) in self.inner.heads(profile).await? {
+            let left = max - u16::try_from(grants.len()).unwrap_or(max);
+            if left == 0 {
+                break;
+            }
+            if full.contains(&lane) {
+                continue;
+            }
+            let grantee = Grantee {
+                namespace: profile.namespace.clone(),
+                lane: lane.clone(),
+                instance: profile.instance.clone(),
+                capabilities: profile.capabilities.clone(),
+            };
+            let issued = self.inner.granting.issue(route, &grantee, left, ttl_ms).await?;
+            if issued.room.is_some_and(|room| room.free() <= 0) {
+                full.push(lane);
+            }
+            grants.extend(issued.grants);
+        }
+        Ok(grants)
+    }
+
+    /// Hands an interrupted execution to a chosen worker; refused with `at_capacity` while its lane has no room.
+    pub async fn grant_reclaim(&self, call: &GrantReclaim) -> Result<Grant, Error> {
+        self.inner.granting.reclaim(call).await
     }
 
     /// Up to `max` tasks for this worker; waits up to `wait` for the first.
@@ -322,30 +356,55 @@ impl Inner {
         }
     }
 
-    /// Reads the heads of a lane in these partitions, once for all these sights of it.
-    async fn look(&self, lane: &str, sights: &[Sight], routes: Vec<Route>) -> Result<(), Error> {
+    /// The counts of a lane in these partitions; what its queues require is learned on the way.
+    async fn counts_of(&self, lane: &str, routes: Vec<Route>) -> Result<Vec<(u16, LaneCounts)>, Error> {
         let (namespace, name) = lane.split_once('/').unwrap_or(("", lane));
         let call = PartitionStats { lane: Some(name.to_owned()), namespace: Some(namespace.to_owned()) };
         let call = &call;
         let mut pages = stream::iter(routes)
             .map(|route| async move { (route, self.operations.client().call(route, call).await) })
             .buffer_unordered(AT_ONCE);
-        let mut heads = Vec::new();
+        let mut found = Vec::new();
         while let Some((route, stats)) = pages.next().await {
             let PartitionStatsReply::Stats { lanes, .. } = stats?;
             let Route::Execution(partition) = route else { continue };
             for counts in lanes {
                 self.board().learn(counts.queues.iter().map(|queue| (queue.queue.as_str(), queue.requires.as_slice())));
-                for (index, sight) in sights.iter().enumerate() {
-                    if let Some((score, admission)) = head_seen(&counts, &sight.capabilities) {
-                        heads.push((score, partition, admission, index));
-                    }
+                found.push((partition, counts));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where work this worker covers waits, the best head first.
+    async fn heads(&self, profile: &Profile) -> Result<Vec<(Route, String)>, Error> {
+        let mut heads: Vec<(i64, Route, String)> = Vec::new();
+        for lane in &profile.lanes {
+            let routes = self.operations.client().execution_routes().collect();
+            let path = format!("{}/{lane}", profile.namespace);
+            for (partition, counts) in self.counts_of(&path, routes).await? {
+                if let Some((score, _)) = head_seen(&counts, &profile.capabilities) {
+                    heads.push((score, Route::Execution(partition), lane.clone()));
                 }
             }
         }
-        let mut board = self.board();
+        heads.sort_unstable();
+        Ok(heads.into_iter().map(|(_, route, lane)| (route, lane)).collect())
+    }
+
+    /// Reads the heads of a lane in these partitions, once for all these sights of it.
+    async fn look(&self, lane: &str, sights: &[Sight], routes: Vec<Route>) -> Result<(), Error> {
+        let mut heads = Vec::new();
+        for (partition, counts) in self.counts_of(lane, routes).await? {
+            for (index, sight) in sights.iter().enumerate() {
+                if let Some((score, admission)) = head_seen(&counts, &sight.capabilities) {
+                    heads.push((score, partition, admission, index));
+                }
+            }
+        }
         // The best first: whoever waits already is sent there.
         heads.sort_unstable();
+        let mut board = self.board();
         for (score, partition, admission, index) in heads {
             board.ready(&sights[index], partition, score, admission);
         }
@@ -364,6 +423,12 @@ impl Inner {
             lease_ttl_ms: profile.lease_ttl_ms,
         };
         let plain = self.operations.claim(route, &who, max.min(BATCH), request_id).await?;
+        if plain.admission_needed {
+            return self.claim_granted(errand, &who, max.min(BATCH), request_id).await;
+        }
+        if !plain.tasks.is_empty() {
+            self.board().forget_room(&errand.sight.lane);
+        }
         if !errand.admission {
             return Ok(plain);
         }
@@ -371,42 +436,51 @@ impl Inner {
             // What needs admission is still there.
             return Ok(Claimed { next_score: plain.next_score.or(Some(i64::MAX)), ..plain });
         }
-        self.claim_admitted(route, &who, max.min(BATCH), request_id).await
+        self.claim_granted(errand, &who, max.min(BATCH), request_id).await
     }
 
-    /// Reserves, admits, then claims: the way of work with quotas or budgets.
-    async fn claim_admitted(&self, route: Route, who: &Claimant, max: u16, request_id: Uuid) -> Result<Claimed, Error> {
-        let call = IssueGrants {
-            capabilities: who.capabilities.clone(),
-            grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
-            instance: who.instance.clone(),
-            lane: who.lane.clone(),
-            max: i64::from(max),
+    /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets.
+    async fn claim_granted(
+        &self,
+        errand: &Errand,
+        who: &Claimant,
+        max: u16,
+        request_id: Uuid,
+    ) -> Result<Claimed, Error> {
+        let route = Route::Execution(errand.partition);
+        // No more is reserved than there is room for, and one while that is not known.
+        let room = errand.room.map_or(1, |room| u16::try_from(room.max(1)).unwrap_or(u16::MAX));
+        let max = if errand.admission && errand.room.is_none() { max } else { max.min(room) };
+        let grantee = Grantee {
             namespace: who.namespace.clone(),
-            ttl_ms: GRANT_TTL_MS,
+            lane: who.lane.clone(),
+            instance: who.instance.clone(),
+            capabilities: who.capabilities.clone(),
         };
-        let client = self.operations.client();
-        let (grants, next_score) = match client.call(route, &call).await? {
-            IssueGrantsReply::Granted { grants, next_score } => (grants, next_score),
-            IssueGrantsReply::Paused { .. } => return Ok(Claimed::default()),
-        };
-        let mut tasks = Vec::new();
-        for grant in grants {
-            match self.admission.admit(&grant).await {
-                Ok(Admitted::Yes) => tasks.extend(self.consume(route, who, &grant, request_id).await?),
-                Ok(Admitted::No { reason, detail }) => {
-                    let call =
-                        BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
-                    client.call(route, &call).await?;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, execution = %grant.execution_id, "admission failed; the grant is given back");
-                    let call = ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id };
-                    client.call(route, &call).await?;
-                }
+        let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS).await?;
+        if let Some(room) = issued.room {
+            self.board().told_room(errand, room.free());
+        }
+        let consumed: Vec<_> = stream::iter(issued.grants)
+            .map(|grant| async move { self.consume(route, who, &grant, request_id).await })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let (mut tasks, mut failed) = (Vec::new(), None);
+        for outcome in consumed {
+            match outcome {
+                Ok(task) => tasks.extend(task),
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(Claimed { tasks, next_score })
+        if let Some(error) = failed {
+            if tasks.is_empty() {
+                return Err(error);
+            }
+            // What has been leased is handed out; a grant that could not be consumed runs out.
+            tracing::warn!(%error, lane = who.lane, "a grant is left to run out");
+        }
+        Ok(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() })
     }
 
     async fn consume(
@@ -479,6 +553,7 @@ async fn hear(
                 let routes: Vec<Route> = inner.operations.client().execution_routes().collect();
                 let route = routes[turn % routes.len()];
                 inner.look_again(vec![route]).await;
+                inner.board().doubt_room();
                 inner.refresh_weight(turn).await;
             }
         }
@@ -505,9 +580,22 @@ impl Inner {
                     }
                 }
             }
+            News::Said(_, Wake::Slot { set, free }) => {
+                if let Some(lane) = lane_of_set(&set) {
+                    self.board().has_room(lane, free);
+                }
+            }
             News::Said(..) => {}
-            News::Lost(routes) => self.look_again(routes).await,
-            News::LostAny => self.look_again(self.operations.client().execution_routes().collect()).await,
+            News::Lost(routes) => {
+                if routes.iter().any(|route| matches!(route, Route::Quota(_))) {
+                    self.board().doubt_room();
+                }
+                self.look_again(routes).await;
+            }
+            News::LostAny => {
+                self.board().doubt_room();
+                self.look_again(self.operations.client().execution_routes().collect()).await;
+            }
         }
     }
 

@@ -8,6 +8,7 @@ pub mod admission;
 mod board;
 pub mod choose;
 mod dispatcher;
+mod granting;
 
 pub use admission::{Admission, Admitted, RefuseAll};
 pub use dispatcher::{Dispatcher, DispatcherOptions, Profile};

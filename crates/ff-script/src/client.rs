@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ff_core::PartitionConfig;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
+use sha2::{Digest, Sha256};
 
 use crate::call::Call;
 use crate::error::Error;
@@ -81,6 +82,18 @@ impl Client {
     #[must_use]
     pub const fn route_of_quota(&self, id: &QuotaPolicyId) -> Route {
         Route::Quota(self.partitions.of_quota(id))
+    }
+
+    /// Where a holder set lives: its name decides.
+    #[must_use]
+    pub fn route_of_holder_set(&self, set: &str) -> Route {
+        let digest = Sha256::digest(set);
+        Route::Quota(u16::from_be_bytes([digest[0], digest[1]]) % self.partitions.quotas)
+    }
+
+    /// Every partition that holds quotas.
+    pub fn quota_routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.quotas).map(Route::Quota)
     }
 
     /// Every partition that holds executions.

@@ -12,6 +12,16 @@ pub use ff_core::policy::Jitter;
 pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
 
 wire_words! {
+    /// The contract type `holder_state`.
+    HolderState {
+        Granted = "granted",
+        Running = "running",
+        Owed = "owed",
+        Gone = "gone",
+    }
+}
+
+wire_words! {
     /// The contract type `suspension_reason`.
     SuspensionReason {
         WaitingForSignal = "waiting_for_signal",
@@ -943,13 +953,79 @@ wire_struct! {
         budgets ("budgets"): Option<Vec<BudgetRef>>,
         /// `quota_refs?`: list of `quota_ref`, at most 16
         quotas ("quotas"): Option<Vec<QuotaRef>>,
+        /// `holder_sets?`: list of `holder_set`, at most 17
+        holder_sets ("holder_sets"): Option<Vec<String>>,
     }
 }
 impl Grant {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64) -> Self {
-        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None }
+        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None, holder_sets: None }
+    }
+}
+
+wire_struct! {
+    /// An execution in a holder set: until a time, or without one for as long as it runs.
+    Holder {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+    }
+}
+impl Holder {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, holder_id: Uuid) -> Self {
+        Self { execution_id, holder_id, expires_at: None }
+    }
+}
+
+wire_struct! {
+    /// An execution that asks for a slot until a time.
+    Candidate {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// What an execution's partition knows about a holder.
+    HeldSlot {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `holder_state`: `granted`, `running`, `owed`, `gone`
+        state ("state"): HolderState,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+    }
+}
+impl HeldSlot {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, holder_id: Uuid, state: HolderState) -> Self {
+        Self { execution_id, holder_id, state, expires_at: None }
+    }
+}
+
+wire_struct! {
+    /// Where a walk over a lane's running executions goes on.
+    QueuePosition {
+        /// `queue`: 1 to 64 bytes
+        queue ("queue"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
     }
 }
 
@@ -1250,13 +1326,15 @@ wire_struct! {
         retention_ms ("retention_ms"): Option<i64>,
         /// `lease_ttl_ms?`: 1000 to 3600000
         lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+        /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
+        max_active ("max_active"): Option<i64>,
     }
 }
 impl LaneDefinition {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(state: LaneState, priority_weight: i64, fairness: Fairness, weight: i64) -> Self {
-        Self { state, priority_weight, fairness, weight, fairness_weights: None, max_depth: None, retry: None, attempt_timeout_ms: None, retention_ms: None, lease_ttl_ms: None }
+        Self { state, priority_weight, fairness, weight, fairness_weights: None, max_depth: None, retry: None, attempt_timeout_ms: None, retention_ms: None, lease_ttl_ms: None, max_active: None }
     }
 }
 
@@ -1979,7 +2057,7 @@ wire_reply! {
 wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
 
 wire_struct! {
-    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
     /// Refused with `try_again`.
@@ -2009,6 +2087,7 @@ wire_reply! {
     /// What [`ClaimExecutions`] answers.
     ClaimExecutionsReply {
         Claimed ("claimed") {
+            admission_needed ("admission_needed"): Option<bool>,
             next_score ("next_score"): Option<i64>,
             tasks ("tasks"): Vec<Task>,
         },
@@ -2220,7 +2299,7 @@ wire_reply! {
 wire_call!(ConsumeGrant -> ConsumeGrantReply, "ff_consume_grant", read_only: false);
 
 wire_struct! {
-    /// Gives a grant back unused; the execution is eligible again at its old place.
+    /// Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.
     ///
     /// Calls `ff_release_grant`.
     /// Refused with `execution_not_found`.
@@ -2230,6 +2309,8 @@ wire_struct! {
         execution_id ("execution_id"): ExecutionId,
         /// `grant_id`: a UUID in lower case
         grant_id ("grant_id"): Uuid,
+        /// `bool?`: true or false
+        unheld ("unheld"): Option<bool>,
     }
 }
 wire_reply! {
@@ -2239,6 +2320,13 @@ wire_reply! {
     }
 }
 wire_call!(ReleaseGrant -> ReleaseGrantReply, "ff_release_grant", read_only: false);
+impl ReleaseGrant {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, grant_id: Uuid) -> Self {
+        Self { execution_id, grant_id, unheld: None }
+    }
+}
 
 wire_struct! {
     /// Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.
@@ -2834,6 +2922,200 @@ impl NoteKeys {
 }
 
 wire_struct! {
+    /// Says how many holders a holder set has room for; without a limit it takes all. An older version never replaces a newer one.
+    ///
+    /// Calls `ff_set_capacity`.
+    SetCapacity {
+        /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
+        limit ("limit"): Option<i64>,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+    }
+}
+wire_reply! {
+    /// What [`SetCapacity`] answers.
+    SetCapacityReply {
+        Newer ("newer") {
+            version ("version"): i64,
+        },
+        Set ("set") {
+            held ("held"): i64,
+        },
+    }
+}
+wire_call!(SetCapacity -> SetCapacityReply, "ff_set_capacity", read_only: false);
+impl SetCapacity {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(set: String, version: i64) -> Self {
+        Self { set, version, limit: None }
+    }
+}
+
+wire_struct! {
+    /// Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.
+    ///
+    /// Calls `ff_admit_holders`.
+    /// Refused with `capacity_unknown`.
+    AdmitHolders {
+        /// `bool?`: true or false
+        counted ("counted"): Option<bool>,
+        /// `candidates`: list of `candidate`, at most 64
+        holders ("holders"): Vec<Candidate>,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+    }
+}
+wire_reply! {
+    /// What [`AdmitHolders`] answers.
+    AdmitHoldersReply {
+        Admitted ("admitted") {
+            held ("held"): i64,
+            holder_ids ("holder_ids"): Vec<Uuid>,
+            limit ("limit"): Option<i64>,
+        },
+    }
+}
+wire_call!(AdmitHolders -> AdmitHoldersReply, "ff_admit_holders", read_only: false);
+impl AdmitHolders {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(holders: Vec<Candidate>, set: String) -> Self {
+        Self { holders, set, counted: None }
+    }
+}
+
+wire_struct! {
+    /// Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has left does not come back.
+    ///
+    /// Calls `ff_confirm_holders`.
+    ConfirmHolders {
+        /// `holders`: list of `holder`, at most 64
+        holders ("holders"): Vec<Holder>,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+    }
+}
+wire_reply! {
+    /// What [`ConfirmHolders`] answers.
+    ConfirmHoldersReply {
+        Confirmed ("confirmed") {
+            count ("count"): i64,
+        },
+    }
+}
+wire_call!(ConfirmHolders -> ConfirmHoldersReply, "ff_confirm_holders", read_only: false);
+
+wire_struct! {
+    /// Takes holders out of a holder set; who is not in it is passed over. A full set that has room again says so.
+    ///
+    /// Calls `ff_release_holders`.
+    ReleaseHolders {
+        /// `holders`: list of `holder`, at most 64
+        holders ("holders"): Vec<Holder>,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+    }
+}
+wire_reply! {
+    /// What [`ReleaseHolders`] answers.
+    ReleaseHoldersReply {
+        Released ("released") {
+            count ("count"): i64,
+            held ("held"): i64,
+        },
+    }
+}
+wire_call!(ReleaseHolders -> ReleaseHoldersReply, "ff_release_holders", read_only: false);
+
+wire_struct! {
+    /// Who is in a holder set, the earliest deadline first and those without one last, and how much room it has.
+    ///
+    /// Calls `ff_list_holders`.
+    ListHolders {
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        offset ("offset"): i64,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+    }
+}
+wire_reply! {
+    /// What [`ListHolders`] answers.
+    ListHoldersReply {
+        Holders ("holders") {
+            capacity ("capacity"): Option<i64>,
+            held ("held"): i64,
+            items ("items"): Vec<Holder>,
+            now ("now"): i64,
+            version ("version"): Option<i64>,
+        },
+    }
+}
+wire_call!(ListHolders -> ListHoldersReply, "ff_list_holders", read_only: true);
+
+wire_struct! {
+    /// What the executions of this partition say about holders of a holder set: granted until a time, running, gone, or gone with the release still owed.
+    ///
+    /// Calls `ff_check_holders`.
+    CheckHolders {
+        /// `holders`: list of `holder`, at most 64
+        holders ("holders"): Vec<Holder>,
+        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        set ("set"): String,
+    }
+}
+wire_reply! {
+    /// What [`CheckHolders`] answers.
+    CheckHoldersReply {
+        Checked ("checked") {
+            items ("items"): Vec<HeldSlot>,
+        },
+    }
+}
+wire_call!(CheckHolders -> CheckHoldersReply, "ff_check_holders", read_only: true);
+
+wire_struct! {
+    /// The running executions of a lane as holders of its holder set, a page at a time. Those that started before the lane was limited are made holders with `note`, and counted without.
+    ///
+    /// Calls `ff_adopt_holders`.
+    /// Refused with `try_again`.
+    AdoptHolders {
+        /// `queue_position?`
+        after ("after"): Option<QueuePosition>,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `bool`: true or false
+        note ("note"): bool,
+    }
+}
+wire_reply! {
+    /// What [`AdoptHolders`] answers.
+    AdoptHoldersReply {
+        Adopted ("adopted") {
+            holders ("holders"): Vec<Holder>,
+            next ("next"): Option<QueuePosition>,
+            unnoted ("unnoted"): i64,
+        },
+    }
+}
+wire_call!(AdoptHolders -> AdoptHoldersReply, "ff_adopt_holders", read_only: false);
+impl AdoptHolders {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(lane: String, limit: i64, namespace: String, note: bool) -> Self {
+        Self { lane, limit, namespace, note, after: None }
+    }
+}
+
+wire_struct! {
     /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
     ///
     /// Calls `ff_define_lane`.
@@ -2842,6 +3124,8 @@ wire_struct! {
         actor ("actor"): String,
         /// `duration_ms?`: 0 to 315360000000
         attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        /// `bool?`: true or false
+        clear_max_active ("clear_max_active"): Option<bool>,
         /// `bool?`: true or false
         clear_max_depth ("clear_max_depth"): Option<bool>,
         /// `fairness?`: `fifo`, `fair`
@@ -2852,6 +3136,8 @@ wire_struct! {
         lane ("lane"): String,
         /// `lease_ttl_ms?`: 1000 to 3600000
         lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+        /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
+        max_active ("max_active"): Option<i64>,
         /// `count?`: 0 to 9007199254740991
         max_depth ("max_depth"): Option<i64>,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -2882,7 +3168,7 @@ impl DefineLane {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(actor: String, lane: String, namespace: String) -> Self {
-        Self { actor, lane, namespace, attempt_timeout_ms: None, clear_max_depth: None, fairness: None, fairness_weights: None, lease_ttl_ms: None, max_depth: None, priority_weight: None, retention_ms: None, retry: None, state: None, weight: None }
+        Self { actor, lane, namespace, attempt_timeout_ms: None, clear_max_active: None, clear_max_depth: None, fairness: None, fairness_weights: None, lease_ttl_ms: None, max_active: None, max_depth: None, priority_weight: None, retention_ms: None, retry: None, state: None, weight: None }
     }
 }
 
@@ -3358,6 +3644,7 @@ wire_reply! {
             ahead ("ahead"): Option<i64>,
             execution ("execution"): Execution,
             lane_state ("lane_state"): Option<LaneState>,
+            max_active ("max_active"): Option<i64>,
             queue ("queue"): String,
             uncovered ("uncovered"): bool,
         },
@@ -3743,6 +4030,13 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_summary",
     "ff_follow_stream",
     "ff_note_keys",
+    "ff_set_capacity",
+    "ff_admit_holders",
+    "ff_confirm_holders",
+    "ff_release_holders",
+    "ff_list_holders",
+    "ff_check_holders",
+    "ff_adopt_holders",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -3809,6 +4103,7 @@ pub const COMMANDS: &[&str] = &[
 /// Every type of this file, for round-trip tests.
 #[cfg(any(test, feature = "samples"))]
 pub const SPECIMENS: &[crate::sample::Specimen] = &[
+    crate::sample::Specimen::of::<HolderState>("HolderState"),
     crate::sample::Specimen::of::<SuspensionReason>("SuspensionReason"),
     crate::sample::Specimen::of::<TimeoutBehavior>("TimeoutBehavior"),
     crate::sample::Specimen::of::<ConditionOp>("ConditionOp"),
@@ -3859,6 +4154,10 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Completion>("Completion"),
     crate::sample::Specimen::of::<CompletedItem>("CompletedItem"),
     crate::sample::Specimen::of::<Grant>("Grant"),
+    crate::sample::Specimen::of::<Holder>("Holder"),
+    crate::sample::Specimen::of::<Candidate>("Candidate"),
+    crate::sample::Specimen::of::<HeldSlot>("HeldSlot"),
+    crate::sample::Specimen::of::<QueuePosition>("QueuePosition"),
     crate::sample::Specimen::of::<Failure>("Failure"),
     crate::sample::Specimen::of::<Attempt>("Attempt"),
     crate::sample::Specimen::of::<Lease>("Lease"),
@@ -3964,6 +4263,20 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<FollowStreamReply>("FollowStreamReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
+    crate::sample::Specimen::of::<SetCapacity>("SetCapacity"),
+    crate::sample::Specimen::of::<SetCapacityReply>("SetCapacityReply"),
+    crate::sample::Specimen::of::<AdmitHolders>("AdmitHolders"),
+    crate::sample::Specimen::of::<AdmitHoldersReply>("AdmitHoldersReply"),
+    crate::sample::Specimen::of::<ConfirmHolders>("ConfirmHolders"),
+    crate::sample::Specimen::of::<ConfirmHoldersReply>("ConfirmHoldersReply"),
+    crate::sample::Specimen::of::<ReleaseHolders>("ReleaseHolders"),
+    crate::sample::Specimen::of::<ReleaseHoldersReply>("ReleaseHoldersReply"),
+    crate::sample::Specimen::of::<ListHolders>("ListHolders"),
+    crate::sample::Specimen::of::<ListHoldersReply>("ListHoldersReply"),
+    crate::sample::Specimen::of::<CheckHolders>("CheckHolders"),
+    crate::sample::Specimen::of::<CheckHoldersReply>("CheckHoldersReply"),
+    crate::sample::Specimen::of::<AdoptHolders>("AdoptHolders"),
+    crate::sample::Specimen::of::<AdoptHoldersReply>("AdoptHoldersReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),

@@ -1,14 +1,14 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 11, hash = "09e3489ae3d302045c1f5a731d0c4a953d38f97d78db981b57fee2415d9107c8" }
+local LIBRARY = { number = 12, hash = "1f3392114a51bc7b0095c48c83f5aecf9d94be4076d8c44919d6eb5aa964de37" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.inbox",
+  "record.spec", "record.lane", "record.holds", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -21,6 +21,7 @@ return {
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "keyring.note",
+  "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
@@ -56,6 +57,9 @@ return {
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,
+  active_max = 1000000, -- the highest max_active of a lane
+  holder_set_bytes_max = 512,
+  overdue_again_ms = 1000, -- how often it is said that holders are overdue, until someone has asked for them
   duration_ms_max = 315360000000, -- ten years
   time_ms_max = 9007199254740991, -- 2^53 - 1
   lease_ttl_ms_min = 1000,
@@ -138,6 +142,8 @@ return {
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
   { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
+  { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
+  { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }
@@ -179,6 +185,10 @@ local scalar = {
   { name = "frames_limit", base = "int", min = 1, max = 1000000 },
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
+  { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "The name of a concurrency limit: `lane:<namespace>/<lane>`." },
+  { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
+  { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
   { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
   { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
@@ -269,6 +279,9 @@ local list = {
   { name = "signal_names", of = "signal_name", max = 64 },
   { name = "tokens", of = "token", max = limits.approvers_max },
   { name = "new_frames", of = "new_frame", max = limits.batch_max },
+  { name = "holders", of = "holder", max = limits.batch_max },
+  { name = "candidates", of = "candidate", max = limits.batch_max },
+  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
   { name = "store_keys", of = "bytes", max = 1024 },
 }
 
@@ -344,7 +357,13 @@ local struct = {
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" } } },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" } } },
+  { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
+  { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" } } },
+  { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
+  { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
@@ -372,7 +391,7 @@ local struct = {
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
     { "state", "lane_state" }, { "priority_weight", "priority_weight" }, { "fairness", "fairness" }, { "fairness_weights", "fairness_weights?" }, { "max_depth", "count?" },
-    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
+    { "weight", "weight" }, { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" }, { "lease_ttl_ms", "lease_ttl_ms?" }, { "max_active", "max_active?" } } },
   { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },
@@ -1247,6 +1266,10 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 
+-- `set` names a concurrency limit: `lane:<namespace>/<lane>`, …
+function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
+function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
+
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
@@ -1502,6 +1525,7 @@ function lane.pack(definition)
       r.jitter or false, r.retry_on or false, r.never_on or false,
     }
   end
+  list[#order + 3] = definition.max_active or false
   return cmsgpack.pack(list)
 end
 
@@ -1521,6 +1545,7 @@ function lane.unpack(packed)
       definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
     end
   end
+  definition.max_active = list[#order + 3] or nil
   return definition
 end
 
@@ -1564,10 +1589,81 @@ end
 return lane
 end
 
+source["record.holds"] = function(require, LIBRARY)
+-- The holder sets an execution stands in while it is granted or runs. The record names them from the grant on, and the call
+-- that ends the grant or the lease owes each set its release: no way out of either can forget it.
+local outbox = require "lib.outbox"
+
+local holds = {}
+
+function holds.of_lane(path)
+  return "lane:" .. path
+end
+
+-- The sets an execution of this lane must enter before it starts, or nil.
+function holds.needed(copy)
+  if copy and copy.max_active then return { holds.of_lane(copy.path) } end
+end
+
+-- `holder` is the id the execution has in each of the sets.
+function holds.note(rec, holder, sets)
+  rec.holds = sets and cmsgpack.pack({ holder, sets }) or nil
+end
+
+-- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
+function holds.join(rec, set)
+  local holder, sets = holds.of(rec)
+  sets = sets or {}
+  sets[#sets + 1] = set
+  holds.note(rec, holder or rec.lease_id, sets)
+end
+
+-- The holder id and the sets, or nothing.
+function holds.of(rec)
+  if rec.holds == nil then return nil end
+  local noted = cmsgpack.unpack(rec.holds)
+  return noted[1], noted[2]
+end
+
+function holds.sets(rec)
+  local _, sets = holds.of(rec)
+  return sets
+end
+
+function holds.in_set(rec, set)
+  for _, name in ipairs(holds.sets(rec) or {}) do
+    if name == set then return true end
+  end
+  return false
+end
+
+-- True when the record names every set its lane asks for by now.
+function holds.covers(rec, copy)
+  for _, set in ipairs(holds.needed(copy) or {}) do
+    if not holds.in_set(rec, set) then return false end
+  end
+  return true
+end
+
+-- Part of every save: what the record no longer holds by a grant or a lease is owed back.
+function holds.keep(tx, rec)
+  if rec.holds == nil then return end
+  local holder, sets = holds.of(rec)
+  if rec.phase == "active" or rec.grant == holder then return end
+  for _, set in ipairs(sets) do
+    outbox.owe(tx, "release_holder", { "set", set, "execution_id", rec.id, "holder_id", holder })
+  end
+  rec.holds = nil
+end
+
+return holds
+end
+
 source["record.execution"] = function(require, LIBRARY)
 -- The execution: one hash with core fields, current lease and current attempt. A transition edits the
 -- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
+local holds = require "record.holds"
 local spec = require "record.spec"
 local home = require "index.home"
 local leases = require "index.leases"
@@ -1582,7 +1678,7 @@ local fields = {
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true },
+  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "holds" },
   { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
@@ -1660,7 +1756,7 @@ function execution.wake_at(rec)
   return at
 end
 
--- Plans the record's changes together with its place in the indexes, its lease entry and its timer.
+-- Plans the record's changes together with its place in the indexes, its lease entry, its holds and its timer.
 -- `told` says that the caller announces the timer itself.
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
@@ -1670,6 +1766,7 @@ function execution.save(tx, rec, told)
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
   leases.keep(tx, rec)
+  holds.keep(tx, rec)
   local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
     changed[1], changed[2] = "spec", spec.pack(rec.spec)
@@ -2812,6 +2909,87 @@ end
 return fair
 end
 
+source["index.holders"] = function(require, LIBRARY)
+-- The holders of a concurrency limit: a sorted set of `<execution>:<holder id>` by deadline, never a counter.
+--
+-- A holder enters with a deadline and stays without one once its execution is known to run. A deadline alone frees nothing:
+-- when it has passed, someone asks the execution's partition, which is the only one to know. Until then it counts.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local timers = require "index.timers"
+
+local holders = {}
+
+-- The score of a holder without a deadline: behind every time.
+holders.open_ended = limits.time_ms_max
+
+function holders.member(holder)
+  return holder.execution_id .. ":" .. holder.holder_id
+end
+
+function holders.typed(item)
+  local deadline = item.score < holders.open_ended and item.score or nil
+  return { execution_id = string.sub(item.member, 1, 36), holder_id = string.sub(item.member, 38), expires_at = deadline }
+end
+
+-- The set's capacity: { limit (nil = none), version }, or nil when it was never given one.
+function holders.capacity(tx, set)
+  local raw = tx:hgetall(keys.capacity(tx, set))
+  if raw == nil then return nil end
+  if raw.version == nil then error("CORRUPT " .. keys.capacity(tx, set) .. " version") end
+  return { limit = tonumber(raw.limit or nil), version = tonumber(raw.version) }
+end
+
+function holders.timer(set)
+  return "holders:" .. set
+end
+
+-- Plans the wake-up at a deadline, unless an earlier one is set.
+function holders.watch(tx, set, deadline)
+  local at = tx:zscore(keys.timers(tx), holders.timer(set))
+  if at == nil or deadline < at then timers.set(tx, holders.timer(set), deadline) end
+end
+
+-- A full set has room again: whoever was told that it is full hears of it.
+function holders.announce_room(tx, set, limit_before, held_before, limit, held)
+  local was_full = limit_before ~= nil and held_before >= limit_before
+  if was_full and (limit == nil or held < limit) then tx:announce("slot", set, limit and limit - held or limits.active_max) end
+end
+
+-- A deadline may have passed. Executions live in other partitions: whoever can ask them is told, again and again until it
+-- has, since the asking moves the deadline or removes the holder.
+function holders.fire(tx, set)
+  local head = tx:zhead(keys.holders(tx, set))
+  if head == nil or head.score == holders.open_ended then
+    timers.clear(tx, holders.timer(set))
+  elseif head.score > tx.now then
+    tx:zadd(keys.timers(tx), head.score, holders.timer(set))
+  else
+    tx:announce("overdue", set)
+    tx:zadd(keys.timers(tx), tx.now + limits.overdue_again_ms, holders.timer(set))
+  end
+end
+
+-- fsck of one key of the family: a deadline needs its timer. Who is in the set is checked against the executions elsewhere.
+function holders.check(tx, rest, findings, repair, found)
+  local set = string.match(rest, "^(.+):holders$")
+  if set == nil then
+    if not string.find(rest, ":capacity$") then found(findings, 37, "ff:quota:" .. tx.tag .. ":" .. rest, "nobody owns this key", false) end
+    return
+  end
+  local head = tx:zhead(keys.holders(tx, set))
+  if head == nil or head.score == holders.open_ended then return end
+  local at = tx:zscore(keys.timers(tx), holders.timer(set))
+  -- A timer that fired for an overdue head stands a moment behind it.
+  if at == nil or at > math.max(head.score, tx.now + limits.overdue_again_ms) then
+    found(findings, 11, keys.timers(tx), holders.timer(set) .. string.format(" should wake at %.0f", head.score), repair)
+    if repair then tx:zadd(keys.timers(tx), head.score, holders.timer(set)) end
+  end
+end
+
+return holders
+end
+
 source["index.inbox"] = function(require, LIBRARY)
 -- Open waitpoints of the partition by creation time: what people are asked for.
 local keys = require "lib.keys"
@@ -3140,18 +3318,21 @@ end
 source["transition.grant"] = function(require, LIBRARY)
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
+local holds = require "record.holds"
 
 local grant = {}
 
-function grant.give(tx, rec, id, instance, ttl_ms)
+-- `copy` is the lane's: it says which holder sets the execution must enter before the grant is consumed.
+function grant.give(tx, rec, id, instance, ttl_ms, copy)
   rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
+  holds.note(rec, id, holds.needed(copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = rec.spec.quotas,
+    budgets = rec.spec.budgets, quotas = rec.spec.quotas, holder_sets = holds.sets(rec),
   }
 end
 
@@ -4527,13 +4708,13 @@ end
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.",
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
   },
-  reply = { claimed = { tasks = "[task]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
+  reply = { claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
@@ -4542,6 +4723,7 @@ define.fn {
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
+    if copy.max_active then return reply.ok("claimed", { tasks = {}, admission_needed = true }) end
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)
@@ -4762,7 +4944,7 @@ define.fn {
       local answer = tx:item(function()
         local rec = execution.load(tx, entry.id)
         if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms)
+        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
         event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
         return { ok = rec }
       end)
@@ -4781,6 +4963,7 @@ source["grant.consume"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local queues = require "index.queues"
@@ -4816,6 +4999,8 @@ define.fn {
       return reply.err("not_capable", { missing = table.concat(missing, ",") })
     end
     local copy = lane.load(tx, execution.lane_path(rec))
+    -- The lane was limited after the grant was given: nobody has admitted it.
+    if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)
@@ -4836,15 +5021,16 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_release_grant",
-  doc = "Gives a grant back unused; the execution is eligible again at its old place.",
+  doc = "Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", unheld = "bool?" },
   reply = { released = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    if a.unheld then rec.holds = nil end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
@@ -4912,6 +5098,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local lane = require "record.lane"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
@@ -4931,7 +5118,7 @@ define.fn {
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)
-    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
     event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
     return reply.ok("granted", { grant = grant.typed(rec) })
   end,
@@ -5447,6 +5634,285 @@ define.fn {
 }
 end
 
+source["quota.set_capacity"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_set_capacity",
+  doc = "Says how many holders a holder set has room for; without a limit it takes all. An older version never replaces a newer one.",
+  flags = { "allow-oom" },
+  args = { set = "holder_set", limit = "max_active?", version = "count" },
+  reply = { set = { held = "count" }, newer = { version = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local capacity = holders.capacity(tx, a.set)
+    local held = tx:zcard(keys.holders(tx, a.set))
+    if capacity and capacity.version > a.version then return reply.ok("newer", { version = capacity.version }) end
+    local key = keys.capacity(tx, a.set)
+    tx:hset(key, { "version", a.version })
+    if a.limit then tx:hset(key, { "limit", a.limit }) else tx:hdel(key, "limit") end
+    if capacity then holders.announce_room(tx, a.set, capacity.limit, held, a.limit, held) end
+    return reply.ok("set", { held = held })
+  end,
+}
+end
+
+source["quota.admit"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_admit_holders",
+  doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.",
+  flags = {},
+  args = { set = "holder_set", holders = "candidates", counted = "bool?" },
+  reply = { admitted = { holder_ids = "[holder_id]", held = "count", limit = "max_active?" } },
+  errs = { "capacity_unknown" },
+  call = function(tx, a)
+    local capacity = holders.capacity(tx, a.set)
+    if capacity == nil and not a.counted then return reply.err("capacity_unknown", { set = a.set }) end
+    local limit = capacity and capacity.limit
+    local key = keys.holders(tx, a.set)
+    local held, admitted, first = tx:zcard(key), {}, nil
+    for _, holder in ipairs(a.holders) do
+      local member, deadline = holders.member(holder), holder.expires_at
+      local inside = tx:zscore(key, member) ~= nil
+      if not inside and (a.counted or (deadline > tx.now and (limit == nil or held < limit))) then
+        tx:zadd(key, deadline, member)
+        held, inside = held + 1, true
+        first = math.min(first or deadline, deadline)
+      end
+      if inside then admitted[#admitted + 1] = holder.holder_id end
+    end
+    if first then holders.watch(tx, a.set, first) end
+    return reply.ok("admitted", { holder_ids = admitted, held = held, limit = limit })
+  end,
+}
+end
+
+source["quota.confirm"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_confirm_holders",
+  doc = "Moves the deadlines of holders whose executions were asked for: without one they stay until released. Who has left does not come back.",
+  flags = { "allow-oom" },
+  args = { set = "holder_set", holders = "holders" },
+  reply = { confirmed = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local key = keys.holders(tx, a.set)
+    local count, first = 0, nil
+    for _, holder in ipairs(a.holders) do
+      local member = holders.member(holder)
+      if tx:zscore(key, member) then
+        tx:zadd(key, holder.expires_at or holders.open_ended, member)
+        count = count + 1
+        if holder.expires_at then first = math.min(first or holder.expires_at, holder.expires_at) end
+      end
+    end
+    if first then holders.watch(tx, a.set, first) end
+    return reply.ok("confirmed", { count = count })
+  end,
+}
+end
+
+source["quota.release"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_release_holders",
+  doc = "Takes holders out of a holder set; who is not in it is passed over. A full set that has room again says so.",
+  flags = { "allow-oom" },
+  args = { set = "holder_set", holders = "holders" },
+  reply = { released = { count = "count", held = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local key = keys.holders(tx, a.set)
+    local before, count = tx:zcard(key), 0
+    for _, holder in ipairs(a.holders) do
+      local member = holders.member(holder)
+      if tx:zscore(key, member) then
+        tx:zrem(key, member)
+        count = count + 1
+      end
+    end
+    if count > 0 then
+      local capacity = holders.capacity(tx, a.set)
+      local limit = capacity and capacity.limit
+      holders.announce_room(tx, a.set, limit, before, limit, before - count)
+    end
+    return reply.ok("released", { count = count, held = before - count })
+  end,
+}
+end
+
+source["quota.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_list_holders",
+  doc = "Who is in a holder set, the earliest deadline first and those without one last, and how much room it has.",
+  flags = { "no-writes" },
+  args = { set = "holder_set", offset = "count", limit = "list_limit" },
+  reply = { holders = { items = "[holder]", held = "count", capacity = "max_active?", version = "count?", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a)
+    local key = keys.holders(tx, a.set)
+    local capacity = holders.capacity(tx, a.set)
+    local items = {}
+    for i, item in ipairs(tx:zlowest(key, "-inf", "+inf", a.limit, a.offset)) do items[i] = holders.typed(item) end
+    return reply.ok("holders", {
+      items = items, held = tx:zcard(key), capacity = capacity and capacity.limit, version = capacity and capacity.version, now = tx.now,
+    })
+  end,
+}
+end
+
+source["quota.check"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+local execution = require "record.execution"
+local holds = require "record.holds"
+
+-- The releases of this set that the partition still owes.
+local function owed(tx, set)
+  local members = {}
+  for _, entry in ipairs(tx:xrange(keys.outbox(tx), "-", "+", limits.list_limit_max)) do
+    local effect = outbox.parse(entry)
+    if effect.type == "release_holder" and effect.data.set == set then members[holders.member(effect.data)] = true end
+  end
+  return members
+end
+
+local function state(tx, rec, a, holder)
+  if rec == nil or holds.of(rec) ~= holder.holder_id or not holds.in_set(rec, a.set) then return "gone" end
+  if rec.phase == "active" then return "running" end
+  -- A grant that ran out cannot be consumed any more.
+  if tx.now < rec.grant_until then return "granted", rec.grant_until end
+  return "gone"
+end
+
+define.fn {
+  name = "ff_check_holders",
+  doc = "What the executions of this partition say about holders of a holder set: granted until a time, running, gone, or gone with the release still owed.",
+  flags = { "no-writes" },
+  args = { set = "holder_set", holders = "holders" },
+  reply = { checked = { items = "[held_slot]" } },
+  errs = {},
+  call = function(tx, a)
+    local items, releases = {}, nil
+    for i, holder in ipairs(a.holders) do
+      local is, deadline = state(tx, execution.load(tx, holder.execution_id), a, holder)
+      if is == "gone" then
+        releases = releases or owed(tx, a.set)
+        if releases[holders.member(holder)] then is = "owed" end
+      end
+      items[i] = { execution_id = holder.execution_id, holder_id = holder.holder_id, state = is, expires_at = deadline }
+    end
+    return reply.ok("checked", { items = items })
+  end,
+}
+end
+
+source["quota.adopt"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local home = require "index.home"
+local queues = require "index.queues"
+local execution = require "record.execution"
+local holds = require "record.holds"
+
+-- Up to `count` running executions of a queue behind a position, oldest first.
+local function running(tx, key, after, count)
+  local from = string.format("%.0f", home.active_from + (after and after.created_at or 0))
+  local out, skip = {}, 0
+  while #out < count do
+    local page = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
+    for _, item in ipairs(page) do
+      local behind = after == nil or item.score > home.active_from + after.created_at or item.member > after.execution_id
+      if behind and #out < count then out[#out + 1] = item end
+    end
+    if #page < limits.list_looks_max then break end
+    skip = skip + limits.list_looks_max
+  end
+  return out
+end
+
+-- The execution as a holder. With `note`, one that started before its lane was limited is named a holder now.
+local function holder_of(tx, id, set, note)
+  return tx:item(function()
+    local rec = execution.load(tx, id)
+    if rec == nil or rec.phase ~= "active" then return reply.err("execution_not_active") end
+    if not holds.in_set(rec, set) then
+      if not note then return { ok = false } end
+      holds.join(rec, set)
+      execution.save(tx, rec)
+    end
+    return { ok = { execution_id = id, holder_id = holds.of(rec) } }
+  end)
+end
+
+-- The queues of a lane from the one a walk has reached, in order.
+local function queues_from(tx, path, after)
+  local names = {}
+  if after == nil or after.queue == "any" then names[1] = "any" end
+  for _, entry in ipairs(queues.all(tx, path)) do
+    if after == nil or after.queue == "any" or entry.queue >= after.queue then names[#names + 1] = entry.queue end
+  end
+  return names
+end
+
+define.fn {
+  name = "ff_adopt_holders",
+  doc = "The running executions of a lane as holders of its holder set, a page at a time. Those that started before the lane was limited are made holders with `note`, and counted without.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", lane = "lane", note = "bool", after = "queue_position?", limit = "batch_size" },
+  reply = { adopted = { holders = "[holder]", unnoted = "count", next = "queue_position?" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local path = a.namespace .. "/" .. a.lane
+    local found, unnoted, seen, last = {}, 0, 0, nil
+    for _, name in ipairs(queues_from(tx, path, a.after)) do
+      local after = a.after and a.after.queue == name and a.after or nil
+      for _, item in ipairs(running(tx, keys.queue(tx, path, name), after, a.limit - seen)) do
+        -- A record that cannot be read is fsck's to report.
+        local answer = holder_of(tx, item.member, holds.of_lane(path), a.note)
+        if answer and answer.err == "try_again" then
+          if last == nil then return answer end
+          return reply.ok("adopted", { holders = found, unnoted = unnoted, next = last })
+        end
+        if answer and answer.ok then found[#found + 1] = answer.ok end
+        if answer and answer.ok == false then unnoted = unnoted + 1 end
+        seen, last = seen + 1, { queue = name, created_at = item.score - home.active_from, execution_id = item.member }
+      end
+      if seen == a.limit then return reply.ok("adopted", { holders = found, unnoted = unnoted, next = last }) end
+    end
+    return reply.ok("adopted", { holders = found, unnoted = unnoted })
+  end,
+}
+end
+
 source["lane.define"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -5460,7 +5926,7 @@ define.fn {
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", actor = "actor", state = "lane_state?", priority_weight = "priority_weight?", fairness = "fairness?",
-    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", weight = "weight?", retry = "retry?",
+    fairness_weights = "fairness_weights?", max_depth = "count?", clear_max_depth = "bool?", max_active = "max_active?", clear_max_active = "bool?", weight = "weight?", retry = "retry?",
     attempt_timeout_ms = "duration_ms?", retention_ms = "duration_ms?", lease_ttl_ms = "lease_ttl_ms?",
   },
   reply = { defined = { entry = "lane_entry", changed = "bool" } },
@@ -5469,11 +5935,12 @@ define.fn {
     local path = a.namespace .. "/" .. a.lane
     local copy = lane.load(tx, path)
     local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
-    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
     for _, name in ipairs(named) do
       if a[name] ~= nil then definition[name] = a[name] end
     end
     if a.clear_max_depth then definition.max_depth = nil end
+    if a.clear_max_active then definition.max_active = nil end
     local packed = lane.pack(definition)
     local version = copy and copy.version or 0
     local changed = copy == nil or packed ~= copy.raw.definition
@@ -5545,7 +6012,7 @@ local home = require "index.home"
 local queues = require "index.queues"
 local lane = require "record.lane"
 
--- A lane that starts again is an edge for each of its queues that holds work.
+-- A lane that starts again, or whose work is claimed directly again, is an edge for each of its queues that holds work.
 local function announce_queues(tx, path)
   local names = { "any" }
   for _, entry in ipairs(queues.all(tx, path)) do names[#names + 1] = entry.queue end
@@ -5569,7 +6036,7 @@ define.fn {
     tx:hset(keys.lane(tx, path), { "definition", lane.pack(a.entry.definition), "version", a.entry.version })
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
-    elseif not lane.starts(copy) and lane.starts(a.entry.definition) then
+    elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then
       announce_queues(tx, path)
     end
     return reply.ok("installed")
@@ -6095,7 +6562,7 @@ define.fn {
   doc = "The facts of this partition that say why an execution is not running.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
-  reply = { facts = { execution = "execution", lane_state = "lane_state?", ahead = "count?", queue = "queue", uncovered = "bool" } },
+  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -6108,7 +6575,7 @@ define.fn {
     end
     local entry = queues.get(tx, path, rec.spec.queue)
     return reply.ok("facts", {
-      execution = view.whole(tx, rec), lane_state = copy and copy.state, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
     })
   end,
 }
@@ -6302,6 +6769,7 @@ local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local frames = require "record.frames"
+local holds = require "record.holds"
 local home = require "index.home"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -6376,6 +6844,15 @@ local function check_state(rec, key, findings)
   if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
 end
 
+-- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
+local function check_holds(tx, rec, key, findings, repair)
+  local holder = holds.of(rec)
+  if holder and rec.phase ~= "active" and rec.grant ~= holder then
+    invariants.found(findings, 32, key, "holds slots without a grant or a lease", repair)
+    if repair then execution.save(tx, rec) end
+  end
+end
+
 local function check_lists(tx, rec, findings, repair)
   local created = rec.spec.created_at
   local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
@@ -6432,6 +6909,7 @@ function invariants.record(tx, rec, findings, repair)
   check_lists(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
+  check_holds(tx, rec, key, findings, repair)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end
@@ -6447,6 +6925,7 @@ local reply = require "lib.reply"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
+local holders = require "index.holders"
 local timers = require "index.timers"
 local due = require "transition.due"
 local start = require "transition.start"
@@ -6480,6 +6959,8 @@ local function fire(tx, member, draw)
     fire_idempotency(tx, name, member)
   elseif member == worker.timer then
     fire_workers(tx, member)
+  elseif kind == "holders" then
+    holders.fire(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
@@ -6763,6 +7244,7 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
+local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
 local waitpoint = require "record.waitpoint"
@@ -6789,7 +7271,7 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
-    elseif member == worker.timer then owner = true -- it looks again when it fires, and leaves when nobody is registered
+    elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
       check.found(findings, 11, key, member .. " has no record", repair)
@@ -6922,6 +7404,8 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
+        elseif family == "quota" then
+          holders.check(tx, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
@@ -6988,6 +7472,13 @@ redis.register_function{ function_name = "ff_read_stream", callback = function(k
 redis.register_function{ function_name = "ff_read_summary", callback = function(k, a) return invoke("ff_read_summary", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_follow_stream", callback = function(k, a) return invoke("ff_follow_stream", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_set_capacity", callback = function(k, a) return invoke("ff_set_capacity", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_admit_holders", callback = function(k, a) return invoke("ff_admit_holders", k, a) end }
+redis.register_function{ function_name = "ff_confirm_holders", callback = function(k, a) return invoke("ff_confirm_holders", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_release_holders", callback = function(k, a) return invoke("ff_release_holders", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_list_holders", callback = function(k, a) return invoke("ff_list_holders", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_check_holders", callback = function(k, a) return invoke("ff_check_holders", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_adopt_holders", callback = function(k, a) return invoke("ff_adopt_holders", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }

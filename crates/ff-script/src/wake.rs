@@ -51,6 +51,18 @@ pub enum Wake {
         /// What the challenge asked with.
         nonce: Uuid,
     },
+    /// A full holder set has room again.
+    Slot {
+        /// The holder set.
+        set: String,
+        /// How many fit now.
+        free: i64,
+    },
+    /// Deadlines of holders have passed: the partitions of their executions are to be asked.
+    Overdue {
+        /// The holder set.
+        set: String,
+    },
     /// Another process has taken this worker instance id over.
     Replaced {
         /// The instance id.
@@ -92,6 +104,8 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
+        "slot" => Wake::Slot { set: String::read(item(1)?)?, free: i64::read(item(2)?)? },
+        "overdue" => Wake::Overdue { set: String::read(item(1)?)? },
         _ => return Ok(None),
     }))
 }
@@ -131,6 +145,8 @@ mod tests {
             vec!["challenge".into(), "w-1".into(), id.to_string().into()],
             vec!["answered".into(), "w-1".into(), id.to_string().into()],
             vec!["replaced".into(), "w-1".into()],
+            vec!["slot".into(), "lane:a/b".into(), Value::from(2)],
+            vec!["overdue".into(), "lane:a/b".into()],
         ]);
         assert_eq!(
             Wake::read_all(&payload).unwrap(),
@@ -144,6 +160,8 @@ mod tests {
                 Wake::Challenge { instance: "w-1".into(), nonce: *id.as_uuid() },
                 Wake::Answered { instance: "w-1".into(), nonce: *id.as_uuid() },
                 Wake::Replaced { instance: "w-1".into() },
+                Wake::Slot { set: "lane:a/b".into(), free: 2 },
+                Wake::Overdue { set: "lane:a/b".into() },
             ]
         );
     }

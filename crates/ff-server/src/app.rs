@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::{ExecutionId, WaitpointId};
 use ff_engine::{Engine, Operations, Waitpoints};
-use ff_scheduler::{Admission, Dispatcher};
+use ff_scheduler::Dispatcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet::Fleet;
@@ -28,7 +28,6 @@ pub struct Rooms {
     pub operations: Operations,
     pub waitpoints: Waitpoints,
     pub dispatcher: Dispatcher,
-    pub admission: Arc<dyn Admission>,
     pub fleet: Arc<Fleet>,
     pub tails: Arc<Tails>,
     /// Long polls and streams end when the server stops.

@@ -175,7 +175,7 @@ impl IntoResponse for Problem {
 /// The status of a stable code. What a user can bring about is never a 5xx.
 fn status_of(error: &EngineError) -> StatusCode {
     match error.code() {
-        "lane_full" => return StatusCode::TOO_MANY_REQUESTS,
+        "lane_full" | "at_capacity" => return StatusCode::TOO_MANY_REQUESTS,
         "store_full" => return StatusCode::INSUFFICIENT_STORAGE,
         "store_unavailable" | "closed" | "try_again" => return StatusCode::SERVICE_UNAVAILABLE,
         "not_capable" => return StatusCode::CONFLICT,
@@ -272,10 +272,11 @@ mod tests {
             let problem = Problem::from(EngineError::from_refusal(code, detail));
             let expected = match code {
                 ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid => S::BAD_REQUEST,
-                ErrorCode::LaneFull => S::TOO_MANY_REQUESTS,
+                ErrorCode::LaneFull | ErrorCode::AtCapacity => S::TOO_MANY_REQUESTS,
                 ErrorCode::TryAgain
                 | ErrorCode::LaneUnseen
                 | ErrorCode::LaneDepthNeeded
+                | ErrorCode::CapacityUnknown
                 | ErrorCode::SummaryChanged => S::SERVICE_UNAVAILABLE,
                 ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
                 code if code.class() == Class::NotFound => S::NOT_FOUND,

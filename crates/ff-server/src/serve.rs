@@ -107,8 +107,7 @@ impl Server {
 
         let engine = Engine::start(host, engine).await?;
         let operations = engine.operations().clone();
-        let admission = Arc::new(RefuseAll);
-        let dispatcher = Dispatcher::start(operations.clone(), admission.clone(), DispatcherOptions::default());
+        let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
         let app = App(Arc::new(Rooms {
@@ -117,7 +116,6 @@ impl Server {
             engine,
             operations,
             dispatcher,
-            admission,
             fleet: Arc::clone(&fleet),
             stop: stop.clone(),
         }));

@@ -57,7 +57,7 @@ for_each_host! {
         store.advance(5);
         let second = store.describe(store.submit_kind("a").await).await;
         let claim = store.claim_call("w1", 1);
-        let ClaimExecutionsReply::Claimed { tasks, next_score } = store.call(HOME, &claim).await.unwrap() else { panic!("not claimed") };
+        let ClaimExecutionsReply::Claimed { tasks, next_score, .. } = store.call(HOME, &claim).await.unwrap() else { panic!("not claimed") };
         assert_eq!((tasks[0].execution_id, next_score), (first, Some(second.score)));
         let claim = store.claim_call("w1", 1);
         let ClaimExecutionsReply::Claimed { next_score, .. } = store.call(HOME, &claim).await.unwrap() else { panic!("not claimed") };
@@ -238,7 +238,7 @@ for_each_host! {
         let task = store.claim_with(HOME, &claim).await.remove(0);
         store.advance(claim.lease_ttl_ms);
         // The lease is over although no timer has fired: nothing is handed out twice, nothing is answered again.
-        assert_eq!(store.ask(&claim).await, Ok(ClaimExecutionsReply::Claimed { tasks: vec![], next_score: None }));
+        assert_eq!(store.ask(&claim).await, Ok(ClaimExecutionsReply::Claimed { tasks: vec![], next_score: None, admission_needed: None }));
         store.fire_all().await;
         let again = store.claim_with(HOME, &claim).await.remove(0);
         assert_eq!((again.execution_id, again.attempt_index), (first, 1));

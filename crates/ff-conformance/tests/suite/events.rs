@@ -155,7 +155,7 @@ for_each_host! {
         let call = issue(&store);
         emits(&store, id, "execution.granted", &[("worker_instance", "w1")], store.ask(&call)).await.unwrap();
         silent(&store, store.ask(&call)).await.unwrap();
-        let release = ReleaseGrant { execution_id: id, grant_id: call.grant_ids[0] };
+        let release = ReleaseGrant::new(id, call.grant_ids[0]);
         emits(&store, id, "execution.ready", &[("cause", "grant_released")], store.ask(&release)).await.unwrap();
         let call = issue(&store);
         store.ask(&call).await.unwrap();

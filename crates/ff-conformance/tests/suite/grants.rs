@@ -152,7 +152,7 @@ for_each_host! {
         store.advance(1);
         store.submit_kind("b").await;
         let grant = issued(&store, &issue(&store, "w1", 1)).await.remove(0);
-        let release = ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id };
+        let release = ReleaseGrant::new(grant.execution_id, grant.grant_id);
         assert_eq!(store.ask(&release).await, Ok(ReleaseGrantReply::Released));
         assert_eq!(refusal(store.ask(&release).await), ErrorCode::GrantNotFound);
         assert_eq!(refusal(store.ask(&consume(&store, &grant, "w1")).await), ErrorCode::GrantNotFound);
@@ -166,7 +166,7 @@ for_each_host! {
         store.advance(5_000);
         for outcome in [
             refusal(store.ask(&consume(&store, &grant, "w1")).await),
-            refusal(store.ask(&ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id }).await),
+            refusal(store.ask(&ReleaseGrant::new(grant.execution_id, grant.grant_id)).await),
             refusal(store.ask(&block(&grant, AdmissionReason::WaitingForQuota)).await),
         ] {
             assert_eq!(outcome, ErrorCode::GrantNotFound);

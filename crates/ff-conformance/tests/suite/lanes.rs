@@ -109,19 +109,21 @@ for_each_host! {
         let retry = Retry { max_attempts: Some(4), backoff: Some(Backoff { delay_ms: Some(9), ..Backoff::new(BackoffType::Fixed) }), jitter: Some(Jitter::None), retry_on: Some(vec!["a".into()]), never_on: None };
         let whole = DefineLane {
             state: Some(LaneState::Paused), priority_weight: Some(5), fairness: Some(Fairness::Fair), fairness_weights: Some(BTreeMap::from([("t".into(), 7)])),
-            max_depth: Some(100), weight: Some(3), retry: Some(retry.clone()), attempt_timeout_ms: Some(1), retention_ms: Some(2), lease_ttl_ms: Some(1_000), ..define.clone()
+            max_depth: Some(100), max_active: Some(8), weight: Some(3), retry: Some(retry.clone()), attempt_timeout_ms: Some(1), retention_ms: Some(2), lease_ttl_ms: Some(1_000), ..define.clone()
         };
         let DefineLaneReply::Defined { entry, changed } = store.call(Route::Fleet, &whole).await.unwrap();
         let expected = LaneDefinition {
             state: LaneState::Paused, priority_weight: 5, fairness: Fairness::Fair, fairness_weights: Some(BTreeMap::from([("t".into(), 7)])), max_depth: Some(100), weight: 3,
-            retry: Some(retry), attempt_timeout_ms: Some(1), retention_ms: Some(2), lease_ttl_ms: Some(1_000),
+            retry: Some(retry), attempt_timeout_ms: Some(1), retention_ms: Some(2), lease_ttl_ms: Some(1_000), max_active: Some(8),
         };
         assert_eq!((entry.version, changed, &entry.definition), (2, true, &expected));
 
         let DefineLaneReply::Defined { entry, changed } = store.call(Route::Fleet, &whole).await.unwrap();
         assert_eq!((entry.version, changed), (2, false), "saying the same again changes nothing");
-        let DefineLaneReply::Defined { entry, .. } = store.call(Route::Fleet, &DefineLane { clear_max_depth: Some(true), ..define }).await.unwrap();
-        assert_eq!((entry.version, &entry.definition), (3, &LaneDefinition { max_depth: None, ..expected }));
+        let DefineLaneReply::Defined { entry, .. } = store.call(Route::Fleet, &DefineLane { clear_max_depth: Some(true), ..define.clone() }).await.unwrap();
+        assert_eq!((entry.version, &entry.definition), (3, &LaneDefinition { max_depth: None, ..expected.clone() }));
+        let DefineLaneReply::Defined { entry, .. } = store.call(Route::Fleet, &DefineLane { clear_max_active: Some(true), ..define }).await.unwrap();
+        assert_eq!((entry.version, &entry.definition), (4, &LaneDefinition { max_depth: None, max_active: None, ..expected }));
         assert_eq!(store.call(Route::Fleet, &get).await, Ok(GetLaneReply::Lane { entry }));
     }
 

@@ -17,6 +17,7 @@ mod operators;
 mod retry;
 mod routes;
 mod signals;
+mod slots;
 mod storage;
 mod streams;
 mod submit;

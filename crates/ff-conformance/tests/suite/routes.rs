@@ -167,7 +167,7 @@ for_each_host! {
         store.advance(1_000);
         review(&store, &[]).await;
         let explain = |execution_id| ExplainExecution { execution_id };
-        let ExplainExecutionReply::Facts { ahead, queue, uncovered: no_route, lane_state, execution } = store.ask(&explain(waiting)).await.unwrap();
+        let ExplainExecutionReply::Facts { ahead, queue, uncovered: no_route, lane_state, execution, .. } = store.ask(&explain(waiting)).await.unwrap();
         assert_eq!((ahead, queue.as_str(), no_route, lane_state), (Some(1), "any", false, Some(LaneState::Active)));
         assert_eq!(execution, store.describe(waiting).await);
         let ExplainExecutionReply::Facts { ahead, uncovered: no_route, .. } = store.ask(&explain(uncovered)).await.unwrap();

@@ -278,6 +278,6 @@ for_each_host! {
         assert_eq!(refusal(store.try_submit(store.submission("mail")).await), ErrorCode::LaneUnseen);
         assert_eq!(store.dump().await, before);
         let call = store.claim_call("w1", 1);
-        assert_eq!(store.call(HOME, &call).await, Ok(ClaimExecutionsReply::Claimed { tasks: vec![], next_score: None }));
+        assert_eq!(store.call(HOME, &call).await, Ok(ClaimExecutionsReply::Claimed { tasks: vec![], next_score: None, admission_needed: None }));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ff_script::Client;
 use ff_script::generated::TrimEvents;
+use ff_script::{Client, Route};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -17,14 +17,16 @@ pub fn start(client: Client, owned: Owned, tasks: &mut JoinSet<()>, stop: Cancel
     tasks.spawn(async move {
         let mut turn = 0_usize;
         loop {
-            let routes = owned.borrow().clone();
+            // Quotas append no events.
+            let routes: Vec<Route> =
+                owned.borrow().iter().copied().filter(|route| !matches!(route, Route::Quota(_))).collect();
             let pause = ROUND / u32::try_from(routes.len().max(1)).unwrap_or(1);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
             turn = turn.wrapping_add(1);
-            if let Some(route) = routes.iter().nth(turn % routes.len().max(1))
+            if let Some(route) = routes.get(turn % routes.len().max(1))
                 && let Err(error) = client.call(*route, &TrimEvents {}).await
             {
                 tracing::warn!(%route, %error, "old events could not be dropped");

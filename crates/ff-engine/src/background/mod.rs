@@ -1,6 +1,7 @@
 //! The work nobody asks for: each part does a bounded amount per step and is woken, not polled.
 
 pub mod events;
+pub mod holders;
 pub mod outbox;
 pub mod routes;
 pub mod share;

@@ -1,9 +1,13 @@
-//! Applies what the fleet owes to execution partitions; each effect is safe to repeat and struck when done.
+//! Applies what partitions owe to each other; each effect is safe to repeat and struck when done.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ff_script::generated::{AckOutbox, DrainLeases, DrainLeasesReply, Effect, ReadOutbox, ReadOutboxReply};
+use ff_script::generated::{
+    AckOutbox, DrainLeases, DrainLeasesReply, Effect, Holder, ReadOutbox, ReadOutboxReply, ReleaseHolders,
+};
 use ff_script::{Client, Error, Route, Wake};
+use futures::stream::{self, StreamExt};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -11,34 +15,62 @@ use super::share::Owned;
 use crate::news::{Listener, News};
 
 const BATCH: i64 = 64;
+const AT_ONCE: usize = 16;
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
-/// Applies at most one batch of a partition's effects; answers how many were struck.
-pub async fn run_once(client: &Client, route: Route) -> Result<usize, Error> {
+/// What one step did with one partition's effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Effects applied and struck.
+    pub struck: usize,
+    /// More may be owed.
+    pub more: bool,
+}
+
+/// Applies at most one batch of a partition's effects.
+pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
     let ReadOutboxReply::Effects { items } = client.call(route, &ReadOutbox { limit: BATCH }).await?;
     let mut done = Vec::new();
+    let mut releases: BTreeMap<String, Vec<Holder>> = BTreeMap::new();
     for effect in &items {
-        if apply(client, effect).await? {
+        let known = match effect.r#type.as_str() {
+            "yield_leases" => drain(client, effect, false).await?,
+            "revoke_leases" => drain(client, effect, true).await?,
+            "release_holder" => {
+                match (effect.data.get("set"), holder(effect)) {
+                    (Some(set), Some(holder)) => releases.entry(set.clone()).or_default().push(holder),
+                    _ => tracing::error!(id = %effect.id, "a release without set or holder is struck"),
+                }
+                true
+            }
+            other => {
+                // A newer server owes something this one does not know; it stays for that server.
+                tracing::warn!(effect = other, id = %effect.id, "an effect of unknown type is left alone");
+                false
+            }
+        };
+        if known {
             done.push(effect.id.clone());
         }
+    }
+    for (set, holders) in releases {
+        let route = client.route_of_holder_set(&set);
+        client.call(route, &ReleaseHolders { holders, set }).await?;
     }
     let struck = done.len();
     if struck > 0 {
         client.call(route, &AckOutbox { ids: done }).await?;
     }
-    Ok(struck)
+    Ok(Drained { struck, more: i64::try_from(struck) == Ok(BATCH) })
 }
 
-async fn apply(client: &Client, effect: &Effect) -> Result<bool, Error> {
-    let revoke = match effect.r#type.as_str() {
-        "yield_leases" => false,
-        "revoke_leases" => true,
-        other => {
-            // A newer server owes something this one does not know; it stays for that server.
-            tracing::warn!(effect = other, id = %effect.id, "an effect of unknown type is left alone");
-            return Ok(false);
-        }
-    };
+fn holder(effect: &Effect) -> Option<Holder> {
+    let execution_id = effect.data.get("execution_id")?.parse().ok()?;
+    let holder_id = effect.data.get("holder_id")?.parse().ok()?;
+    Some(Holder { execution_id, expires_at: None, holder_id })
+}
+
+async fn drain(client: &Client, effect: &Effect, revoke: bool) -> Result<bool, Error> {
     let (Some(instance), Some(actor)) = (effect.data.get("instance"), effect.data.get("actor")) else {
         tracing::error!(id = %effect.id, "an effect without instance or actor is struck");
         return Ok(true);
@@ -55,40 +87,95 @@ async fn apply(client: &Client, effect: &Effect) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Starts the outbox of the fleet.
-pub fn start(client: Client, mut owned: Owned, tasks: &mut JoinSet<()>, stop: CancellationToken) {
-    let mut news = Listener::new(client.host().as_ref());
-    tasks.spawn(async move {
-        let mut pending = false;
+/// Starts the outboxes of the partitions this server owns.
+pub fn start(client: Client, owned: Owned, sweep_every: Duration, tasks: &mut JoinSet<()>, stop: CancellationToken) {
+    let news = Listener::new(client.host().as_ref());
+    let outboxes = Outboxes { client, owned, pending: BTreeSet::new(), turn: 0 };
+    tasks.spawn(outboxes.run(news, sweep_every, stop));
+}
+
+struct Outboxes {
+    client: Client,
+    owned: Owned,
+    /// Partitions that may owe something.
+    pending: BTreeSet<Route>,
+    turn: usize,
+}
+
+impl Outboxes {
+    async fn run(mut self, mut news: Listener, sweep_every: Duration, stop: CancellationToken) {
+        let mut sweep = tokio::time::interval(sweep_every);
+        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        sweep.reset();
         loop {
-            if pending && owned.borrow().contains(&Route::Fleet) {
-                match run_once(&client, Route::Fleet).await {
-                    Ok(struck) => pending = i64::try_from(struck) == Ok(BATCH),
-                    Err(error) => tracing::warn!(%error, "the outbox could not be drained"),
-                }
-            } else {
-                pending = false;
-            }
+            let pause = if self.step().await { Duration::ZERO } else { AFTER_FAILURE };
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(AFTER_FAILURE), if pending => {}
-                changed = owned.changed() => match changed {
-                    Ok(()) => pending = true,
+                changed = self.owned.changed() => match changed {
+                    Ok(()) => self.look_at_all(),
                     Err(_) => return,
                 },
                 heard = news.next() => match heard {
-                    Some(heard) => pending |= heard.iter().any(concerns),
+                    Some(heard) => heard.into_iter().for_each(|item| self.hear(item)),
                     None => return,
                 },
+                _ = sweep.tick() => self.sweep(),
+                () = tokio::time::sleep(pause), if !self.pending.is_empty() => {}
             }
         }
-    });
+    }
+
+    /// Takes one batch of every partition that may owe something; false when one could not be drained.
+    async fn step(&mut self) -> bool {
+        let owned = self.owned.borrow().clone();
+        let due: Vec<Route> = std::mem::take(&mut self.pending).into_iter().filter(|r| owned.contains(r)).collect();
+        let client = &self.client;
+        let results: Vec<_> = stream::iter(due)
+            .map(|route| async move { (route, run_once(client, route).await) })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        let mut fine = true;
+        for (route, result) in results {
+            match result {
+                Ok(Drained { more: false, .. }) => {}
+                Ok(_) => drop(self.pending.insert(route)),
+                Err(error) => {
+                    tracing::warn!(%route, %error, "the outbox could not be drained");
+                    self.pending.insert(route);
+                    fine = false;
+                }
+            }
+        }
+        fine
+    }
+
+    fn hear(&mut self, item: News) {
+        match item {
+            News::Said(route, Wake::Fleet) => drop(self.pending.insert(route)),
+            News::Said(..) => {}
+            News::Lost(routes) => self.pending.extend(routes.into_iter().filter(|route| owes(*route))),
+            News::LostAny => self.look_at_all(),
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let owned = self.owned.borrow_and_update().clone();
+        self.pending.extend(owned.iter().copied().filter(|route| owes(*route)));
+    }
+
+    /// Looks at the next partition, in case an announcement was lost.
+    fn sweep(&mut self) {
+        let owned: Vec<Route> = self.owned.borrow().iter().copied().filter(|route| owes(*route)).collect();
+        self.turn = self.turn.wrapping_add(1);
+        if let Some(route) = owned.get(self.turn % owned.len().max(1)) {
+            self.pending.insert(*route);
+        }
+    }
 }
 
-fn concerns(news: &News) -> bool {
-    match news {
-        News::Said(Route::Fleet, Wake::Fleet) | News::LostAny => true,
-        News::Said(..) => false,
-        News::Lost(routes) => routes.contains(&Route::Fleet),
-    }
+/// Only executions and the fleet owe others something.
+fn owes(route: Route) -> bool {
+    matches!(route, Route::Execution(_) | Route::Fleet)
 }

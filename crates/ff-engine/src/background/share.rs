@@ -81,6 +81,7 @@ async fn beat(client: &Client, server_id: Uuid, readers: &Readers) -> Result<Vec
 fn share(client: &Client, me: Uuid, live: &[Uuid]) -> BTreeSet<Route> {
     client
         .execution_routes()
+        .chain(client.quota_routes())
         .chain([Route::Fleet])
         .filter(|route| live.iter().max_by_key(|server| weight(**server, *route)).is_none_or(|owner| *owner == me))
         .collect()

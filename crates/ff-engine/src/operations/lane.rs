@@ -37,12 +37,28 @@ impl Operations {
     /// Creates or changes a lane and answers when every partition has it.
     pub async fn define_lane(&self, change: DefineLane) -> Result<LaneEntry, Error> {
         let DefineLaneReply::Defined { entry, .. } = self.client.call(Route::Fleet, &change).await?;
+        self.apply_lane(&entry).await?;
+        Ok(entry)
+    }
+
+    /// Gives every partition its copy, and the lane's holder set its capacity.
+    ///
+    /// **Invariant:** while the capacity has a limit, no partition lets work of the lane start without a slot. So a limit is set
+    /// last, when every partition asks for slots and what runs has been counted, and taken away first.
+    pub(super) async fn apply_lane(&self, entry: &LaneEntry) -> Result<(), Error> {
+        if entry.definition.max_active.is_none() {
+            self.set_capacity(entry).await?;
+        }
         stream::iter(self.client.execution_routes())
             .map(|route| self.install(route, entry.clone()))
             .buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
-        Ok(entry)
+        if entry.definition.max_active.is_some() {
+            self.count_running(entry).await?;
+            self.set_capacity(entry).await?;
+        }
+        Ok(())
     }
 
     /// Sets a lane's state: active, paused, draining or disabled.

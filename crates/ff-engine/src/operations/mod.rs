@@ -6,6 +6,7 @@
 mod challenge;
 mod execution;
 mod fleet;
+mod holders;
 mod lane;
 mod list;
 mod submission;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
+pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use submission::NewExecution;

@@ -35,6 +35,8 @@ pub struct Claimed {
     pub tasks: Vec<Task>,
     /// The best score left in the partition, when something is.
     pub next_score: Option<i64>,
+    /// The lane is limited: nothing of it is claimed without admission.
+    pub admission_needed: bool,
 }
 
 /// The fence of a claimed task.
@@ -58,8 +60,10 @@ impl Operations {
             worker_id: who.worker_id.clone(),
         };
         Ok(match self.client.call(route, &call).await? {
-            ClaimExecutionsReply::Claimed { tasks, next_score } => Claimed { tasks, next_score },
-            ClaimExecutionsReply::Replayed { tasks } => Claimed { tasks, next_score: None },
+            ClaimExecutionsReply::Claimed { tasks, next_score, admission_needed } => {
+                Claimed { tasks, next_score, admission_needed: admission_needed == Some(true) }
+            }
+            ClaimExecutionsReply::Replayed { tasks } => Claimed { tasks, ..Claimed::default() },
             ClaimExecutionsReply::Paused { .. } => Claimed::default(),
         })
     }

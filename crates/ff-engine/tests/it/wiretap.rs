@@ -68,6 +68,10 @@ impl Host for Wiretap {
         self.inner.subscribe(routes).await
     }
 
+    async fn hear_out(&self) -> Result<(), HostError> {
+        self.inner.hear_out().await
+    }
+
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
         self.inner.scan(cursor, limit).await
     }

@@ -36,10 +36,13 @@ impl Model {
         }
         let path = format!("{}/{}", call.namespace, call.lane);
         let Some(lane) = self.lanes.get(&path) else {
-            return Ok(ClaimExecutionsReply::Claimed { next_score: None, tasks: Vec::new() });
+            return Ok(nothing(None));
         };
         if !lane.starts() {
             return Ok(ClaimExecutionsReply::Paused { state: lane.definition.state });
+        }
+        if lane.definition.max_active.is_some() {
+            return Ok(nothing(Some(true)));
         }
         let mut rest = self.eligible(&path, &self.queues_for(&path, &call.capabilities, false));
         let (mut tasks, mut looks) = (Vec::new(), 0);
@@ -64,7 +67,7 @@ impl Model {
         if idle && lane.is_fair() {
             lane.idle();
         }
-        Ok(ClaimExecutionsReply::Claimed { next_score, tasks })
+        Ok(ClaimExecutionsReply::Claimed { admission_needed: None, next_score, tasks })
     }
 
     /// What this very request already holds.
@@ -148,4 +151,8 @@ impl Model {
         }
         task
     }
+}
+
+fn nothing(admission_needed: Option<bool>) -> ClaimExecutionsReply {
+    ClaimExecutionsReply::Claimed { admission_needed, next_score: None, tasks: Vec::new() }
 }

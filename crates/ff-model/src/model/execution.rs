@@ -109,6 +109,8 @@ pub struct Granted {
     pub id: Uuid,
     pub instance: String,
     pub until: i64,
+    /// What it had to enter when it was given: the slots of a limited lane.
+    pub holder_sets: Option<Vec<String>>,
 }
 
 /// A worker has it.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::claim::{Holder, LOOKS_MAX};
 use super::execution::{Block, Execution, Granted};
-use super::{Answer, Model, invalid, queue_of, refused};
+use super::{Answer, Lane, Model, invalid, queue_of, refused};
 
 impl Model {
     pub fn issue_grants(&mut self, call: &IssueGrants) -> Answer<IssueGrantsReply> {
@@ -55,11 +55,17 @@ impl Model {
 
     fn reserve(&mut self, id: ExecutionId, grant_id: Uuid, instance: &str, ttl_ms: i64) -> Grant {
         let until = self.now + ttl_ms;
+        let holder_sets = self.lane_of(&self.executions[&id]).and_then(|lane| self.slots_of(id, lane));
         self.edit(id, |execution| {
             let waiting = execution.waiting_mut().expect("only waiting work is granted");
-            waiting.grant = Some(Granted { id: grant_id, instance: instance.to_owned(), until });
+            waiting.grant = Some(Granted { id: grant_id, instance: instance.to_owned(), until, holder_sets });
             typed(execution)
         })
+    }
+
+    /// The holder sets an execution of a limited lane must enter before it starts.
+    fn slots_of(&self, id: ExecutionId, lane: &Lane) -> Option<Vec<String>> {
+        lane.definition.max_active.map(|_| vec![format!("lane:{}", self.executions[&id].path())])
     }
 
     /// The open grant with this id.
@@ -85,6 +91,10 @@ impl Model {
             execution.said.requires.iter().filter(|token| !call.capabilities.contains(token)).cloned().collect();
         if !missing.is_empty() {
             return Err(refused("not_capable", &[("missing", Some(missing.join(",")))]));
+        }
+        let needed = self.lane_of(execution).and_then(|lane| self.slots_of(id, lane));
+        if needed.is_some() && self.open_grant(id, call.grant_id)?.holder_sets.is_none() {
+            return Err(no_grant(call.grant_id));
         }
         let holder = Holder {
             instance: &call.instance,
@@ -160,6 +170,7 @@ fn typed(execution: &Execution) -> Grant {
         score: execution.score,
         budgets: Some(execution.said.budgets.clone()),
         quotas: Some(execution.said.quotas.clone()),
+        holder_sets: grant.holder_sets.clone(),
     }
 }
 

@@ -47,7 +47,8 @@ pub struct Memory {
 impl Memory {
     /// The calls every run starts with: all lanes but the last get their first definition.
     pub fn preamble() -> Vec<Op> {
-        let plain = Definition { state: 0, weight: 0, fair: None, max_depth: None, policy: 0, older: false };
+        let plain =
+            Definition { state: 0, weight: 0, fair: None, max_depth: None, max_active: None, policy: 0, older: false };
         (0..4).map(|lane| install(lane, plain, 1).into()).collect()
     }
 
@@ -356,7 +357,7 @@ impl Memory {
             }
             Act::ReleaseGrant { which } => {
                 let (execution_id, grant_id, _) = self.granted(*which, model);
-                ReleaseGrant { execution_id, grant_id }.into()
+                ReleaseGrant { execution_id, grant_id, unheld: None }.into()
             }
             Act::Block { which, budget, detail } => {
                 let (execution_id, grant_id, _) = self.granted(*which, model);
@@ -480,6 +481,7 @@ fn install(lane: u8, knobs: Definition, version: i64) -> InstallLane {
         fairness_weights: (knobs.policy & 1 == 0)
             .then(|| [("tenant 1".to_owned(), 4), ("tenant 2".to_owned(), 3_000)].into()),
         max_depth: knobs.max_depth,
+        max_active: knobs.max_active,
         retry: (knobs.policy & 2 != 0).then(|| retry(knobs.policy)),
         attempt_timeout_ms: (knobs.policy & 0x30 == 0x30).then_some(2_500),
         retention_ms: (knobs.policy & 0x44 == 0x44).then_some(4_000),

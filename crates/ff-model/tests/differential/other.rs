@@ -51,6 +51,8 @@ fn definition(rng: &mut StdRng) -> g::DefineLane {
         fairness_weights: maybe(rng, |rng| (0..rng.random_range(0..3)).map(|n| (format!("t{n}"), n + 1)).collect()),
         max_depth: maybe(rng, |rng| rng.random_range(0..9)),
         clear_max_depth: maybe(rng, |rng| rng.random()),
+        max_active: maybe(rng, |rng| rng.random_range(1..9)),
+        clear_max_active: maybe(rng, |rng| rng.random()),
         retry: maybe(rng, |rng| g::Retry {
             max_attempts: maybe(rng, |_| 4),
             retry_on: maybe(rng, |_| vec![]),
@@ -59,6 +61,58 @@ fn definition(rng: &mut StdRng) -> g::DefineLane {
         }),
         retention_ms: maybe(rng, |rng| rng.random_range(0..10_000)),
         ..g::DefineLane::new("ops".to_owned(), lane(rng), "default".to_owned())
+    }
+}
+
+/// Where holders are counted.
+const SLOTS: Route = Route::Quota(0);
+
+fn holders(rng: &mut StdRng, model: &Model) -> Vec<g::Holder> {
+    (0..rng.random_range(0..4))
+        .map(|_| g::Holder {
+            execution_id: some_execution(rng, model),
+            expires_at: maybe(rng, |rng| model.now + rng.random_range(-500..3_000)),
+            holder_id: id(rng),
+        })
+        .collect()
+}
+
+/// Calls about the slots of a lane, on both sides.
+fn slots(rng: &mut StdRng, model: &Model) -> Invocation {
+    let now = model.now;
+    let lane = lane(rng);
+    let set = format!("lane:default/{lane}");
+    match rng.random_range(0..9) {
+        0 => {
+            let limit = maybe(rng, |rng| rng.random_range(1..4));
+            call(SLOTS, &g::SetCapacity { limit, set, version: rng.random_range(0..4) }, now)
+        }
+        1 | 2 => {
+            let candidate = |g::Holder { execution_id, expires_at, holder_id }| g::Candidate {
+                execution_id,
+                expires_at: expires_at.unwrap_or(now + 100),
+                holder_id,
+            };
+            let holders = holders(rng, model).into_iter().map(candidate).collect();
+            call(SLOTS, &g::AdmitHolders { counted: maybe(rng, |rng| rng.random()), holders, set }, now)
+        }
+        3 => call(SLOTS, &g::ConfirmHolders { holders: holders(rng, model), set }, now),
+        4 => call(SLOTS, &g::ReleaseHolders { holders: holders(rng, model), set }, now),
+        5 => {
+            let (limit, offset) = (rng.random_range(1..4), rng.random_range(0..3));
+            call(SLOTS, &g::ListHolders { limit, offset, set }, now)
+        }
+        6 => call(SLOTS, &g::FireDue { draw: 1, limit: 5 }, now),
+        7 => call(ROUTE, &g::CheckHolders { holders: holders(rng, model), set }, now),
+        _ => {
+            let after = maybe(rng, |rng| g::QueuePosition {
+                queue: "any".to_owned(),
+                created_at: now - rng.random_range(0..5_000),
+                execution_id: some_execution(rng, model),
+            });
+            let adopt = g::AdoptHolders::new(lane, rng.random_range(1..4), "default".to_owned(), rng.random());
+            call(ROUTE, &g::AdoptHolders { after, ..adopt }, now)
+        }
     }
 }
 
@@ -108,7 +162,7 @@ fn sampled(rng: &mut StdRng, now: i64) -> Invocation {
         let left_out = LEFT_OUT.contains(&name.as_str()) || name == "ff_read_events";
         let Some(function) = g::FUNCTIONS.iter().find(|known| **known == name && !left_out) else { continue };
         let args = (specimen.encode)(&mut Samples::new(rng.random()));
-        let route = [ROUTE, Route::Fleet][rng.random_range(0..2)];
+        let route = [ROUTE, Route::Fleet, SLOTS][rng.random_range(0..3)];
         return Invocation { route, function, read_only: false, args, now_ms: Some(now), count_calls: true };
     }
 }
@@ -123,7 +177,7 @@ fn function_name(type_name: &str) -> String {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..29) {
+    match rng.random_range(0..32) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -168,6 +222,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),
         26..=28 => sampled(rng, now),
+        29..=31 => slots(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

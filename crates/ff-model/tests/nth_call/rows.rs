@@ -97,6 +97,36 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
     }
 }
 
+/// Where the slots of the narrow lane are counted, for all these rows care.
+const SLOTS: Route = Route::Quota(0);
+
+fn narrow_set() -> String {
+    "lane:default/narrow".to_owned()
+}
+
+fn holder(n: u64) -> g::Holder {
+    g::Holder { execution_id: id(n), expires_at: None, holder_id: uuid(n) }
+}
+
+fn candidate(n: u64, expires_at: i64) -> g::Candidate {
+    g::Candidate { execution_id: id(n), expires_at, holder_id: uuid(n) }
+}
+
+fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
+    let g::LeaseIds { attempt_id, lease_id } = ids(lease);
+    g::ConsumeGrant {
+        attempt_id,
+        capabilities: vec![],
+        execution_id: id(n),
+        grant_id: uuid(n),
+        instance: "w-1".to_owned(),
+        lease_id,
+        lease_ttl_ms: 60_000,
+        request_id: uuid(lease + 5_000),
+        worker_id: "model".to_owned(),
+    }
+}
+
 fn quota() -> Option<Vec<g::QuotaRef>> {
     Some(vec![g::QuotaRef::new(uuid(1), "k".to_owned())])
 }
@@ -184,6 +214,8 @@ mod who {
     pub const BLOCKED: u64 = 15;
     pub const NEEDS_GPU: u64 = 16;
     pub const KEYED: u64 = 17;
+    pub const HOLDER: u64 = 18;
+    pub const NARROW: u64 = 19;
 }
 
 /// The calls that set the stage.
@@ -271,6 +303,20 @@ pub fn stage() -> Vec<Invocation> {
         calls.push(at(ROUTE, &issue(n, 1, 60_000), START_MS));
     }
     calls.push(block(who::BLOCKED, who::BLOCKED));
+    let mut narrow = entry("narrow", g::Fairness::Fifo, 1);
+    narrow.definition.max_active = Some(2);
+    calls.push(at(ROUTE, &g::InstallLane { entry: narrow }, START_MS));
+    for n in [who::HOLDER, who::NARROW] {
+        calls.push(submit(g::Submission { lane: "narrow".to_owned(), ..submission(n) }));
+        let reserve = g::IssueGrants { lane: "narrow".to_owned(), ..issue(n, 1, 60_000) };
+        calls.push(at(ROUTE, &reserve, START_MS));
+    }
+    let holders = vec![candidate(who::HOLDER, START_MS + 60_000), candidate(who::NARROW, START_MS + 1_000)];
+    calls.extend([
+        at(SLOTS, &g::SetCapacity { limit: Some(2), set: narrow_set(), version: 1 }, START_MS),
+        at(SLOTS, &g::AdmitHolders { counted: None, holders, set: narrow_set() }, START_MS),
+        at(ROUTE, &consume(who::HOLDER, who::HOLDER), START_MS),
+    ]);
     calls.extend([
         submit(g::Submission { input: Some(Bytes(vec![0xff; 5_000])), ..submission(who::WAITING) }),
         submit(submission(who::WAITING_TOO)),
@@ -324,6 +370,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(stream_rows());
     rows.extend(operator_rows());
     rows.extend(grant_rows());
+    rows.extend(slot_rows());
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
     rows
@@ -526,7 +573,7 @@ fn grant_rows() -> Vec<Row> {
                 worker_id: "model".to_owned(),
             },
         ),
-        row("release the grant", &g::ReleaseGrant { execution_id: granted, grant_id }),
+        row("release the grant", &g::ReleaseGrant::new(granted, grant_id)),
         row(
             "block",
             &g::BlockExecution {
@@ -549,6 +596,34 @@ fn grant_rows() -> Vec<Row> {
                 instance: "w-1".to_owned(),
                 ttl_ms: 1_000,
             },
+        ),
+    ]
+}
+
+fn slot_rows() -> Vec<Row> {
+    let set = narrow_set;
+    let holders = || vec![holder(who::HOLDER), holder(who::NARROW)];
+    let adopt = |lane: &str| g::AdoptHolders::new(lane.to_owned(), 10, default(), true);
+    vec![
+        on(SLOTS, "set a capacity", &g::SetCapacity { limit: Some(3), set: set(), version: 2 }),
+        on(
+            SLOTS,
+            "admit holders",
+            &g::AdmitHolders { counted: Some(true), holders: vec![candidate(110, NOW + 50)], set: set() },
+        ),
+        on(SLOTS, "confirm holders", &g::ConfirmHolders { holders: holders(), set: set() }),
+        on(SLOTS, "release holders", &g::ReleaseHolders { holders: holders(), set: set() }),
+        on(SLOTS, "list holders", &g::ListHolders { limit: 10, offset: 0, set: set() }),
+        Row { batch: true, ..on(SLOTS, "fire overdue holders", &g::FireDue { draw: 500, limit: 64 }) },
+        row("check holders", &g::CheckHolders { holders: holders(), set: set() }),
+        batch("adopt running work", &adopt("fair")),
+        batch("count holders that run", &adopt("narrow")),
+        row("complete a holder", &g::CompleteExecution::new(id(who::HOLDER), fence(who::HOLDER))),
+        row("cancel a granted holder", &g::CancelExecution::new(ops(), id(who::NARROW))),
+        row("consume in a limited lane", &consume(who::NARROW, 340)),
+        row(
+            "give back what was not admitted",
+            &g::ReleaseGrant { execution_id: id(who::NARROW), grant_id: uuid(who::NARROW), unheld: Some(true) },
         ),
     ]
 }

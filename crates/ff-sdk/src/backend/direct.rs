@@ -11,13 +11,12 @@ use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namesp
 use ff_core::{EngineError, ErrorCode};
 use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
-use ff_scheduler::{Admission, Admitted, Dispatcher, DispatcherOptions, Profile, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, RefuseAll};
 use ff_script::generated::{
-    AwaitResultReply, BlockExecution, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply,
-    DelayExecution, FailExecution, FailExecutionReply, Fence, Grant, GrantReclaim, GrantReclaimReply, HeartbeatServer,
-    HeartbeatServerReply, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker,
-    RegisterWorkerReply, ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed,
-    SubmitExecutionReply, Task, UpdateProgress, WorkerState, YieldExecution,
+    AwaitResultReply, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution,
+    FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply,
+    RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress,
+    WorkerState, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
 use futures::stream::{self, StreamExt};
@@ -39,7 +38,6 @@ const AT_ONCE: usize = 32;
 pub struct Direct {
     engine: Arc<Engine>,
     dispatcher: Dispatcher,
-    admission: Arc<dyn Admission>,
     transport: Transport,
     pub(super) signing: Signing,
 }
@@ -54,9 +52,8 @@ impl Direct {
     /// A backend whose dispatcher behaves as told.
     #[must_use]
     pub fn with_options(engine: Arc<Engine>, transport: Transport, options: DispatcherOptions) -> Arc<Self> {
-        let admission: Arc<dyn Admission> = Arc::new(RefuseAll);
-        let dispatcher = Dispatcher::start(engine.operations().clone(), Arc::clone(&admission), options);
-        Arc::new(Self { engine, dispatcher, admission, transport, signing: Signing::default() })
+        let dispatcher = Dispatcher::start(engine.operations().clone(), Arc::new(RefuseAll), options);
+        Arc::new(Self { engine, dispatcher, transport, signing: Signing::default() })
     }
 
     /// The engine beneath.
@@ -109,54 +106,23 @@ impl Direct {
             }
         }
     }
-
-    /// The partitions with claimable work for this worker, the best head first.
-    async fn heads(&self, who: &Identity, lane: &str) -> Result<Vec<Route>, SdkError> {
-        let client = self.operations().client();
-        let call = PartitionStats { lane: Some(lane.to_owned()), namespace: Some(who.namespace.clone()) };
-        let call = &call;
-        let mut pages = stream::iter(client.execution_routes())
-            .map(|route| async move { (route, client.call(route, call).await) })
-            .buffer_unordered(AT_ONCE);
-        let mut heads = Vec::new();
-        while let Some((route, stats)) = pages.next().await {
-            let PartitionStatsReply::Stats { lanes, .. } = stats?;
-            let seen = lanes.iter().flat_map(|counts| &counts.queues);
-            let covered = seen.filter(|queue| queue.requires.iter().all(|token| who.capabilities.contains(token)));
-            if let Some(score) = covered.filter_map(|queue| queue.head_score).min() {
-                heads.push((score, route));
-            }
-        }
-        heads.sort_unstable();
-        Ok(heads.into_iter().map(|(_, route)| route).collect())
-    }
-
-    /// Admission decides about a granted execution; a refused or unanswered one goes back.
-    async fn admitted(&self, route: Route, grant: &Grant) -> Result<bool, SdkError> {
-        let client = self.operations().client();
-        match self.admission.admit(grant).await {
-            Ok(Admitted::Yes) => Ok(true),
-            Ok(Admitted::No { reason, detail }) => {
-                let call =
-                    BlockExecution { detail, execution_id: grant.execution_id, grant_id: grant.grant_id, reason };
-                client.call(route, &call).await?;
-                Ok(false)
-            }
-            Err(error) => {
-                tracing::warn!(%error, execution = %grant.execution_id, "admission failed; the grant is given back");
-                client
-                    .call(route, &ReleaseGrant { execution_id: grant.execution_id, grant_id: grant.grant_id })
-                    .await?;
-                Ok(false)
-            }
-        }
-    }
 }
 
 pub(super) fn fence(lease: LeaseRef) -> Fence {
     // Epochs are below 2^53 by contract.
     let lease_epoch = i64::try_from(lease.lease_epoch.get()).unwrap_or(i64::MAX);
     Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch }
+}
+
+fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
+    Profile {
+        namespace: who.namespace.clone(),
+        lanes,
+        worker_id: who.worker_id.clone(),
+        instance: who.instance.clone(),
+        capabilities: who.capabilities.clone(),
+        lease_ttl_ms: millis(who.lease_ttl_ms),
+    }
 }
 
 pub(super) fn millis(duration_ms: u64) -> i64 {
@@ -313,45 +279,21 @@ impl Backend for Direct {
         wait: Duration,
         request_id: Uuid,
     ) -> Result<Vec<Claim>, SdkError> {
-        let profile = Profile {
-            namespace: who.namespace.clone(),
-            lanes: lanes.to_vec(),
-            worker_id: who.worker_id.clone(),
-            instance: who.instance.clone(),
-            capabilities: who.capabilities.clone(),
-            lease_ttl_ms: millis(who.lease_ttl_ms),
-        };
+        let profile = profile(who, lanes.to_vec());
         let tasks = self.dispatcher.claim(&profile, max, wait, request_id).await?;
         Ok(tasks.into_iter().map(Claim::from).collect())
     }
 
     async fn grant(&self, who: &Identity, lane: &str, ttl_ms: u64) -> Result<Option<ClaimGrant>, SdkError> {
-        for route in self.heads(who, lane).await? {
-            let call = IssueGrants {
-                capabilities: who.capabilities.clone(),
-                grant_ids: vec![Uuid::now_v7()],
-                instance: who.instance.clone(),
-                lane: lane.to_owned(),
-                max: 1,
-                namespace: who.namespace.clone(),
-                ttl_ms: millis(ttl_ms),
-            };
-            let IssueGrantsReply::Granted { grants, .. } = self.operations().client().call(route, &call).await? else {
-                continue;
-            };
-            for grant in grants {
-                if self.admitted(route, &grant).await? {
-                    return Ok(Some(ClaimGrant {
-                        execution_id: grant.execution_id,
-                        grant_id: grant.grant_id,
-                        expires_at: TimestampMs(grant.expires_at),
-                        lane: LaneId::new(grant.lane),
-                        kind: grant.kind,
-                    }));
-                }
-            }
-        }
-        Ok(None)
+        let profile = profile(who, vec![lane.to_owned()]);
+        let grants = self.dispatcher.grant(&profile, 1, millis(ttl_ms)).await?;
+        Ok(grants.into_iter().next().map(|grant| ClaimGrant {
+            execution_id: grant.execution_id,
+            grant_id: grant.grant_id,
+            expires_at: TimestampMs(grant.expires_at),
+            lane: LaneId::new(grant.lane),
+            kind: grant.kind,
+        }))
     }
 
     async fn grant_reclaim(
@@ -367,7 +309,7 @@ impl Backend for Direct {
             instance: instance.to_owned(),
             ttl_ms: millis(ttl_ms),
         };
-        let GrantReclaimReply::Granted { grant } = self.call(execution_id, &call).await?;
+        let grant = self.dispatcher.grant_reclaim(&call).await?;
         Ok(ReclaimGrant {
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,

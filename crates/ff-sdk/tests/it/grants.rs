@@ -3,12 +3,38 @@
 use std::time::Duration;
 
 use ff_core::types::{LaneId, WorkerInstanceId};
+use ff_script::generated::DefineLane;
 use ff_sdk::SdkError;
 use ff_sdk::backend::Transport;
 
 use crate::world::{LANE, World, claim};
 
 for_each_transport! {
+    async fn a_limited_lane_runs_no_more_at_once(world: &World) {
+        let define = DefineLane::new("test".to_owned(), LANE.to_owned(), "default".to_owned());
+        world.operations.define_lane(DefineLane { max_active: Some(2), ..define }).await.unwrap();
+        let lane = LaneId::new(LANE);
+        for _ in 0..4 {
+            world.submit("k", b"{}").await;
+        }
+        let (first, second, third) = (world.worker("w-1").await, world.worker("w-2").await, world.worker("w-3").await);
+        let running = [claim(&first).await, claim(&second).await];
+        assert!(third.claim_many(1, Duration::from_millis(300)).await.unwrap().is_empty());
+        assert!(world.admin.grant_claim(&third, &lane, 5_000).await.unwrap().is_none(), "a grant needs a slot too");
+        for task in running {
+            task.complete(None).await.unwrap();
+        }
+        // Only now does the third get one: by a long poll, then by a grant.
+        let task = claim(&third).await;
+        task.complete(None).await.unwrap();
+        let mut granted = None;
+        while granted.is_none() {
+            granted = world.admin.grant_claim(&first, &lane, 30_000).await.unwrap();
+        }
+        let task = first.claim_from_grant(&lane, granted.as_ref().unwrap()).await.unwrap();
+        task.complete(None).await.unwrap();
+    }
+
     async fn a_grant_becomes_a_task_and_waits_while_there_is_no_room(world: &World) {
         let worker = world.worker("w-1").await;
         let lane = LaneId::new(LANE);

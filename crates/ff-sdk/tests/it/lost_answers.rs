@@ -38,7 +38,7 @@ impl Lossy {
         let host = LossyHost { inner: Arc::new(Embedded::open(options).unwrap()), loss: loss.clone() };
         let engine = EmbeddedEngine::start(Arc::new(host)).await.unwrap();
         let config = WorkerConfig::embedded(&engine, "tester", "w-1", "default", LANE);
-        let world = World::over(Transport::Embedded, engine.admin(), config.clone(), Behind::Embedded(directory));
+        let world = World::over_engine(&engine, config.clone(), directory);
         Lossy { worker: FlowFabricWorker::connect(config).await.unwrap(), world, loss }
     }
 

@@ -196,7 +196,8 @@ async fn server_over_valkey() -> (ff_testkit::TestServer, ff_server::Server, [Wo
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await.unwrap());
     let engine =
         ff_engine::EngineOptions { partitions: crate::world::partitions(), ..ff_engine::EngineOptions::valkey() };
-    let options = ff_server::ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), no_auth: true };
+    // No token is made here, so no keys are either.
+    let options = ff_server::ServerOptions::local("127.0.0.1:0".parse().unwrap(), &std::env::temp_dir()).unwrap();
     let server = ff_server::Server::start(host, engine, options).await.unwrap();
     let over_http = WorkerConfig::http(format!("http://{}", server.address()), "tester", "same", "default", "work");
     let direct = WorkerConfig::new("127.0.0.1", valkey.port(), "tester", "same", "default", "work");

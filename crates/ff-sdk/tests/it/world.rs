@@ -7,8 +7,8 @@ use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
-use ff_engine::{Engine, EngineOptions};
-use ff_script::Library;
+use ff_engine::{Engine, EngineOptions, Operations};
+use ff_script::{Client, Library};
 use ff_sdk::backend::Transport;
 use ff_sdk::snapshot::{ExecutionResult, ExecutionSnapshot};
 use ff_sdk::testing::Faults;
@@ -32,6 +32,8 @@ pub enum Behind {
 pub struct World {
     pub transport: Transport,
     pub admin: FlowFabricAdminClient,
+    /// Straight to the store, for what no client offers.
+    pub operations: Operations,
     base: WorkerConfig,
     pub behind: Behind,
 }
@@ -41,15 +43,17 @@ pub fn partitions() -> Option<PartitionConfig> {
 }
 
 impl World {
-    pub fn over(transport: Transport, admin: FlowFabricAdminClient, base: WorkerConfig, behind: Behind) -> World {
-        World { transport, admin, base, behind }
+    pub fn over_engine(engine: &EmbeddedEngine, base: WorkerConfig, directory: TempDir) -> World {
+        let operations = engine.engine().operations().clone();
+        let behind = Behind::Embedded(directory);
+        World { transport: Transport::Embedded, admin: engine.admin(), operations, base, behind }
     }
 
     pub async fn embedded() -> World {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = EmbeddedEngine::open(directory.path().join("store")).await.expect("the engine starts");
         let base = WorkerConfig::embedded(&engine, "tester", "base", "default", LANE);
-        World { transport: Transport::Embedded, admin: engine.admin(), base, behind: Behind::Embedded(directory) }
+        World::over_engine(&engine, base, directory)
     }
 
     pub async fn valkey() -> World {
@@ -67,7 +71,8 @@ impl World {
         let worker = FlowFabricWorker::connect(admin_worker).await.expect("the admin connects");
         let admin = FlowFabricAdminClient::of(&worker);
         worker.disconnect().await.expect("the admin's registration ends");
-        World { transport: Transport::Valkey, admin, base, behind: Behind::Valkey { server, engine, directory } }
+        let operations = engine.operations().clone();
+        World { transport: Transport::Valkey, admin, operations, base, behind: Behind::Valkey { server, engine, directory } }
     }
 
     pub async fn http() -> World {
@@ -75,12 +80,13 @@ impl World {
         let options = ff_backend_embedded::Options::new(directory.path().join("store"), Library::shipped().text);
         let host = Arc::new(Embedded::open(options).expect("the store opens"));
         let listen = "127.0.0.1:0".parse().expect("an address");
+        let operations = Operations::new(Client::new(host.clone(), PartitionConfig::embedded()));
         let options = ServerOptions::local(listen, directory.path()).expect("keys can be used");
         let server = Server::start(host, EngineOptions::embedded(), options).await.expect("the server starts");
         let url = format!("http://{}", server.address());
         let base = WorkerConfig::http(&url, "tester", "base", "default", LANE);
         let admin = FlowFabricAdminClient::new(&url).expect("a URL");
-        World { transport: Transport::Http, admin, base, behind: Behind::Http { server, directory } }
+        World { transport: Transport::Http, admin, operations, base, behind: Behind::Http { server, directory } }
     }
 
     pub fn config(&self, instance: &str) -> WorkerConfig {

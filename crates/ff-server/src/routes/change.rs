@@ -6,8 +6,8 @@ use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
-    CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, GrantReclaimReply, HoldExecutionReply,
-    Outcome, PublicState, ReleaseExecutionReply, ReplayExecutionReply, RevokeLeaseReply,
+    CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, HoldExecutionReply, Outcome,
+    PublicState, ReleaseExecutionReply, ReplayExecutionReply, RevokeLeaseReply,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,9 +151,7 @@ async fn reclaim(State(app): State<App>, Id(id): Id, Body(body): Body<ReclaimBod
         instance: body.instance,
         ttl_ms: body.ttl_ms.unwrap_or(RECLAIM_TTL_MS),
     };
-    let client = app.operations.client();
-    let reply = client.call(client.route_of(&id), &call).await;
-    let GrantReclaimReply::Granted { grant } = reply.map_err(|error| Problem::from(error).about(id))?;
+    let grant = app.dispatcher.grant_reclaim(&call).await.map_err(|error| Problem::from(error).about(id))?;
     worker.grant(grant.clone());
     Ok(Json(Reclaimed { grant: grant.into() }))
 }

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
+use ff_engine::operations::{Room, set_of_lane};
 use ff_script::generated::{
     AwaitResultReply, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, Outcome, PublicState, Worker,
     WorkerState,
@@ -148,6 +149,9 @@ struct LaneFacts {
     namespace: String,
     lane: String,
     state: &'static str,
+    /// How many of its executions may run at once, and how many count against that.
+    max_active: Option<i64>,
+    active: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -172,18 +176,28 @@ struct Nearest {
 
 async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
     let facts = app.operations.explain(id).await.map_err(|error| Problem::from(error).about(id))?;
-    let ExplainExecutionReply::Facts { ahead, execution, lane_state, queue, .. } = facts;
+    let ExplainExecutionReply::Facts { ahead, execution, lane_state, max_active, queue, .. } = facts;
+    let room = match max_active {
+        Some(_) => Some(app.operations.room(&set_of_lane(&execution.namespace, &execution.lane)).await?),
+        None => None,
+    };
     let workers = app.operations.workers().await?;
     let serving = serving(&execution, &workers);
     let requires = (!execution.requires.is_empty()).then(|| coverage(&execution, &serving));
     let lane_state = lane_state.unwrap_or(LaneState::Active);
-    let reasons = reasons(&execution, lane_state, &serving, requires.as_ref());
+    let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref());
     Ok(Json(Explained {
         execution_id: id,
         state: execution.state,
         can_run: execution.phase != LifecyclePhase::Terminal && reasons.is_empty(),
         reasons,
-        lane: LaneFacts { namespace: execution.namespace, lane: execution.lane, state: lane_state.as_str() },
+        lane: LaneFacts {
+            namespace: execution.namespace,
+            lane: execution.lane,
+            state: lane_state.as_str(),
+            max_active,
+            active: room.map(|room| room.held),
+        },
         place: ahead.map(|ahead| Place { queue, ahead }),
         requires,
         suspension: execution.suspension.map(SuspensionShape::from),
@@ -214,7 +228,13 @@ fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
     Requires { capabilities: execution.requires.clone(), covered, nearest }
 }
 
-fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires: Option<&Requires>) -> Vec<Reason> {
+fn reasons(
+    execution: &Execution,
+    lane: LaneState,
+    room: Option<Room>,
+    serving: &[&Worker],
+    requires: Option<&Requires>,
+) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut say = |reason, detail: &[(&str, String)], remedy: String| {
         let detail = detail.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -262,6 +282,20 @@ fn reasons(execution: &Execution, lane: LaneState, serving: &[&Worker], requires
     }
     if matches!(lane, LaneState::Paused | LaneState::Disabled) {
         say("lane_state", &[("state", lane.to_string())], "resume the lane".to_owned());
+    }
+    if let Some(Room { held, limit: Some(limit) }) =
+        room.filter(|room| room.free() <= 0 && execution.granted_until.is_none())
+    {
+        say(
+            "max_active",
+            &[
+                ("problem", format!("lane is at max_active {held} of {limit}")),
+                ("active", held.to_string()),
+                ("max_active", limit.to_string()),
+            ],
+            "it starts when one of the lane's running executions ends; PUT the lane with a higher max_active to start it now"
+                .to_owned(),
+        );
     }
     if let Some(until) = execution.granted_until {
         say(

@@ -10,7 +10,7 @@ use ff_script::generated::{
     DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::app::{ACTOR, App, JsonAnswer, Name};
 use crate::body::Body;
@@ -100,11 +100,19 @@ struct LaneBody {
     fairness_weights: Option<BTreeMap<String, i64>>,
     max_depth: Option<i64>,
     clear_max_depth: Option<bool>,
+    /// Null means none; not named, it stays.
+    #[serde(default, deserialize_with = "named")]
+    max_active: Option<Option<i64>>,
     weight: Option<i64>,
     retry: Option<RetryShape>,
     attempt_timeout_ms: Option<i64>,
     retention_ms: Option<i64>,
     lease_ttl_ms: Option<i64>,
+}
+
+/// A field that is there, whatever it says.
+fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 async fn define(
@@ -120,6 +128,8 @@ async fn define(
         priority_weight: body.priority_weight,
         max_depth: body.max_depth,
         clear_max_depth: body.clear_max_depth,
+        max_active: body.max_active.flatten(),
+        clear_max_active: (body.max_active == Some(None)).then_some(true),
         weight: body.weight,
         retry: body.retry.map(Into::into),
         attempt_timeout_ms: body.attempt_timeout_ms,

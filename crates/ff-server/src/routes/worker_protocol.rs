@@ -9,11 +9,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::PartitionConfig;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_scheduler::{Admitted, Profile};
-use ff_script::generated::{
-    BlockExecution, Fence, Grant, IssueGrants, IssueGrantsReply, PartitionStats, PartitionStatsReply, RegisterWorker,
-    ReleaseGrant, RenewLeases, RenewLeasesReply, Renewal, Renewed, Task,
-};
+use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Task};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -337,75 +333,13 @@ async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<Gr
         return Err(Problem::invalid("grant_ttl_ms", format!("must be in 100..=60000, got {ttl_ms}")));
     }
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let mut grants = Vec::new();
-    if !worker.is_draining() {
+    let grants = if worker.is_draining() {
+        Vec::new()
+    } else {
         let profile = worker.profile(body.lanes, LEASE_TTL_MS)?;
-        for (route, lane) in heads(&app, &profile).await? {
-            let left = max - u16::try_from(grants.len()).unwrap_or(max);
-            if left == 0 {
-                break;
-            }
-            grants.extend(issue(&app, route, &profile, &lane, left, ttl_ms).await?);
-        }
-    }
+        app.dispatcher.grant(&profile, max, ttl_ms).await?
+    };
     Ok(Json(Granted { grants: grants.into_iter().map(GrantShape::from).collect() }))
-}
-
-/// Where work this worker covers waits, the best head first.
-async fn heads(app: &App, profile: &Profile) -> Answer<Vec<(Route, String)>> {
-    let client = app.operations.client();
-    let mut heads: Vec<(i64, Route, String)> = Vec::new();
-    for lane in &profile.lanes {
-        let call = &PartitionStats { lane: Some(lane.clone()), namespace: Some(profile.namespace.clone()) };
-        let mut pages = stream::iter(client.execution_routes())
-            .map(|route| async move { (route, client.call(route, call).await) })
-            .buffer_unordered(AT_ONCE);
-        while let Some((route, stats)) = pages.next().await {
-            let PartitionStatsReply::Stats { lanes, .. } = stats?;
-            let best = lanes
-                .iter()
-                .flat_map(|counts| &counts.queues)
-                .filter(|queue| queue.requires.iter().all(|token| profile.capabilities.contains(token)))
-                .filter_map(|queue| queue.head_score)
-                .min();
-            heads.extend(best.map(|score| (score, route, lane.clone())));
-        }
-    }
-    heads.sort();
-    Ok(heads.into_iter().map(|(_, route, lane)| (route, lane)).collect())
-}
-
-/// Reserves, then admits; what is not admitted waits with its reason, and what cannot be decided is given back.
-async fn issue(app: &App, route: Route, profile: &Profile, lane: &str, max: u16, ttl_ms: i64) -> Answer<Vec<Grant>> {
-    let client = app.operations.client();
-    let call = IssueGrants {
-        capabilities: profile.capabilities.clone(),
-        grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
-        instance: profile.instance.clone(),
-        lane: lane.to_owned(),
-        max: i64::from(max),
-        namespace: profile.namespace.clone(),
-        ttl_ms,
-    };
-    let grants = match client.call(route, &call).await? {
-        IssueGrantsReply::Granted { grants, .. } => grants,
-        IssueGrantsReply::Paused { .. } => return Ok(Vec::new()),
-    };
-    let mut admitted = Vec::new();
-    for grant in grants {
-        let (execution_id, grant_id) = (grant.execution_id, grant.grant_id);
-        match app.admission.admit(&grant).await {
-            Ok(Admitted::Yes) => admitted.push(grant),
-            Ok(Admitted::No { reason, detail }) => {
-                client.call(route, &BlockExecution { detail, execution_id, grant_id, reason }).await?;
-            }
-            Err(error) => {
-                tracing::warn!(%error, %execution_id, "admission failed; the grant is given back");
-                client.call(route, &ReleaseGrant { execution_id, grant_id }).await?;
-            }
-        }
-    }
-    Ok(admitted)
 }
 
 #[derive(Deserialize)]

@@ -41,4 +41,54 @@ on_both_hosts! {
         assert_ne!(first["items"][0], second["items"][0]);
         assert_eq!(api.get("/v1/lanes?namespace=acme").await.with(200)["items"].as_array().expect("items").len(), 1);
     }
+
+    async fn a_lane_with_max_active_runs_no_more_at_once(kit) {
+        let api = kit.api().await;
+        let put = async |body: serde_json::Value| api.send(Method::PUT, "/v1/lanes/narrow", &[], body.to_string()).await;
+        assert_eq!(put(json!({"max_active": 2})).await.with(200)["max_active"], 2);
+        assert_eq!(put(json!({"weight": 3})).await.with(200)["max_active"], 2, "what is not named stays");
+        for wrong in [0, 1_000_001] {
+            let refused = put(json!({"max_active": wrong})).await.refused(400, "invalid_argument");
+            assert!(refused["fields"]["max_active"].is_string(), "{refused}");
+        }
+        assert_eq!(api.get("/v1/lanes/narrow").await.with(200)["max_active"], 2);
+
+        let register = json!({"worker_id": "w", "lanes": ["narrow"], "slots": 9});
+        api.post("/v1/workers/w1/register", register.clone()).await.with(200);
+        api.post("/v1/workers/w2/register", register).await.with(200);
+        for _ in 0..4 {
+            api.submit(json!({"kind": "k", "lane": "narrow"})).await;
+        }
+        let mut running = Vec::new();
+        while running.len() < 2 {
+            running.extend(api.claim("w1", json!({"max": 9, "wait_ms": 5_000})).await);
+        }
+        assert_eq!(running.len(), 2);
+        assert_eq!(api.claim("w2", json!({"max": 9, "wait_ms": 200})).await.len(), 0, "the lane is full");
+        let granted = api.post("/v1/workers/w2/grant", json!({"max": 9})).await.with(200);
+        assert_eq!(granted["grants"], json!([]), "a grant needs a slot too");
+
+        let listed = api.get("/v1/executions?lane=narrow&state=waiting").await.with(200);
+        let waiting = listed["items"][0]["execution_id"].as_str().expect("one waits");
+        let explained = api.get(&format!("/v1/executions/{waiting}/explain")).await.with(200);
+        assert_eq!((&explained["can_run"], &explained["lane"]["max_active"], &explained["lane"]["active"]), (&json!(false), &json!(2), &json!(2)));
+        assert_eq!(explained["reasons"][0]["reason"], "max_active");
+        assert_eq!(explained["reasons"][0]["detail"]["problem"], "lane is at max_active 2 of 2");
+
+        // A slot that frees wakes a poll; a limit that goes wakes it too.
+        let poll = |wait: u64| {
+            let api = api.clone();
+            tokio::spawn(async move { api.claim("w2", json!({"max": 1, "wait_ms": wait})).await })
+        };
+        let waits = poll(20_000);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        let ended = std::time::Instant::now();
+        api.task(&running[0], "complete", json!({})).await.with(200);
+        assert_eq!(waits.await.expect("a poll ends").len(), 1);
+        let waits = poll(20_000);
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert_eq!(put(json!({"max_active": null})).await.with(200)["max_active"], json!(null));
+        assert_eq!(waits.await.expect("a poll ends").len(), 1);
+        assert!(ended.elapsed() < std::time::Duration::from_secs(10), "told, not polled");
+    }
 }
