@@ -11,5 +11,8 @@ mod processes;
 mod registration;
 mod runtime;
 mod signatures;
+mod streams;
 mod tasks;
 mod testing;
+mod waits;
+mod waits_runtime;
