@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::load::Timed;
-use super::machine::{self, Machine, Others};
+use super::machine::{self, Others};
+use super::page::{self, Head};
 use super::phases::{self, Phase};
 use super::report::{Cycle, Idle, Report};
 use super::store::{Setting, Store};
@@ -40,10 +41,11 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     let report = runtime.block_on(async {
         tokio::time::timeout(LIMIT, measure(&folder, options)).await.context("the bench did not end in time")?
     })?;
-    println!("{}", report.markdown());
-    report.write(&folder)?;
+    let markdown = report.markdown();
+    println!("{markdown}");
+    page::write(&folder, "engine", &report.json(), &markdown)?;
     if options.publish {
-        report.publish(&root.join("docs/benchmarks.md"))?;
+        page::publish(&root.join("docs/benchmarks.md"), "engine", &markdown)?;
     }
     Ok(())
 }
@@ -62,7 +64,7 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     anyhow::ensure!(!settings.is_empty(), "no store is named like {:?}", options.store.as_deref().unwrap_or_default());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let others = Others::watch()?;
-    let mut report = Report::new(Machine::look(folder), options.quick);
+    let mut report = Report::new(Head::new(folder, options.quick));
     for round in 1..=scale.rounds {
         for &setting in &settings {
             eprintln!(
@@ -103,9 +105,7 @@ async fn measure(folder: &Path, options: &Options) -> Result<Report> {
     for (setting, per_second) in idle_settings.iter().zip(measured) {
         report.idle.push(Idle { store: setting.name(), per_second });
     }
-    report.took = began.elapsed();
-    report.others = others.share()?;
-    report.niceness = machine::niceness()?;
+    report.head.ended(began.elapsed(), &others)?;
     Ok(report)
 }
 

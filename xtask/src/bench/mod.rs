@@ -11,6 +11,8 @@ mod load;
 #[cfg(feature = "engine")]
 mod machine;
 #[cfg(feature = "engine")]
+mod page;
+#[cfg(feature = "engine")]
 mod phases;
 #[cfg(feature = "engine")]
 mod report;
@@ -20,6 +22,8 @@ mod retained;
 mod sample;
 #[cfg(feature = "engine")]
 mod store;
+#[cfg(feature = "engine")]
+mod waits;
 
 use std::path::Path;
 
@@ -30,6 +34,8 @@ use anyhow::Result;
 pub enum Bench {
     /// Submit, claim, renew, complete and the whole cycle on both hosts; store calls, bytes kept, idle cost.
     Engine(Options),
+    /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
+    Waits(WaitsOptions),
 }
 
 /// How to measure.
@@ -49,14 +55,30 @@ pub struct Options {
     store: Option<String>,
 }
 
+/// How to measure waits and streams.
+#[derive(clap::Args)]
+pub struct WaitsOptions {
+    /// One short run of each figure instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also put the tables into docs/benchmarks.md.
+    #[arg(long)]
+    publish: bool,
+    /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
+    #[arg(long)]
+    store: Option<String>,
+}
+
 /// Measures; builds itself optimised first.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
     if !cfg!(debug_assertions) {
-        let Bench::Engine(options) = bench;
-        return engine::run(root, options);
+        return match bench {
+            Bench::Engine(options) => engine::run(root, options),
+            Bench::Waits(options) => waits::run(root, options),
+        };
     }
-    let Bench::Engine(_) = bench;
+    let (Bench::Engine(_) | Bench::Waits(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

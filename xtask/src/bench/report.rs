@@ -1,15 +1,11 @@
 //! The figures as a page for people and as JSON for programs.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::cost::Cost;
-use super::machine::Machine;
+use super::page::{Head, Table, grouped, percent, sample, verdict};
 use super::phases::{INPUT_BYTES, Phase};
 use super::retained::Retained;
 use super::sample::Sample;
@@ -47,20 +43,9 @@ pub struct Idle {
 /// An idle engine stays below this many store commands per second.
 const IDLE_MAX: f64 = 5.0;
 
-/// A run during which others took more of the CPU than this says so.
-const OTHERS_MAX: f64 = 0.1;
-
-/// The line after which a page holds figures.
-const FIGURES: &str = "<!-- Everything below is written by `cargo xtask bench engine --publish`. -->";
-
 /// Everything a bench found.
 pub struct Report {
-    machine: Machine,
-    quick: bool,
-    pub took: Duration,
-    /// The share of the CPU that other programs took during the run.
-    pub others: f64,
-    pub niceness: f64,
+    pub head: Head,
     pub figures: Vec<Figure>,
     pub cycles: Vec<Cycle>,
     pub costs: Vec<(&'static str, Vec<Cost>)>,
@@ -69,19 +54,8 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(machine: Machine, quick: bool) -> Report {
-        Report {
-            machine,
-            quick,
-            took: Duration::ZERO,
-            others: f64::NAN,
-            niceness: 0.0,
-            figures: Vec::new(),
-            cycles: Vec::new(),
-            costs: Vec::new(),
-            retained: None,
-            idle: Vec::new(),
-        }
+    pub fn new(head: Head) -> Report {
+        Report { head, figures: Vec::new(), cycles: Vec::new(), costs: Vec::new(), retained: None, idle: Vec::new() }
     }
 
     /// The line of this figure, empty at first.
@@ -108,25 +82,7 @@ impl Report {
     /// The page.
     pub fn markdown(&self) -> String {
         let mut page = String::new();
-        let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
-        let rounds = if self.quick { "one short run" } else { "median of three runs" };
-        let _ = write!(
-            page,
-            "{cores} cores ({cpu}), Linux {kernel}, {file_system}, {server}; {rounds}, warm-up excluded, {INPUT_BYTES}-byte input; \
-             measured in {:.0} s",
-            self.took.as_secs_f64()
-        );
-        if self.niceness != 0.0 {
-            let _ = write!(page, " at niceness {:.0}", self.niceness);
-        }
-        let _ = writeln!(page, "; other programs took {} of the CPU meanwhile.\n", percent(self.others));
-        if self.others > OTHERS_MAX {
-            let _ = writeln!(
-                page,
-                "> **Taken on a busy machine.** Rates and times are too poor and their order means little; store calls, bytes and \
-                 idle commands hold.\n"
-            );
-        }
+        self.head.write(&mut page, &format!("{INPUT_BYTES}-byte input"), "store calls, bytes and idle commands hold");
         self.write_cycles(&mut page);
         for store in self.stores() {
             self.write_store(&mut page, store);
@@ -242,14 +198,9 @@ impl Report {
     }
 
     /// Every figure of every run.
-    fn json(&self) -> Value {
-        let Machine { cpu, cores, kernel, file_system, server } = &self.machine;
+    pub fn json(&self) -> Value {
         json!({
-            "machine": { "cpu": cpu, "cores": cores, "kernel": kernel, "file_system": file_system, "server": server },
-            "quick": self.quick,
-            "seconds": self.took.as_secs_f64(),
-            "others_cpu_share": self.others,
-            "niceness": self.niceness,
+            "run": self.head.json(),
             "input_bytes": INPUT_BYTES,
             "calls": self.figures.iter().map(|figure| json!({
                 "store": figure.store,
@@ -287,100 +238,5 @@ impl Report {
                 "below": IDLE_MAX,
             })).collect::<Vec<_>>(),
         })
-    }
-
-    /// Replaces the figures of a page, which are everything after [`FIGURES`].
-    pub fn publish(&self, page: &Path) -> Result<()> {
-        let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
-        let (prose, _) =
-            text.split_once(FIGURES).with_context(|| format!("{} has no line {FIGURES:?}", page.display()))?;
-        let text = format!("{prose}{FIGURES}\n\n{}\n", self.markdown().trim_end());
-        fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))?;
-        println!("wrote {}", page.display());
-        Ok(())
-    }
-
-    /// Writes `engine.json` and `engine.md`.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        let json = serde_json::to_string_pretty(&self.json()).context("the report is no JSON")?;
-        for (name, text) in [("engine.json", json), ("engine.md", self.markdown())] {
-            let path = folder.join(name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            println!("wrote {}", path.display());
-        }
-        Ok(())
-    }
-}
-
-fn sample(sample: &Sample) -> Value {
-    json!({ "median": sample.median(), "spread": sample.spread(), "runs": sample.runs() })
-}
-
-fn verdict(good: bool) -> String {
-    if good { "within" } else { "ABOVE" }.to_owned()
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-/// A whole number with its thousands apart: `12_345`.
-fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push('_');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A Markdown table with aligned columns, to be read as it is.
-struct Table(Vec<Vec<String>>);
-
-impl Table {
-    fn new(head: &[&str]) -> Table {
-        Table(vec![head.iter().map(|&cell| cell.to_owned()).collect()])
-    }
-
-    fn row(&mut self, row: Vec<String>) {
-        self.0.push(row);
-    }
-
-    fn write(&self, page: &mut String) {
-        let width = |column: usize| {
-            self.0.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.0[0].len()).map(width).collect();
-        for (index, row) in self.0.iter().enumerate() {
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let gap = " ".repeat(width - cell.chars().count());
-                // Names to the left, figures to the right.
-                let figure = column > 0 && index > 0 && cell.starts_with(|first: char| first.is_ascii_digit());
-                let _ = if figure { write!(page, "| {gap}{cell} ") } else { write!(page, "| {cell}{gap} ") };
-            }
-            page.push_str("|\n");
-            if index == 0 {
-                for width in &widths {
-                    let _ = write!(page, "| {} ", "-".repeat((*width).max(3)));
-                }
-                page.push_str("|\n");
-            }
-        }
-        page.push('\n');
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_stand_apart() {
-        for (value, text) in [(0.0, "0"), (999.4, "999"), (1_000.0, "1_000"), (1_234_567.0, "1_234_567")] {
-            assert_eq!(grouped(value), text);
-        }
     }
 }
