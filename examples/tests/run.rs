@@ -20,4 +20,4 @@ macro_rules! examples {
     };
 }
 
-examples!(hello_worker, retries_and_poison, capability_routing, fair_tenants, axum_service);
+examples!(hello_worker, retries_and_poison, capability_routing, fair_tenants, axum_service, approval, token_stream);

@@ -112,7 +112,16 @@ fn next_step(code: &str) -> &'static str {
         "lane_disabled" => "; resume the lane or choose another with --lane",
         "execution_not_terminal" => "; cancel it first, or wait with `ff result --wait`",
         "max_replays" => "; submit it anew",
-        "unauthenticated" | "invalid_token" => "; present a token with --token or FF_TOKEN",
+        "unauthenticated" => "; present a token with --token or FF_TOKEN",
+        "invalid_token" => "; use the waitpoint token as it was handed out, or ask for another: `ff token reissue`",
+        "waitpoint_not_found" => "; `ff approvals` shows the open ones",
+        "waitpoint_not_open" => {
+            "; it was answered, has expired, or the token was replaced or spent: `ff approvals` shows what is open"
+        }
+        "signal_not_allowed" => "; `ff approvals -o json` says which names it takes",
+        "execution_not_suspended" => "; `ff show` says what it is doing",
+        "attempt_not_found" => "; `ff show` lists its attempts",
+        "key_not_found" => "; `ff key list` shows those there are",
         "store_unavailable" => "; the server cannot reach its store, try again",
         _ => "",
     }
@@ -135,6 +144,23 @@ impl Api {
         Ok(Self { url, token: server.token.clone(), http: reqwest::Client::new() })
     }
 
+    /// A client that presents no credential.
+    pub fn anonymous(url: &str) -> anyhow::Result<Self> {
+        Self::new(&ServerArgs { url: url.to_owned(), token: None })
+    }
+
+    /// Opens an answer that goes on: one JSON object per line. A refusal is an error.
+    pub async fn lines(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<reqwest::Response> {
+        let request = self.http.request(Method::GET, format!("{}{path}", self.url)).query(query);
+        let response = self.answer(request.header("accept", "application/x-ndjson")).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let bytes = response.bytes().await.context("the server stopped in the middle of its answer")?.to_vec();
+        Err(Reply { status, bytes }.accepted().err().unwrap_or_else(|| anyhow!("the server answered {status}")))
+    }
+
     /// Reads something.
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Reply> {
         self.send(self.http.request(Method::GET, format!("{}{path}", self.url)).query(query)).await
@@ -150,11 +176,11 @@ impl Api {
         self.send(request).await
     }
 
-    async fn send(&self, mut request: reqwest::RequestBuilder) -> anyhow::Result<Reply> {
+    async fn answer(&self, mut request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        let response = request.send().await.map_err(|error| {
+        request.send().await.map_err(|error| {
             if error.is_connect() {
                 anyhow!(
                     "no server answers at {}; start one with `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
@@ -163,7 +189,11 @@ impl Api {
             } else {
                 anyhow!(error).context(format!("{} did not answer", self.url))
             }
-        })?;
+        })
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Reply> {
+        let response = self.answer(request).await?;
         let status = response.status();
         let bytes = response
             .bytes()
@@ -177,7 +207,14 @@ impl Api {
 /// The exit code of a command that failed: 4 for an unknown id, 1 otherwise.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<Refused>() {
-        Some(refused) if refused.code == "execution_not_found" => ExitCode::from(UNKNOWN_ID),
+        Some(refused)
+            if matches!(
+                refused.code.as_str(),
+                "execution_not_found" | "waitpoint_not_found" | "attempt_not_found" | "key_not_found"
+            ) =>
+        {
+            ExitCode::from(UNKNOWN_ID)
+        }
         _ => ExitCode::FAILURE,
     }
 }

@@ -32,6 +32,18 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Runs ended executions again.
     Replay(commands::replay::Replay),
+    /// Lists open waitpoints: what waits for an answer.
+    Approvals(commands::approvals::Approvals),
+    /// Answers a waitpoint.
+    Signal(commands::signal::Signal),
+    /// Lets suspended executions go on without their signals.
+    Resume(commands::resume::Resume),
+    /// Follows what an execution writes until it ends.
+    Tail(commands::tail::Tail),
+    /// Issues waitpoint tokens again.
+    Token(commands::token::TokenCommand),
+    /// Lists, rotates and revokes the keys that sign waitpoint tokens.
+    Key(commands::key::KeyCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
 }
@@ -49,6 +61,12 @@ async fn main() -> std::process::ExitCode {
         Command::Result(result) => result.run().await,
         Command::Cancel(cancel) => cancel.run().await,
         Command::Replay(replay) => replay.run().await,
+        Command::Approvals(approvals) => approvals.run().await,
+        Command::Signal(signal) => signal.run().await,
+        Command::Resume(resume) => resume.run().await,
+        Command::Tail(tail) => tail.run().await,
+        Command::Token(token) => token.run().await,
+        Command::Key(key) => key.run().await,
         Command::Fsck(fsck) => fsck.run().await,
     };
     done.unwrap_or_else(|error| {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
-use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::types::{
+    AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, Namespace, SuspensionId, TimestampMs, WaitpointId,
+};
 use ff_engine::ListCursor;
 use ff_script::generated;
 
@@ -54,6 +56,8 @@ pub struct ExecutionSnapshot {
     pub lease: Option<LeaseSnapshot>,
     /// How far the running attempt is.
     pub progress: Option<Progress>,
+    /// What it waits for, while it is suspended.
+    pub suspension: Option<SuspensionSnapshot>,
     /// How often a lease was lost in a row.
     pub reclaim_count: u64,
     /// How often it was replayed.
@@ -106,6 +110,32 @@ pub struct LeaseSnapshot {
     pub lease_epoch: LeaseEpoch,
     /// When it runs out without renewal.
     pub expires_at: TimestampMs,
+}
+
+/// What a suspended execution waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuspensionSnapshot {
+    /// The suspension.
+    pub suspension_id: SuspensionId,
+    /// Why, in the engine's words.
+    pub reason: String,
+    /// Since when.
+    pub suspended_at: TimestampMs,
+    /// When it takes too long.
+    pub timeout_at: Option<TimestampMs>,
+    /// Where signals arrive.
+    pub waitpoints: Vec<WaitpointSnapshot>,
+}
+
+/// An open waitpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitpointSnapshot {
+    /// Its id.
+    pub waitpoint_id: WaitpointId,
+    /// Its key.
+    pub key: String,
+    /// When it closes by itself.
+    pub expires_at: Option<TimestampMs>,
 }
 
 /// One line of a list.
@@ -197,6 +227,7 @@ impl From<generated::Execution> for ExecutionSnapshot {
             progress: e
                 .progress
                 .map(|progress| Progress { pct: u8::try_from(progress.pct).unwrap_or(100), message: progress.message }),
+            suspension: e.suspension.map(SuspensionSnapshot::from),
             reclaim_count: e.reclaim_count.unsigned_abs(),
             replay_count: e.replay_count.unsigned_abs(),
         }
@@ -212,6 +243,23 @@ impl From<generated::Attempt> for AttemptSnapshot {
             state: attempt.state,
             worker_instance: attempt.worker_instance,
             failure: attempt.failure.map(Failure::from),
+        }
+    }
+}
+
+impl From<generated::Suspension> for SuspensionSnapshot {
+    fn from(suspension: generated::Suspension) -> Self {
+        let open = |open: generated::OpenWaitpoint| WaitpointSnapshot {
+            waitpoint_id: open.waitpoint_id,
+            key: open.key,
+            expires_at: open.expires_at.map(TimestampMs),
+        };
+        Self {
+            suspension_id: suspension.suspension_id,
+            reason: suspension.reason.as_str().to_owned(),
+            suspended_at: TimestampMs(suspension.suspended_at),
+            timeout_at: suspension.timeout_at.map(TimestampMs),
+            waitpoints: suspension.waitpoints.into_iter().map(open).collect(),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::lease::{Keeper, Lease, UNHEALTHY_AFTER};
 use crate::streams::Writer;
 pub use crate::streams::{
     AppendFrameOutcome, AsBackend, FrameMode, InvalidCursor, MAX_TAIL_BLOCK_MS, NewFrame, STREAM_READ_HARD_CAP,
-    StreamCursor, StreamFrame, StreamFrames, read_stream, tail_stream,
+    StreamCursor, StreamFrame, StreamFrames, read_stream, stream_summary, tail_stream,
 };
 use crate::waits::Pending;
 pub use crate::waits::{

@@ -17,7 +17,7 @@
 //! # }).unwrap();
 //! ```
 
-pub use ff_core::{contracts, error, policy, state, types};
+pub use ff_core::{condition, contracts, error, policy, state, types};
 pub use ff_sdk::*;
 
 /// The engine itself: operations, event feed, timers and reconcilers.

@@ -24,6 +24,8 @@ mod sample;
 mod sdk;
 #[cfg(feature = "engine")]
 mod store;
+#[cfg(feature = "engine")]
+mod waits;
 
 use std::path::Path;
 
@@ -36,6 +38,8 @@ pub enum Bench {
     Engine(Options),
     /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers, routing by capability.
     Sdk(SdkOptions),
+    /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
+    Waits(WaitsOptions),
 }
 
 /// How to measure.
@@ -69,6 +73,20 @@ pub struct SdkOptions {
     via: Option<String>,
 }
 
+/// How to measure waits and streams.
+#[derive(clap::Args)]
+pub struct WaitsOptions {
+    /// One short run of each figure instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also put the tables into docs/benchmarks.md.
+    #[arg(long)]
+    publish: bool,
+    /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
+    #[arg(long)]
+    store: Option<String>,
+}
+
 /// Measures; builds itself optimised first.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
@@ -76,9 +94,10 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
         return match bench {
             Bench::Engine(options) => engine::run(root, options),
             Bench::Sdk(options) => sdk::run(root, options),
+            Bench::Waits(options) => waits::run(root, options),
         };
     }
-    let (Bench::Engine(_) | Bench::Sdk(_)) = bench;
+    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

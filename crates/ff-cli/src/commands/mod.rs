@@ -1,11 +1,17 @@
 //! One file per command.
 
+pub mod approvals;
 pub mod cancel;
 pub mod dev;
 pub mod fsck;
+pub mod key;
 pub mod list;
 pub mod replay;
 pub mod result;
+pub mod resume;
 pub mod server;
 pub mod show;
+pub mod signal;
 pub mod submit;
+pub mod tail;
+pub mod token;

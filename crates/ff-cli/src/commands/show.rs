@@ -71,6 +71,16 @@ fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
     if !lease.is_null() {
         line("lease", format!("{} until {}", text(&lease["worker_instance"]), time(&lease["expires_at"])))?;
     }
+    let suspension = &execution["suspension"];
+    if !suspension.is_null() {
+        let what = format!("{}, {}", text(&suspension["reason"]), text(&suspension["progress"]));
+        line("waits", format!("{what} since {}", time(&suspension["suspended_at"])))?;
+        line("times out", time(&suspension["timeout_at"]))?;
+    }
+    for waitpoint in execution["waitpoints"].as_array().into_iter().flatten() {
+        let (id, key) = (text(&waitpoint["waitpoint_id"]), text(&waitpoint["key"]));
+        line("waitpoint", format!("{id} {key} {}", text(&waitpoint["state"])))?;
+    }
     let progress = &execution["progress"];
     if !progress.is_null() {
         line("progress", format!("{} % {}", text(&progress["pct"]), text(&progress["message"])))?;
@@ -81,6 +91,10 @@ fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
     }
     for (name, payload) in [("input", payloads.input), ("result", payloads.result)] {
         line(name, payload.map(|payload| payload.get().to_owned()).unwrap_or_default())?;
+    }
+    for past in execution["past_suspensions"].as_array().into_iter().flatten() {
+        let (from, to) = (time(&past["suspended_at"]), time(&past["ended_at"]));
+        line("waited", format!("{} {from} to {to}, ended by {}", text(&past["reason"]), text(&past["cause"])))?;
     }
     for attempt in execution["attempts"].as_array().into_iter().flatten() {
         line(

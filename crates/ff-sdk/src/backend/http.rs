@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::http_waits::ResumeShape;
+use super::http_waits::{ResumeShape, SuspensionShape};
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
@@ -367,6 +367,7 @@ struct ExecutionShape {
     attempts: Vec<AttemptShape>,
     lease: Option<LeaseShape>,
     progress: Option<Progress>,
+    suspension: Option<SuspensionShape>,
     #[serde(default)]
     reclaim_count: u64,
     #[serde(default)]
@@ -433,6 +434,7 @@ impl ExecutionShape {
                 expires_at: lease.expires_at,
             }),
             progress: self.progress,
+            suspension: self.suspension.map(Into::into),
             reclaim_count: self.reclaim_count,
             replay_count: self.replay_count,
         })

@@ -16,6 +16,7 @@ use super::http::{Http, fence};
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
+use crate::snapshot::{SuspensionSnapshot, WaitpointSnapshot};
 use crate::waits::{Resume, ResumeCause, ResumeSignal, Signal, SignalOutcome, Suspension, unexpected};
 
 /// Bytes as a field and its encoding. JSON keeps the text it has, anything else is base64.
@@ -211,6 +212,33 @@ impl ResumeShape {
             signals: signals(self.signals)?,
             more: false,
         })
+    }
+}
+
+/// What a suspended execution waits for.
+#[derive(Deserialize)]
+pub(super) struct SuspensionShape {
+    suspension_id: SuspensionId,
+    reason: String,
+    suspended_at: TimestampMs,
+    timeout_at: Option<TimestampMs>,
+    waitpoints: Vec<OpenedShape>,
+}
+
+impl From<SuspensionShape> for SuspensionSnapshot {
+    fn from(suspension: SuspensionShape) -> Self {
+        let open = |open: OpenedShape| WaitpointSnapshot {
+            waitpoint_id: open.waitpoint_id,
+            key: open.key,
+            expires_at: open.expires_at.map(TimestampMs),
+        };
+        Self {
+            suspension_id: suspension.suspension_id,
+            reason: suspension.reason,
+            suspended_at: suspension.suspended_at,
+            timeout_at: suspension.timeout_at,
+            waitpoints: suspension.waitpoints.into_iter().map(open).collect(),
+        }
     }
 }
 

@@ -42,6 +42,7 @@ impl From<SuspendError> for SdkError {
 /// that arrive meanwhile count; when they are enough, [`Ctx::suspend`] answers them and the handler goes on.
 ///
 /// ```
+/// # #[cfg(feature = "embedded")]
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
 /// use ff_sdk::runtime::{Ctx, HandlerResult, WorkerRuntime};
 /// use ff_sdk::task::{SuspendOptions, WaitpointSpec};

@@ -12,7 +12,7 @@ pub(crate) use cursor::FrameId;
 pub use cursor::{InvalidCursor, StreamCursor};
 pub use frame::{AppendFrameOutcome, NewFrame, StreamFrame, StreamFrames};
 pub(crate) use read::read;
-pub use read::{AsBackend, MAX_TAIL_BLOCK_MS, STREAM_READ_HARD_CAP, read_stream, tail_stream};
+pub use read::{AsBackend, MAX_TAIL_BLOCK_MS, STREAM_READ_HARD_CAP, read_stream, stream_summary, tail_stream};
 pub(crate) use write::Writer;
 
 pub use ff_script::generated::FrameMode;

@@ -146,6 +146,16 @@ pub(crate) async fn tail(
     Ok(read)
 }
 
+/// The JSON document that the summary frames of an attempt were folded into, of the latest attempt when none is named; nothing when
+/// no summary was written.
+pub async fn stream_summary(
+    backend: &(impl AsBackend + ?Sized),
+    execution_id: &ExecutionId,
+    attempt_index: Option<AttemptIndex>,
+) -> Result<Option<Vec<u8>>, SdkError> {
+    backend.as_backend().summary(*execution_id, attempt_index).await
+}
+
 impl ClaimedTask {
     /// Frames of this attempt between two places, both included; see [`read_stream`].
     pub async fn read_stream(

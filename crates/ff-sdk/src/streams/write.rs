@@ -152,6 +152,7 @@ impl ClaimedTask {
     /// Repeated after a lost answer it is the same frame: the task numbers what it appends.
     ///
     /// ```
+    /// # #[cfg(feature = "embedded")]
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// use ff_sdk::task::StreamCursor;
     /// # let engine = ff_sdk::testing::TestEngine::start().await?;

@@ -215,6 +215,7 @@ impl ClaimedTask {
     /// (`waiting_for_signal`, `waiting_for_approval`, …); another is refused before anything is sent.
     ///
     /// ```
+    /// # #[cfg(feature = "embedded")]
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// use ff_sdk::task::{ConditionMatcher, Signal, SignalOutcome, SuspendOutcome, TimeoutBehavior};
     /// # let engine = ff_sdk::testing::TestEngine::start().await?;

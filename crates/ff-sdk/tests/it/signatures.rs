@@ -10,7 +10,10 @@ use ff_core::types::{
     QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WaitpointToken, WorkerId, WorkerInstanceId,
 };
 use ff_sdk::runtime::{BackoffPolicy, Ctx, Data, HandlerResult, Payload, PayloadBytes, TaskInfo, WorkerRuntime};
-use ff_sdk::task::FailOutcome;
+use ff_sdk::task::{
+    AppendFrameOutcome, ConditionMatcher, FailOutcome, MAX_TAIL_BLOCK_MS, ResumeSignal, STREAM_READ_HARD_CAP, Signal,
+    SignalOutcome, StreamCursor, StreamFrame, StreamFrames, SuspendOutcome, TimeoutBehavior, read_stream, tail_stream,
+};
 use ff_sdk::{ClaimedTask, EngineError, FlowFabricAdminClient, FlowFabricWorker, SdkError, WorkerConfig};
 
 fn ids() {
@@ -91,6 +94,76 @@ async fn task(task: ClaimedTask) -> Result<(), SdkError> {
     task.complete(Some(vec![1])).await
 }
 
+async fn waiting(
+    worker: FlowFabricWorker,
+    task: ClaimedTask,
+    waitpoint_token: WaitpointToken,
+) -> Result<Option<ClaimedTask>, SdkError> {
+    let (waitpoint_id, token): (WaitpointId, WaitpointToken) = task.create_pending_waitpoint("key", 60_000_u64).await?;
+    let signals: Vec<ResumeSignal> = task.resume_signals().await?;
+    assert!(signals.is_empty());
+    let execution_id: ExecutionId = *task.execution_id();
+    // Exactly these fields, by literal.
+    let signal = Signal {
+        signal_name: "approved".to_owned(),
+        signal_category: "approval".to_owned(),
+        payload: Some(vec![1]),
+        source_type: "human".to_owned(),
+        source_identity: "ann".to_owned(),
+        idempotency_key: None,
+        waitpoint_token: token,
+    };
+    match worker.deliver_signal(&execution_id, &waitpoint_id, signal).await? {
+        SignalOutcome::Accepted { .. } | SignalOutcome::TriggeredResume { .. } | SignalOutcome::Duplicate { .. } => {}
+    }
+    let matchers = [ConditionMatcher { signal_name: String::new() }];
+    let timeout_ms: Option<u64> = Some(1_000);
+    match task.suspend("waiting_for_signal", &matchers, timeout_ms, TimeoutBehavior::AutoResume).await? {
+        SuspendOutcome::Suspended { suspension_id, waitpoint_id, waitpoint_key, waitpoint_token: token } => {
+            let _: (SuspensionId, WaitpointId, String) = (suspension_id, waitpoint_id, waitpoint_key);
+            assert_ne!(token.as_str(), waitpoint_token.as_str());
+            Ok(None)
+        }
+        SuspendOutcome::AlreadySatisfied { task, signals, .. } => {
+            let _: Vec<ResumeSignal> = signals;
+            Ok(Some(task))
+        }
+    }
+}
+
+async fn streaming(worker: FlowFabricWorker, task: ClaimedTask) -> Result<(), SdkError> {
+    let _: AppendFrameOutcome = task.append_frame("token", b"payload", Some("metadata")).await?;
+    let StreamFrames { frames, .. } = task.read_stream(StreamCursor::Start, StreamCursor::End, 10_u64).await?;
+    let frames: Vec<StreamFrame> = frames;
+    let after = frames.last().map_or_else(StreamCursor::from_beginning, |frame| StreamCursor::At(frame.id.clone()));
+    let _: StreamFrames = task.tail_stream(after.clone(), MAX_TAIL_BLOCK_MS, STREAM_READ_HARD_CAP).await?;
+    let (id, attempt) = (*task.execution_id(), task.attempt_index());
+    let backend: &dyn ff_sdk::backend::Backend = worker.backend().as_ref();
+    let _: StreamFrames = read_stream(backend, &id, attempt, StreamCursor::Start, StreamCursor::End, 10).await?;
+    let _: StreamFrames = tail_stream(worker.backend(), &id, attempt, after, 0, 10).await?;
+    Ok(())
+}
+
+fn words() {
+    let table = [
+        (TimeoutBehavior::Fail, "fail"),
+        (TimeoutBehavior::Cancel, "cancel"),
+        (TimeoutBehavior::Expire, "expire"),
+        (TimeoutBehavior::AutoResume, "auto_resume_with_timeout_signal"),
+        (TimeoutBehavior::Escalate, "escalate"),
+    ];
+    for (behavior, word) in table {
+        assert_eq!(behavior.as_str(), word);
+        assert_eq!(word.parse::<TimeoutBehavior>().unwrap(), behavior, "{behavior:?}");
+    }
+    assert_eq!("auto_resume".parse::<TimeoutBehavior>().unwrap(), TimeoutBehavior::AutoResume);
+    for text in ["start", "end", "1700000000000", "1700000000000-7"] {
+        assert_eq!(text.parse::<StreamCursor>().unwrap().to_string(), text);
+    }
+    assert!("-".parse::<StreamCursor>().is_err() && "+".parse::<StreamCursor>().is_err());
+    assert_eq!((MAX_TAIL_BLOCK_MS, STREAM_READ_HARD_CAP), (30_000, 10_000));
+}
+
 async fn endings(tasks: [ClaimedTask; 4]) -> Result<(), SdkError> {
     let [one, two, three, four] = tasks;
     match one.fail("reason", "category").await? {
@@ -169,6 +242,7 @@ fn a_program_written_against_the_contract_compiles() {
     assert_eq!(config().lanes.len(), 2);
     assert_eq!(errors(SdkError::WorkerAtCapacity), "capacity");
     // Named, not run: what counts is that they compile.
-    let _ = (worker, task, endings, runtime);
+    words();
+    let _ = (worker, task, waiting, streaming, endings, runtime);
     let _: Option<Arc<dyn ff_sdk::backend::Backend>> = None;
 }

@@ -1,0 +1,78 @@
+//! Runs the commands of the guides: every `sh` block of a page, one after the other, against a real server.
+
+#[expect(dead_code, reason = "the guides run ff themselves")]
+mod kit;
+
+use std::path::Path;
+use std::process::Command;
+
+use kit::{Server, err, installed, out};
+
+/// The `sh` blocks of a page.
+fn commands(page: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let text = std::fs::read_to_string(&path).expect("the page is there");
+    let (mut script, mut inside) = (String::new(), false);
+    for line in text.lines() {
+        match (inside, line) {
+            (false, "```sh") => inside = true,
+            (true, "```") => inside = false,
+            (true, line) => {
+                script.push_str(line);
+                script.push('\n');
+            }
+            (false, _) => {}
+        }
+    }
+    assert!(!script.is_empty(), "{page} has commands");
+    script
+}
+
+fn runs(page: &str) -> Option<String> {
+    if !installed(&["bash", "curl", "jq"]) {
+        return None;
+    }
+    let server = Server::start();
+    let binaries = Path::new(env!("CARGO_BIN_EXE_ff")).parent().expect("a directory").to_owned();
+    let path = std::env::join_paths(
+        std::iter::once(binaries).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let done = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &commands(page)])
+        .current_dir(server.directory())
+        .env("FF_URL", &server.url)
+        .env("PATH", path.expect("a path"))
+        .output()
+        .expect("bash runs");
+    assert!(done.status.success(), "{}\n{}", String::from_utf8_lossy(&done.stdout), err(&done));
+    Some(out(&done))
+}
+
+#[test]
+fn the_guide_to_waiting_runs() {
+    let Some(said) = runs("waiting.md") else { return };
+    for text in [
+        "suspended\n",
+        "one of: 0 of 2 approvers with approved; signal refused\n",
+        "accepted\n",
+        "triggered_resume: the execution goes on",
+        r#"{"cause":"signal","continuation":{"step":"pay"},"approved_by":["ann","bob"]}"#,
+        "\"paid\"\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}
+
+#[test]
+fn the_guide_to_streams_runs() {
+    let Some(said) = runs("streams.md") else { return };
+    for text in [
+        "{\"next_sequence\":4,\"replayed\":false}\n",
+        "[\"bytes\",\"progress\"]\n",
+        "\n4\n",
+        "closed\n",
+        "chapter one\n{\"page\": 2, \"words\": 12345678901234567890}\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}

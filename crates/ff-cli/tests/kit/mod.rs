@@ -1,0 +1,106 @@
+//! A real `ff server` process and the `ff` that talks to it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A running server on a free port; killed when it goes.
+pub struct Server {
+    process: Child,
+    pub url: String,
+    directory: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
+            .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store"])
+            .arg(format!("embedded:{}", directory.path().join("store").display()))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ff starts");
+        let mut lines = BufReader::new(process.stderr.take().expect("stderr")).lines();
+        let url = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.split_once("listening on ")?.1.split_once(',')?.0.to_owned()))
+            .expect("the server says where it listens");
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        Self { process, url, directory }
+    }
+
+    /// Where the store is, and beside it whatever a test needs.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn ff(&self, args: &[&str]) -> Output {
+        self.ff_with(args, "", &[])
+    }
+
+    pub fn ff_with(&self, args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ff"))
+            .args(args)
+            .env("FF_URL", &self.url)
+            .envs(env.iter().copied())
+            .current_dir(self.directory())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ff starts");
+        let mut input = child.stdin.take().expect("stdin");
+        // A command that does not read its input may be gone already.
+        let _ = input.write_all(stdin.as_bytes());
+        drop(input);
+        child.wait_with_output().expect("it ends")
+    }
+
+    /// What a worker posts.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let done = Command::new("curl")
+            .args(["-sS", "--data-binary", "@-", &format!("{}{path}", self.url)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .and_then(|mut child| {
+                child.stdin.take().expect("stdin").write_all(body.to_string().as_bytes())?;
+                child.wait_with_output()
+            })
+            .expect("curl runs");
+        serde_json::from_slice(&done.stdout)
+            .unwrap_or_else(|error| panic!("{path}: {error}: {}", String::from_utf8_lossy(&done.stdout)))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a command that succeeds prints.
+#[track_caller]
+pub fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{}", err(output));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+pub fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// True when these programs are there; a test that needs others says so and ends.
+pub fn installed(tools: &[&str]) -> bool {
+    tools.iter().all(|tool| {
+        let there = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+        if !there {
+            eprintln!("skipped: {tool} is not installed");
+        }
+        there
+    })
+}
