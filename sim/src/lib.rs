@@ -23,7 +23,7 @@ pub use check::Violation;
 pub use totals::Totals;
 
 /// How many calls the host runs before the faults stop, unless said otherwise.
-pub const STEPS: u32 = 220;
+pub const STEPS: u32 = 240;
 
 /// What to run.
 #[derive(Clone, Debug)]

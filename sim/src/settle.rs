@@ -135,6 +135,21 @@ fn unblock(world: &mut World) -> Check {
         };
         ask(world, *id, UnblockExecution { execution_id: *id, reason })?;
     }
+    // Somebody looks at every wait that is left.
+    let suspended: Vec<ExecutionId> = world
+        .checker
+        .live()
+        .filter(|(_, _, seen)| seen.phase == LifecyclePhase::Suspended)
+        .map(|(id, ..)| *id)
+        .collect();
+    for id in suspended {
+        if world.rng.percent(80) {
+            ask(world, id, ResumeExecution::new("ada".to_owned(), id))?;
+        } else {
+            let (category, reason) = ("refused".to_owned(), "nobody answers".to_owned());
+            ask(world, id, FailSuspension { actor: "ada".to_owned(), category, execution_id: id, reason })?;
+        }
+    }
     if waiting.iter().any(|(_, reason)| *reason == BlockingReason::WaitingForCapableWorker) {
         review(world)?;
     }

@@ -143,6 +143,9 @@ impl World {
     }
 
     fn happen(&mut self, due: Due) -> Result<(), Violation> {
+        if let Some(complaint) = self.board.complaints.pop() {
+            return Err(Violation::new(35, complaint));
+        }
         match due {
             Due::Tick(actor) => {
                 let next = self.play(actor, |actor, scene| actor.tick(scene));
@@ -277,7 +280,11 @@ impl World {
         let outcome = outcome?;
         self.totals.count("calls", "all");
         match &outcome {
-            Outcome::Reply(_) => {}
+            Outcome::Reply(reply) => {
+                if matches!(request, Request::DeliverSignal(_) | Request::AppendFrames(_) | Request::ReadStream(_)) {
+                    self.totals.count("reply", &format!("{}.{}", request.name(), reply.variant()));
+                }
+            }
             Outcome::Refused(error) => self.totals.count("refused", error.code()),
             Outcome::Failed(failure) => self.totals.count("failed", &format!("{failure:?}")),
         }

@@ -249,3 +249,111 @@ fn a_lease_whose_end_is_not_announced_is_caught() {
         &[("if told and told > tx.now and told <= at then return end", "if told then return end")],
     );
 }
+
+#[test]
+fn a_token_of_another_execution_is_caught() {
+    is_caught(
+        "token not bound to its execution",
+        &[(
+            "if w == nil or w.exec ~= a.execution_id then return reply.err(\"waitpoint_not_open\") end",
+            "if w == nil then return reply.err(\"waitpoint_not_open\") end",
+        )],
+    );
+}
+
+#[test]
+fn a_forged_token_is_caught() {
+    is_caught("digest ignored", &[("if token[1] == digest then return token end", "return token")]);
+}
+
+#[test]
+fn a_token_used_too_often_is_caught() {
+    is_caught("uses not consumed", &[("if token[3] then token[3] = token[3] - 1 end", "")]);
+}
+
+#[test]
+fn an_approver_by_name_is_caught() {
+    is_caught(
+        "approver taken from the caller",
+        &[("local approver = token[2] or nil", "local approver = a.source_identity or token[2] or nil")],
+    );
+}
+
+#[test]
+fn an_epoch_that_is_not_raised_on_a_resume_is_caught() {
+    is_caught(
+        "epoch not raised on resume",
+        &[(
+            "  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)",
+            "  if not continues then rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us) end",
+        )],
+    );
+}
+
+#[test]
+fn an_early_signal_that_counts_twice_is_caught() {
+    let from = "early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }";
+    is_caught("early signal counted twice", &[(from, &format!("for _ = 1, 2 do {from} end"))]);
+}
+
+#[test]
+fn an_early_signal_that_is_lost_is_caught() {
+    is_caught("early signal lost", &[("  buffer(tx, w, s.ref, s)\n", "")]);
+}
+
+#[test]
+fn a_frame_after_the_end_is_caught() {
+    is_caught(
+        "frame after close",
+        &[(
+            "if refusal then return refusal end\n    if #a.frames == 0",
+            "if refusal and not (rec and rec.attempt_id == a.fence.attempt_id) then return refusal end\n    if #a.frames == 0",
+        )],
+    );
+}
+
+#[test]
+fn a_frame_that_is_written_twice_is_caught() {
+    is_caught(
+        "repeated frames appended again",
+        &[("return first, math.min(#a.frames, f.next - first)", "return f.next, 0")],
+    );
+}
+
+#[test]
+fn a_waitpoint_left_open_is_caught() {
+    is_caught("waitpoint open after resume", &[("  waitpoint.close(tx, rec, \"resumed\")\n", "")]);
+}
+
+#[test]
+fn a_signal_after_the_time_of_its_waitpoint_is_caught() {
+    is_caught(
+        "signal after expiry",
+        &[("(w.expires and w.expires <= now) or w.attempt ~= rec.attempt", "w.attempt ~= rec.attempt")],
+    );
+}
+
+#[test]
+fn an_old_token_that_lives_on_is_caught() {
+    is_caught(
+        "old token lives on",
+        &[(
+            "    found[1] = a.digest\n",
+            "    w.tokens[#w.tokens + 1] = { found[1], found[2], found[3], found[4] }\n    found[1] = a.digest\n",
+        )],
+    );
+}
+
+#[test]
+fn a_wait_that_ends_early_is_caught() {
+    is_caught(
+        "suspension timeout early",
+        &[
+            ("sooner(rec.wait_until)", "sooner(rec.wait_until and rec.wait_until - 300)"),
+            (
+                "if rec.wait_until and rec.wait_until <= now then",
+                "if rec.wait_until and rec.wait_until - 300 <= now then",
+            ),
+        ],
+    );
+}

@@ -3,6 +3,8 @@
 mod lanes;
 mod operator;
 mod outbox;
+mod outsider;
+mod reader;
 mod routes;
 mod submitter;
 mod timers;
@@ -11,7 +13,7 @@ mod worker;
 use std::collections::BTreeMap;
 
 use ff_core::PartitionConfig;
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, WaitpointId};
 use ff_script::Route;
 use ff_script::generated::{Fairness, LaneEntry};
 use uuid::Uuid;
@@ -41,6 +43,24 @@ pub(crate) struct Board {
     /// Grants that were given to anyone lately: execution, grant, worker.
     pub grants: Vec<(ExecutionId, Uuid, String)>,
     pub submissions_left: u32,
+    /// Tokens that were ever handed out, whether their waitpoint came to be or not.
+    pub tokens: Vec<Token>,
+    /// Executions with frames.
+    pub streams: Vec<ExecutionId>,
+    /// What a reader of streams found wrong.
+    pub complaints: Vec<String>,
+}
+
+/// What an outsider holds: where to signal, and the digest the store knows its token by.
+#[derive(Clone)]
+pub(crate) struct Token {
+    pub execution_id: ExecutionId,
+    pub waitpoint_id: WaitpointId,
+    pub digest: String,
+}
+
+pub(crate) fn draw_digest(rng: &mut Rng) -> String {
+    [rng.uuid(), rng.uuid()].map(|half| half.simple().to_string()).concat()
 }
 
 impl Board {
@@ -52,6 +72,9 @@ impl Board {
             instances: Vec::new(),
             grants: Vec::new(),
             submissions_left: submissions,
+            tokens: Vec::new(),
+            streams: Vec::new(),
+            complaints: Vec::new(),
         }
     }
 
@@ -121,6 +144,8 @@ pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<B
         all.push(Box::new(worker));
     }
     all.push(Box::new(operator::Operator));
+    all.push(Box::new(outsider::Outsider::default()));
+    all.push(Box::new(reader::Reader::default()));
     all.push(Box::new(timers::Timers { lazy: profile.lazy_timers }));
     all.push(Box::new(routes::Routes));
     all.push(Box::new(outbox::Outbox::default()));

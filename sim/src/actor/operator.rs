@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ff_script::Route;
 use ff_script::generated::*;
 
-use super::{Actor, LANES, Scene};
+use super::{Actor, LANES, Scene, draw_digest};
 use crate::request::{Outcome, Request};
 
 pub(crate) struct Operator;
@@ -46,7 +46,22 @@ impl Actor for Operator {
         }
         let id = *scene.rng.pick(&scene.board.known);
         let instance = scene.rng.pick(&scene.board.instances).clone();
-        match scene.rng.weighted(&[12, 10, 12, 14, 12, 20, 3, 6, 6, 2, 2]) {
+        match scene.rng.weighted(&[12, 10, 12, 14, 12, 30, 3, 6, 6, 2, 2, 8, 2, 10]) {
+            11 => scene.tell(id, ResumeExecution::new(me(), id)),
+            12 => {
+                let (category, reason) = ("refused".to_owned(), "no".to_owned());
+                scene.tell(id, FailSuspension { actor: me(), category, execution_id: id, reason });
+            }
+            13 if !scene.board.tokens.is_empty() => {
+                let lately = scene.board.tokens.len().saturating_sub(8);
+                let mut token = scene.rng.pick(&scene.board.tokens[lately..]).clone();
+                token.digest = draw_digest(scene.rng);
+                let (id, waitpoint_id) = (token.execution_id, token.waitpoint_id);
+                let mut call = ReissueToken::new(me(), token.digest.clone(), id, waitpoint_id);
+                call.approver = scene.rng.percent(60).then(|| (*scene.rng.pick(&["ann", "bob"])).to_owned());
+                scene.board.tokens.push(token);
+                scene.tell(id, call);
+            }
             0 => {
                 let mut call = CancelExecution::new(me(), id);
                 call.grace_ms = scene.rng.percent(60).then(|| scene.rng.between(0, 2_000));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, SuspensionId, WaitpointId};
 use ff_script::Route;
 use ff_script::generated::*;
 use uuid::Uuid;
 
-use super::{Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, submitter};
+use super::outsider::NAMES;
+use super::{Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, Token, draw_digest, submitter};
 use crate::request::{Outcome, Reply, Request};
 use crate::rng::Rng;
 
@@ -25,6 +26,8 @@ pub(crate) struct Worker {
     registered: bool,
     held: Vec<Held>,
     graves: Vec<Held>,
+    /// How many frames the worker believes each of its attempts has.
+    frames: BTreeMap<ExecutionId, i64>,
 }
 
 impl Worker {
@@ -43,6 +46,7 @@ impl Worker {
             registered: false,
             held: Vec::new(),
             graves: Vec::new(),
+            frames: BTreeMap::new(),
         }
     }
 
@@ -104,7 +108,44 @@ impl Worker {
     /// Says something under a fence; answers whether the worker thinks it is done with it.
     fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
         let (id, fence) = held.clone();
-        match scene.rng.weighted(&[33, 24, 17, 6, 6, 8, 6]) {
+        match scene.rng.weighted(&[33, 24, 17, 8, 8, 8, 6, 40, 22, 2, 26]) {
+            7 => {
+                let call = Self::suspend(id, fence, scene);
+                scene.tell(id, call);
+                true
+            }
+            8 => {
+                let waitpoint = Self::waitpoint(id, scene);
+                scene.tell(id, CreateWaitpoint { execution_id: id, fence, waitpoint });
+                false
+            }
+            9 => {
+                if let Some(token) = scene.board.tokens.iter().rev().find(|token| token.execution_id == id) {
+                    let waitpoint_id = token.waitpoint_id;
+                    scene.tell(id, CloseWaitpoint { execution_id: id, fence, waitpoint_id });
+                }
+                false
+            }
+            10 => {
+                let next = self.frames.get(&id).copied().unwrap_or(0);
+                let count = scene.rng.between(1, 4);
+                let frames = (0..count)
+                    .map(|_| NewFrame {
+                        payload: submitter::draw_bytes(scene.rng),
+                        ..NewFrame::new("delta".to_owned(), FrameMode::Durable)
+                    })
+                    .collect();
+                // Sometimes what was written already, sometimes too far.
+                let first = match scene.rng.below(12) {
+                    0..=2 => (next - 2).max(0),
+                    3 => next + 1,
+                    _ => next,
+                };
+                let first_sequence = Some(first);
+                scene.board.streams.push(id);
+                scene.tell(id, AppendFrames { first_sequence, ..AppendFrames::new(id, fence, frames) });
+                false
+            }
             0 => {
                 let mut call = RenewLease::new(id, fence);
                 call.lease_ttl_ms = scene.rng.percent(20).then(|| scene.rng.between(1_000, LEASE_TTL_MS_MAX));
@@ -150,6 +191,67 @@ impl Worker {
                 true
             }
         }
+    }
+
+    fn waitpoint(id: ExecutionId, scene: &mut Scene<'_>) -> NewWaitpoint {
+        let waitpoint_id = WaitpointId::from_uuid(scene.rng.uuid());
+        let labels: &[Option<&str>] = if scene.rng.percent(50) { &[None] } else { &[Some("ann"), Some("bob")] };
+        let mut tokens = Vec::new();
+        for label in labels {
+            let digest = draw_digest(scene.rng);
+            // Some are handed out before the store has heard of them; the rest when it says that it has.
+            if scene.rng.percent(30) {
+                scene.board.tokens.push(Token { execution_id: id, waitpoint_id, digest: digest.clone() });
+            }
+            tokens.push(ff_script::generated::Token { digest, approver: label.map(str::to_owned) });
+        }
+        // Keys of open waitpoints differ; a fresh one is always free.
+        let mut new = NewWaitpoint::new(waitpoint_id, format!("{waitpoint_id}"), tokens);
+        new.uses = scene.rng.percent(40).then(|| scene.rng.between(1, 2));
+        new.expires_in_ms = scene.rng.percent(20).then(|| scene.rng.between(0, 4_000));
+        new.allowed_signals = scene.rng.percent(20).then(|| vec![NAMES[0].to_owned(), NAMES[1].to_owned()]);
+        new
+    }
+
+    fn suspend(id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) -> SuspendExecution {
+        let leaf = |op, parent, name: Option<&str>| ConditionNode {
+            parent,
+            name: name.map(str::to_owned),
+            ..ConditionNode::new(op)
+        };
+        let signal = |parent, name| leaf(ConditionOp::Signal, parent, name);
+        let count = |parent, n, over| ConditionNode {
+            n: Some(n),
+            over: Some(over),
+            ..ConditionNode { parent, ..ConditionNode::new(ConditionOp::Count) }
+        };
+        let condition = match scene.rng.below(7) {
+            0 | 1 => vec![],
+            2 => vec![signal(None, Some(NAMES[0]))],
+            3 => vec![count(None, 2, CountOver::Approvers)],
+            4 | 5 => vec![count(None, 2, CountOver::Signals)],
+            _ => vec![
+                leaf(ConditionOp::AnyOf, None, None),
+                leaf(ConditionOp::AllOf, Some(0), None),
+                signal(Some(1), Some(NAMES[0])),
+                signal(Some(1), None),
+                count(Some(0), 2, CountOver::Waitpoints),
+            ],
+        };
+        let waitpoints = (0..scene.rng.between(1, 2)).map(|_| Self::waitpoint(id, scene)).collect();
+        let reason = SuspensionReason::ALL[scene.rng.below(SuspensionReason::ALL.len())];
+        let behavior = TimeoutBehavior::ALL[scene.rng.below(TimeoutBehavior::ALL.len())];
+        let suspension_id = SuspensionId::from_uuid(scene.rng.uuid());
+        let mut call = SuspendExecution::new(condition, id, fence, reason, suspension_id, behavior, waitpoints);
+        call.timeout_ms = scene.rng.percent(50).then(|| scene.rng.between(0, 5_000));
+        call.review_waitpoint_id = Some(WaitpointId::from_uuid(scene.rng.uuid()));
+        call.continuation = submitter::draw_bytes(scene.rng);
+        if let Some(review) = call.review_waitpoint_id.filter(|_| behavior == TimeoutBehavior::Escalate) {
+            // Only an operator gets to see a token of it.
+            let digest = draw_digest(scene.rng);
+            scene.board.tokens.push(Token { execution_id: id, waitpoint_id: review, digest });
+        }
+        call
     }
 
     /// An old fence, sometimes with a part of the current one.
@@ -212,6 +314,7 @@ impl Worker {
     fn took(&mut self, task: &Task) {
         let fence = Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch };
         self.held.retain(|held| held.0 != task.execution_id);
+        self.frames.insert(task.execution_id, task.frames);
         self.held.push((task.execution_id, fence));
     }
 
@@ -250,6 +353,16 @@ impl Worker {
             }
             // Forgotten: the grant runs out.
             _ => {}
+        }
+    }
+}
+
+/// Gives the tokens of waitpoints to whoever they are for.
+fn hand_out<'a>(id: ExecutionId, waitpoints: impl IntoIterator<Item = &'a NewWaitpoint>, scene: &mut Scene<'_>) {
+    for waitpoint in waitpoints {
+        for token in &waitpoint.tokens {
+            let (waitpoint_id, digest) = (waitpoint.waitpoint_id, token.digest.clone());
+            scene.board.tokens.push(Token { execution_id: id, waitpoint_id, digest });
         }
     }
 }
@@ -308,7 +421,7 @@ impl Actor for Worker {
             _ if !self.held.is_empty() => self.work(scene),
             _ => self.claim(scene),
         }
-        scene.rng.between(20, 250)
+        scene.rng.between(20, 180)
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
@@ -354,6 +467,28 @@ impl Actor for Worker {
                 }
             }
             (Request::RenewLease(call), Outcome::Refused(_)) => self.drop_held(call.execution_id),
+            (
+                Request::AppendFrames(call),
+                Outcome::Reply(Reply::AppendFrames(AppendFramesReply::Appended { next_sequence, .. })),
+            ) => {
+                self.frames.insert(call.execution_id, *next_sequence);
+            }
+            (Request::CreateWaitpoint(call), Outcome::Reply(_)) => {
+                hand_out(call.execution_id, [&call.waitpoint], scene);
+            }
+            (
+                Request::SuspendExecution(call),
+                Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::Suspended { .. })),
+            ) => hand_out(call.execution_id, &call.waitpoints, scene),
+            (
+                Request::SuspendExecution(call),
+                Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::AlreadySatisfied { .. })),
+            ) => {
+                // The lease goes on; so does the worker.
+                let held = (call.execution_id, call.fence.clone());
+                self.graves.retain(|grave| *grave != held);
+                self.held.push(held);
+            }
             _ => {}
         }
     }

@@ -146,7 +146,18 @@ impl Judgement<'_> {
         if before.phase == LifecyclePhase::Terminal {
             require!(9, kind == "execution.replayed", "{kind} after {id} had ended");
         }
+        shadow.check_waits(id, self.event, &before, after, now)?;
         match kind {
+            "execution.suspended" => self.suspended(shadow, &before, after),
+            "execution.resumed" => self.resumed(&before, after),
+            "execution.already_satisfied" | "waitpoint.created" | "waitpoint.closed" => {
+                self.by_holder(shadow, &before)?;
+                self.goes_on(&before, after)
+            }
+            "execution.escalated" | "waitpoint.expired" | "waitpoint.signalled" | "waitpoint.token_reissued" => {
+                self.goes_on(&before, after)
+            }
+            "execution.started" if before.continues => self.continued(shadow, &before, after),
             "execution.started" => self.started(shadow, &before, after),
             "execution.completed" => self.completed(shadow, &before, after),
             "execution.failed" => self.failed(shadow, &before, after),
@@ -291,7 +302,7 @@ impl Judgement<'_> {
             && after.granted_until.is_none();
         require!(9, bare, "{id} ended and still waits or holds something");
         shadow.grant = None;
-        if before.phase == LifecyclePhase::Active {
+        if before.attempts.last().is_some_and(|attempt| attempt.ended_at.is_none()) {
             self.lease_over(shadow, before, after, end, states)
         } else {
             require!(4, before.attempts == after.attempts, "{id} ended without running and its attempts changed");
@@ -385,6 +396,136 @@ impl Judgement<'_> {
         Ok(())
     }
 
+    /// The attempt is set aside: its lease is gone, it has not ended.
+    fn suspended(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        self.by_holder(shadow, before)?;
+        let id = self.id;
+        let Request::SuspendExecution(call) = self.step.request else {
+            return Err(Violation::new(41, format!("{} suspended {id}", self.step.request.name())));
+        };
+        if let Some(lease) = &mut shadow.lease {
+            lease.ended = Some(End::Suspend);
+        }
+        let Some(wait) = &after.suspension else {
+            return Err(Violation::new(9, format!("{id} was suspended and waits for nothing")));
+        };
+        let timeout = call.timeout_ms.map(|ms| self.step.now + ms);
+        require!(
+            28,
+            wait.suspension_id == call.suspension_id && wait.reason == call.reason && wait.timeout_at == timeout,
+            "{id} waits as {wait:?}"
+        );
+        require!(
+            9,
+            after.phase == LifecyclePhase::Suspended && after.lease.is_none() && after.attempt_deadline_at.is_none(),
+            "{id} was suspended and is {}",
+            after.phase
+        );
+        require!(14, after.reclaim_count == 0, "{id} was suspended and keeps {} reclaims", after.reclaim_count);
+        self.same_attempt(before, after, AttemptState::Suspended)
+    }
+
+    fn resumed(&self, before: &Execution, after: &Execution) -> Check {
+        let id = self.id;
+        require!(9, before.phase == LifecyclePhase::Suspended, "{id} was resumed while {}", before.phase);
+        self.same_attempt(before, after, AttemptState::Suspended)?;
+        settled(id, after, self.step.now, None)
+    }
+
+    /// Nothing but its waitpoints and signals changed.
+    fn goes_on(&self, before: &Execution, after: &Execution) -> Check {
+        let same = before.phase == after.phase && before.lease == after.lease && before.attempts == after.attempts;
+        require!(9, same, "{} moved {}", self.event.r#type, self.id);
+        Ok(())
+    }
+
+    /// The attempt that ran goes on, in this state.
+    fn same_attempt(&self, before: &Execution, after: &Execution, state: AttemptState) -> Check {
+        let mut expected = before.attempts.clone();
+        if let Some(last) = expected.last_mut() {
+            last.state = state;
+        }
+        require!(4, expected == after.attempts, "{} of {} changed its attempts", self.event.r#type, self.id);
+        Ok(())
+    }
+
+    /// A wait ended by time, and by what its behavior says.
+    fn waited_too_long(&self, before: &Execution, behavior: TimeoutBehavior) -> Check {
+        let (id, now) = (self.id, self.step.now);
+        let Some(wait) = &before.suspension else {
+            return Err(Violation::new(9, format!("{id} waited too long and did not wait")));
+        };
+        let nobody = wait.timeout_at.is_none()
+            && before.waitpoints.iter().all(|open| open.expires_at.is_some_and(|at| at <= now));
+        require!(
+            15,
+            nobody || wait.timeout_at.is_some_and(|at| at <= now),
+            "the wait of {id} ended at {now}, it had time until {:?}",
+            wait.timeout_at
+        );
+        require!(
+            15,
+            wait.timeout_behavior == behavior,
+            "{id} ended as {behavior:?}, not as {:?}",
+            wait.timeout_behavior
+        );
+        Ok(())
+    }
+
+    /// The next lease of the same attempt.
+    fn continued(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        let (id, now) = (self.id, self.step.now);
+        let attempt_id = before.attempts.last().map(|attempt| attempt.attempt_id);
+        let (instance, ttl_ms, request_id, lease_id) = match self.step.request {
+            Request::ClaimExecutions(c) => {
+                require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
+                let at = self.step.events.iter().position(|event| std::ptr::eq(event, self.event));
+                (&c.instance, c.lease_ttl_ms, c.request_id, c.ids[at.expect("it is one of them")].lease_id)
+            }
+            Request::ConsumeGrant(c) => {
+                let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()));
+                require!(1, open, "{id} was continued by a grant that is not open");
+                (&c.instance, c.lease_ttl_ms, c.request_id, c.lease_id)
+            }
+            other => return Err(Violation::new(41, format!("{} continued {id}", other.name()))),
+        };
+        require!(15, shadow.may_start(before, now), "{id} was continued past its deadline");
+        let Some(lease) = &after.lease else {
+            return Err(Violation::new(1, format!("{id} was continued without a lease")));
+        };
+        require!(2, lease.lease_epoch > shadow.epoch, "{id} got epoch {} after {}", lease.lease_epoch, shadow.epoch);
+        require!(
+            1,
+            lease.lease_id == lease_id && lease.worker_instance == *instance && lease.expires_at == now + ttl_ms,
+            "{id} has the lease {lease:?}, asked for by {instance} for {ttl_ms} ms"
+        );
+        require!(
+            3,
+            lease.cancel_requested == shadow.cancel_by.is_some() && !lease.yield_requested,
+            "{id} was continued with other requests than it was suspended with"
+        );
+        let mut expected = before.attempts.clone();
+        if let Some(last) = expected.last_mut() {
+            (last.state, last.lease_epoch) = (AttemptState::Started, lease.lease_epoch);
+            last.worker_instance.clone_from(instance);
+        }
+        require!(4, expected == after.attempts, "{id} did not go on with its attempt: {:?}", after.attempts.last());
+        let timeout = shadow.waits.time_left.map(|ms| now + ms);
+        require!(
+            15,
+            after.attempt_deadline_at == timeout,
+            "{id} times out at {:?}, must be {timeout:?}",
+            after.attempt_deadline_at
+        );
+        let attempt_id = attempt_id.expect("it goes on with one");
+        let fence = Fence { attempt_id, lease_id, lease_epoch: lease.lease_epoch };
+        shadow.epoch = lease.lease_epoch;
+        shadow.grant = None;
+        shadow.lease =
+            Some(LastLease { fence, request_id, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
+        Ok(())
+    }
+
     fn completed(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         self.by_holder(shadow, before)?;
         let result = match self.step.request {
@@ -417,6 +558,14 @@ impl Judgement<'_> {
                     shadow.failures
                 );
                 self.over(shadow, before, after, Outcome::Failed, End::Fail, &[AttemptState::Failed])
+            }
+            Request::FailSuspension(_) => {
+                require!(9, before.phase == LifecyclePhase::Suspended, "{id} was failed while {}", before.phase);
+                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::Failed])
+            }
+            Request::FireDue(_) if category == "suspension_timeout" => {
+                self.waited_too_long(before, TimeoutBehavior::Fail)?;
+                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::Failed])
             }
             Request::FireDue(_) if category == "timeout" => {
                 self.timed_out(before)?;
@@ -552,11 +701,16 @@ impl Judgement<'_> {
 
     fn cancelled(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
+        let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
         let end = match self.step.request {
             Request::CancelExecution(_) => End::Other,
             Request::CancelAttempt(_) => {
                 self.by_holder(shadow, before)?;
                 End::Cancel
+            }
+            Request::FireDue(_) if category == "suspension_timeout" => {
+                self.waited_too_long(before, TimeoutBehavior::Cancel)?;
+                End::Other
             }
             Request::FireDue(_) => {
                 let by = shadow.cancel_by.unwrap_or(i64::MAX);
@@ -573,6 +727,10 @@ impl Judgement<'_> {
     fn expired(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now) = (self.id, self.step.now);
         require!(41, matches!(self.step.request, Request::FireDue(_)), "{} expired {id}", self.step.request.name());
+        if after.failure.as_ref().is_some_and(|failure| failure.category == "suspension_timeout") {
+            self.waited_too_long(before, TimeoutBehavior::Expire)?;
+            return self.over(shadow, before, after, Outcome::Expired, End::Other, &[AttemptState::Interrupted]);
+        }
         let late = before.deadline_at.is_some_and(|at| at <= now)
             || (before.phase == LifecyclePhase::Runnable
                 && !shadow.started

@@ -10,6 +10,7 @@ mod order;
 mod quiet;
 mod shadow;
 mod verdict;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -159,7 +160,8 @@ impl Checker {
         if step.route == Route::Fleet {
             return self.observe_fleet(step);
         }
-        self.check_answer(step)?;
+        let verdicts = self.verdicts(step);
+        self.check_answer(step, &verdicts)?;
         self.check_order(step)?;
 
         let mut touched: BTreeMap<ExecutionId, Option<&Event>> =
@@ -184,6 +186,7 @@ impl Checker {
                 None => self.stay_quiet(step, id, after)?,
             }
         }
+        self.note_waits(step, &verdicts);
         self.note_lane(step);
         self.check_fired(step)?;
         self.listen(step)

@@ -167,7 +167,16 @@ impl Checker {
         );
         let tier = task.fallback_index.and_then(|index| s.fallbacks.as_ref()?.get(usize::try_from(index).ok()?));
         require!(14, tier == task.fallback.as_ref(), "{}: the worker got another fallback tier", task.execution_id);
-        Ok(())
+        let frames =
+            if seen.is_some_and(|seen| seen.continues) { shadow.waits.frame_count(shadow.attempts - 1) } else { 0 };
+        require!(
+            36,
+            task.frames == frames,
+            "{}: told of {} frames, there are {frames}",
+            task.execution_id,
+            task.frames
+        );
+        shadow.waits.check_resume(task.execution_id, task.resume.as_ref())
     }
 
     fn check_drained(&self, step: &Step<'_>, call: &DrainLeases) -> Check {

@@ -30,7 +30,19 @@ impl Checker {
                     expected.progress = Some(Progress { pct: call.pct, message: call.message.clone() });
                     expected.updated_at = step.now;
                 }
-                Request::AwaitResult(_) if after.as_ref().is_some_and(|after| after.updated_at == step.now) => {
+                Request::AppendFrames(call) if current => {
+                    let shadow = &self.executions[&id];
+                    let next = shadow.waits.frame_count(shadow.attempts - 1);
+                    let first = call.first_sequence.unwrap_or(next);
+                    let after = first + call.frames.len() as i64;
+                    if first <= next && after > next {
+                        expected.attempts.last_mut().expect("it runs").frames = after;
+                        expected.updated_at = step.now;
+                    }
+                }
+                Request::CloseWaitpoint(_) | Request::AwaitResult(_)
+                    if after.as_ref().is_some_and(|after| after.updated_at == step.now) =>
+                {
                     expected.updated_at = step.now;
                 }
                 _ => {}

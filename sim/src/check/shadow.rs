@@ -4,6 +4,8 @@ use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 use uuid::Uuid;
 
+use super::waits::Ledger;
+
 /// An idempotency key and what it stands for.
 pub(crate) struct Key {
     pub partition: u16,
@@ -21,6 +23,7 @@ pub(crate) enum End {
     Delay(i64),
     Yield,
     Cancel,
+    Suspend,
     Expired,
     Revoked,
     /// By a person, a deadline or a timeout: no operation of the worker.
@@ -56,6 +59,7 @@ pub(crate) struct Shadow {
     pub lease: Option<LastLease>,
     pub cancel_by: Option<i64>,
     pub grant: Option<(Uuid, String)>,
+    pub waits: Ledger,
 }
 
 impl Shadow {
@@ -71,18 +75,23 @@ impl Shadow {
             lease: None,
             cancel_by: None,
             grant: None,
+            waits: Ledger::default(),
         }
     }
 
     /// When the execution next needs attention; worked out here independently of the library.
     pub fn wake_at(&self, seen: &Execution) -> Option<i64> {
         let mut times = vec![seen.deadline_at];
+        // An attempt that waits keeps the cancel it was asked for.
+        if seen.phase != LifecyclePhase::Terminal {
+            times.push(self.cancel_by);
+            times.push(seen.waitpoints.iter().filter_map(|open| open.expires_at).min());
+        }
         match seen.phase {
             LifecyclePhase::Terminal => return seen.ended_at.map(|at| at + seen.retention_ms),
             LifecyclePhase::Active => {
                 times.push(seen.lease.as_ref().map(|lease| lease.expires_at));
                 times.push(seen.attempt_deadline_at);
-                times.push(self.cancel_by);
             }
             LifecyclePhase::Runnable => {
                 if !self.started {
@@ -93,14 +102,16 @@ impl Shadow {
                     times.push(seen.granted_until);
                 }
             }
-            LifecyclePhase::Suspended => {}
+            LifecyclePhase::Suspended => times.push(seen.suspension.as_ref().and_then(|wait| wait.timeout_at)),
         }
         times.into_iter().flatten().min()
     }
 
     /// True when nothing forbids a start now.
     pub fn may_start(&self, seen: &Execution, now: i64) -> bool {
-        seen.deadline_at.is_none_or(|at| now < at) && (self.started || seen.start_by.is_none_or(|at| now < at))
+        seen.deadline_at.is_none_or(|at| now < at)
+            && self.cancel_by.is_none_or(|at| now < at)
+            && (self.started || seen.start_by.is_none_or(|at| now < at))
     }
 
     /// Leases lost in a row before this one.

@@ -24,7 +24,7 @@ pub(super) enum Verdict {
 use Verdict::{Event as Emit, Many, Quiet, Refuse};
 
 /// Where a fence stands.
-enum Standing<'a> {
+pub(super) enum Standing<'a> {
     Current,
     Ended(&'a End),
     Refused(&'static str),
@@ -32,15 +32,14 @@ enum Standing<'a> {
 
 impl Checker {
     /// Compares answer and number of events with what was seen before.
-    pub(super) fn check_answer(&self, step: &Step<'_>) -> Check {
-        let verdicts = self.verdicts(step);
-        self.check_variant(step, &verdicts)?;
+    pub(super) fn check_answer(&self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) -> Check {
+        self.check_variant(step, verdicts)?;
         let emitted: Vec<(Option<ExecutionId>, &str)> =
             step.events.iter().map(|event| (event.execution_id, event.r#type.as_str())).collect();
         let name = step.request.name();
         let mut many = false;
         let mut expected = BTreeSet::new();
-        for (id, verdict) in &verdicts {
+        for (id, verdict) in verdicts {
             match verdict {
                 Many => many = true,
                 Emit(_, types) if step.outcome.committed() => {
@@ -100,6 +99,7 @@ impl Checker {
             Outcome::Reply(reply) => {
                 let (id, verdict) = &verdicts[0];
                 agree(step, *id, verdict, &reply.variant())?;
+                self.check_wait_reply(step, reply)?;
                 self.check_reply(step, reply)
             }
             Outcome::Refused(error) => {
@@ -110,7 +110,7 @@ impl Checker {
         }
     }
 
-    fn verdicts(&self, step: &Step<'_>) -> Vec<(Option<ExecutionId>, Verdict)> {
+    pub(super) fn verdicts(&self, step: &Step<'_>) -> Vec<(Option<ExecutionId>, Verdict)> {
         match step.request {
             Request::SubmitExecutions(call) => {
                 call.submissions.iter().map(|s| (Some(s.execution_id), self.submit(step, s))).collect()
@@ -131,6 +131,9 @@ impl Checker {
 
     fn verdict(&self, step: &Step<'_>) -> Verdict {
         let now = step.now;
+        if let Some(verdict) = self.wait_verdict(step) {
+            return verdict;
+        }
         match step.request {
             Request::SubmitExecution(call) => self.submit(step, &call.submission),
             Request::CompleteExecution(call) => self.complete(step, call.execution_id, &call.fence),
@@ -343,7 +346,7 @@ impl Checker {
         Emit("Changed", &["execution.changed"])
     }
 
-    fn standing(&self, id: ExecutionId, fence: &Fence, now: i64) -> Standing<'_> {
+    pub(super) fn standing(&self, id: ExecutionId, fence: &Fence, now: i64) -> Standing<'_> {
         let Some((shadow, seen)) = self.executions.get(&id).and_then(|shadow| Some((shadow, shadow.seen.as_ref()?)))
         else {
             return Standing::Refused("execution_not_found");
@@ -403,7 +406,7 @@ impl Checker {
     }
 }
 
-fn refused(standing: Standing<'_>) -> Verdict {
+pub(super) fn refused(standing: Standing<'_>) -> Verdict {
     match standing {
         Standing::Refused(code) => Refuse(code),
         Standing::Ended(End::Expired) => Refuse("lease_expired"),
@@ -424,6 +427,8 @@ fn agree(step: &Step<'_>, id: Option<ExecutionId>, verdict: &Verdict, answer: &s
     let number = match expected {
         "lease_expired" => 5,
         _ if fenced => 3,
+        "waitpoint_not_open" if answer == "TriggeredResume" || answer == "Accepted" => 24,
+        _ if matches!(step.request, Request::DeliverSignal(_)) => 25,
         "Duplicate" | "idempotency_conflict" => 12,
         _ => 9,
     };
