@@ -4,8 +4,9 @@ use anyhow::{Context, Result};
 use ff_core::types::{AttemptId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use ff_engine::fence_of;
 use ff_script::generated::{
-    AppendFrames, ClaimExecutions, ClaimExecutionsReply, CreateWaitpoint, DeliverSignal, DeliverSignalReply,
-    FollowStream, LeaseIds, NewWaitpoint, ReadStream, SuspendExecution, SuspensionReason, TimeoutBehavior, Token,
+    AppendFrames, ClaimExecutions, ClaimExecutionsReply, CloseWaitpoint, CreateWaitpoint, DeliverSignal,
+    DeliverSignalReply, FollowStream, LeaseIds, NewWaitpoint, ReadStream, SuspendExecution, SuspensionReason,
+    TimeoutBehavior, Token,
 };
 use uuid::Uuid;
 
@@ -52,8 +53,11 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
         let route = client.route_of(&id);
 
         let early = waitpoint(seed, "early");
+        let waitpoint_id = early.waitpoint_id;
         let create = CreateWaitpoint { execution_id: id, fence: fence.clone(), waitpoint: early };
         note("create waitpoint", client.call_counted(route, &create).await?.calls);
+        let close = CloseWaitpoint { execution_id: id, fence: fence.clone(), waitpoint_id };
+        note("close waitpoint", client.call_counted(route, &close).await?.calls);
         for (name, count) in [("append 1, first", 1), ("append 1", 1), ("append 16", BATCH)] {
             let append = AppendFrames {
                 request_id: Some(Uuid::now_v7()),
@@ -68,8 +72,6 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
         let open = waitpoint(seed, "approval");
         let suspend = SuspendExecution {
             timeout_ms: Some(60_000),
-            // Not the early one: the common wait has one waitpoint.
-            adopt: Some(Vec::new()),
             ..SuspendExecution::new(
                 Vec::new(),
                 id,

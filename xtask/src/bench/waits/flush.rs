@@ -4,31 +4,38 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::super::load::Timed;
-use super::sorted;
-
-const PAGES: usize = 100;
+const PAGES: u64 = 8;
 const PAGE: [u8; 4096] = [b'x'; 4096];
 
-/// Pages of a file of their own in this folder, written and flushed one after the other.
-pub async fn measure(folder: &Path) -> Result<Timed> {
-    let folder = folder.to_owned();
-    let flushed = tokio::task::spawn_blocking(move || {
-        let file: File = tempfile::tempfile_in(&folder).context("no file to flush")?;
-        let began = Instant::now();
-        let mut each = Vec::with_capacity(PAGES);
-        for at in 0..PAGES {
+/// A file beside the stores.
+pub struct Disk {
+    file: Arc<File>,
+    flushes: u64,
+}
+
+impl Disk {
+    pub fn open(folder: &Path) -> Result<Disk> {
+        let file = tempfile::tempfile_in(folder).context("no file to flush")?;
+        // As long as it gets, so that pages are written in place, as a store does.
+        file.set_len(PAGES * PAGE.len() as u64).context("no room for a file to flush")?;
+        Ok(Disk { file: Arc::new(file), flushes: 0 })
+    }
+
+    /// How long it takes to write one page and flush it.
+    pub async fn flush(&mut self) -> Result<Duration> {
+        let (file, at) = (Arc::clone(&self.file), self.flushes % PAGES * PAGE.len() as u64);
+        self.flushes += 1;
+        let flushed = tokio::task::spawn_blocking(move || {
             let began = Instant::now();
-            // In place, as a store writes: the first round makes the file as long as it gets.
-            file.write_all_at(&PAGE, (at % 8 * PAGE.len()) as u64).context("cannot write")?;
+            file.write_all_at(&PAGE, at).context("cannot write")?;
             file.sync_data().context("cannot flush")?;
-            each.push(began.elapsed());
-        }
-        Ok(sorted(each, began.elapsed()))
-    });
-    flushed.await?
+            Ok(began.elapsed())
+        });
+        flushed.await?
+    }
 }

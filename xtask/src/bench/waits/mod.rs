@@ -16,7 +16,8 @@ use super::machine::Others;
 use super::page::{self, Head};
 use super::store::Setting;
 use super::{WaitsOptions, load};
-use report::{Report, Step};
+use flush::Disk;
+use report::Report;
 use world::World;
 
 /// A bench that takes longer than this hangs.
@@ -74,8 +75,7 @@ async fn measure(folder: &Path, options: &WaitsOptions) -> Result<Report> {
             if round == 1 {
                 report.calls.push((setting.name(), calls::count(&world).await?));
             }
-            report.note_time(setting.name(), Step::Flush, &flush::measure(folder).await?);
-            resume::measure(&world, scale.waits, &mut report).await?;
+            resume::measure(&world, Disk::open(folder)?, scale.waits, &mut report).await?;
             frames::measure(&world, &scale, &mut report).await?;
             world.close().await;
         }

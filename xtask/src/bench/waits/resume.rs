@@ -8,6 +8,7 @@ use ff_engine::{NewSignal, NewSuspension, SignalOutcome, Suspended, WaitpointSpe
 use ff_script::generated::{SuspensionReason, Task, TimeoutBehavior};
 use uuid::Uuid;
 
+use super::flush::Disk;
 use super::report::{Report, Step};
 use super::sorted;
 use super::world::{World, claim};
@@ -23,9 +24,9 @@ struct Wait {
     all: Duration,
 }
 
-/// `count` waits, one after the other.
-pub async fn measure(world: &World, count: usize, report: &mut Report) -> Result<()> {
-    let mut waits = Vec::with_capacity(count);
+/// `count` waits, one after the other, and a flush of the disk between them.
+pub async fn measure(world: &World, mut disk: Disk, count: usize, report: &mut Report) -> Result<()> {
+    let (mut waits, mut flushes) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let began = Instant::now();
     let mut task = world.task(None).await?;
     for n in 0..WARM_UP + count {
@@ -34,14 +35,17 @@ pub async fn measure(world: &World, count: usize, report: &mut Report) -> Result
             world.operations().complete(task.execution_id, fence_of(&task), None).await?;
             task = world.task(None).await?;
         }
+        let flush = disk.flush().await?;
         let (wait, next) = once(world, task).await?;
         task = next;
         if n >= WARM_UP {
+            flushes.push(flush);
             waits.push(wait);
         }
     }
     let wall = began.elapsed();
     let store = world.setting.name();
+    report.note_time(store, Step::Flush, &sorted(flushes, wall));
     let mut note = |step, pick: fn(&Wait) -> Duration| {
         report.note_time(store, step, &sorted(waits.iter().map(pick).collect(), wall));
     };
