@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ff_core::types::ExecutionId;
 use ff_engine::{Merged, MergedCursor, Streams};
-use ff_script::Error;
+use ff_script::{Error, HostError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use serde::Serialize;
@@ -46,9 +46,18 @@ pub struct Tails {
     coming: Mutex<HashMap<Place, Coming>>,
 }
 
-type Place = (ExecutionId, String, Form);
-/// The next piece; none when the server stops.
-type Coming = Shared<BoxFuture<'static, Option<Piece>>>;
+/// Where readers stand, how they are written to, and what they ask for.
+type Place = (ExecutionId, String, Form, Look);
+/// A piece on its way; none when the server stops.
+type Coming = Shared<BoxFuture<'static, Result<Option<Piece>, Error>>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Look {
+    /// What is there.
+    Now,
+    /// What comes.
+    Next,
+}
 
 impl Tails {
     pub fn new(streams: Arc<Streams>, stop: CancellationToken) -> Arc<Self> {
@@ -60,35 +69,59 @@ impl Tails {
     }
 
     /// What is at a place now, for someone who comes; an unknown execution is a problem and no stream.
-    pub async fn first(&self, id: ExecutionId, cursor: MergedCursor, form: Form) -> Result<Piece, Error> {
-        let (merged, next) = self.streams.merged(id, cursor, PAGE, Duration::ZERO).await?;
-        Ok(written(merged, next, form))
+    pub async fn first(self: &Arc<Self>, id: ExecutionId, cursor: &MergedCursor, form: Form) -> Result<Piece, Error> {
+        self.look(id, cursor, form, Look::Now).await?.ok_or(Error::Host(HostError::Closed))
     }
 
     /// What comes next at a place, or that nothing came for a while; none when the server stops.
     pub async fn next(self: &Arc<Self>, id: ExecutionId, cursor: &MergedCursor, form: Form) -> Option<Piece> {
-        let place = (id, cursor.to_string(), form);
-        let coming = self.lock().entry(place.clone()).or_insert_with(|| self.wait(place, cursor.clone())).clone();
+        match self.look(id, cursor, form, Look::Next).await {
+            Ok(piece) => piece,
+            Err(error) => Some(failed(error, form)),
+        }
+    }
+
+    async fn look(
+        self: &Arc<Self>,
+        id: ExecutionId,
+        cursor: &MergedCursor,
+        form: Form,
+        look: Look,
+    ) -> Result<Option<Piece>, Error> {
+        let place = (id, cursor.to_string(), form, look);
+        let coming = self.lock().entry(place.clone()).or_insert_with(|| self.ask(place, cursor.clone())).clone();
         coming.await
     }
 
     /// Goes on whatever becomes of those who wait for it, and is forgotten as soon as it came.
-    fn wait(self: &Arc<Self>, place: Place, cursor: MergedCursor) -> Coming {
+    fn ask(self: &Arc<Self>, place: Place, cursor: MergedCursor) -> Coming {
         let tails = Arc::clone(self);
-        let waiting = tokio::spawn(async move {
-            let (id, _, form) = place;
-            let merged = tokio::select! {
-                () = tails.stop.cancelled() => None,
-                merged = tails.streams.merged(id, cursor, PAGE, KEEP_ALIVE) => Some(merged),
+        let asked = tokio::spawn(async move {
+            let (id, form, look) = (place.0, place.2, place.3);
+            // Even when something here panics: whoever comes next asks anew.
+            let _forgotten = Forget { tails: Arc::clone(&tails), place };
+            let block = match look {
+                Look::Now => Duration::ZERO,
+                Look::Next => KEEP_ALIVE,
             };
-            let piece = merged.map(|merged| match merged {
-                Ok((merged, next)) => written(merged, next, form),
-                Err(error) => failed(error, form),
-            });
-            tails.lock().remove(&place);
-            piece
+            let (merged, next) = tokio::select! {
+                () = tails.stop.cancelled() => return Ok(None),
+                merged = tails.streams.merged(id, cursor, PAGE, block) => merged?,
+            };
+            Ok(Some(written(merged, next, form)))
         });
-        waiting.map(|joined| joined.ok().flatten()).boxed().shared()
+        asked.map(|joined| joined.unwrap_or(Ok(None))).boxed().shared()
+    }
+}
+
+struct Forget {
+    tails: Arc<Tails>,
+    place: Place,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        self.tails.lock().remove(&self.place);
     }
 }
 

@@ -20,6 +20,11 @@ use crate::problem::{Answer, Problem};
 use crate::shape::suspension::{OpenedShape, SignalShape};
 use crate::shape::task::FenceBody;
 
+/// Who may answer at one waitpoint.
+const APPROVERS_MAX: usize = 64;
+/// The longest name of one of them.
+const APPROVER_BYTES_MAX: usize = 128;
+
 pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/tasks/{id}/suspend", post(suspend))
@@ -68,6 +73,22 @@ enum Place {
     Pending(WaitpointId),
 }
 
+/// Who may answer: each once, by a name that fits into a token.
+fn approvers(field: &str, labels: Option<Vec<String>>) -> Answer<Vec<String>> {
+    let labels = labels.unwrap_or_default();
+    let wrong = |problem: String| Err(Problem::invalid(format!("{field}approvers"), problem));
+    if labels.len() > APPROVERS_MAX {
+        return wrong(format!("must be at most {APPROVERS_MAX}, got {}", labels.len()));
+    }
+    if labels.iter().any(|label| !(1..=APPROVER_BYTES_MAX).contains(&label.len())) {
+        return wrong(format!("must each be 1 to {APPROVER_BYTES_MAX} bytes"));
+    }
+    if labels.iter().enumerate().any(|(at, label)| labels[..at].contains(label)) {
+        return wrong("must not name anyone twice".to_owned());
+    }
+    Ok(labels)
+}
+
 impl WaitpointBody {
     fn place(self, at: usize) -> Answer<Place> {
         let wrong = |problem: &str| Err(Problem::invalid(format!("waitpoints[{at}]"), problem));
@@ -84,7 +105,7 @@ impl WaitpointBody {
                 key,
                 expires_in_ms: self.expires_in_ms,
                 allowed_signals: self.allowed_signals.unwrap_or_default(),
-                approvers: self.approvers.unwrap_or_default(),
+                approvers: approvers(&format!("waitpoints[{at}]."), self.approvers)?,
                 uses: self.uses,
             })),
         }
@@ -203,7 +224,7 @@ async fn create(State(app): State<App>, Id(id): Id, Body(body): Body<CreateBody>
         key: body.key,
         expires_in_ms: body.expires_in_ms,
         allowed_signals: body.allowed_signals.unwrap_or_default(),
-        approvers: body.approvers.unwrap_or_default(),
+        approvers: approvers("", body.approvers)?,
         uses: body.uses,
     };
     let request_id = request_of(body.request_id.as_deref());

@@ -49,7 +49,7 @@ async fn tail(
     };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
-    let first = app.tails.first(id, cursor, form).await.map_err(|error| Problem::from(error).about(id))?;
+    let first = app.tails.first(id, &cursor, form).await.map_err(|error| Problem::from(error).about(id))?;
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",

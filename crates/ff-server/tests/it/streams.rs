@@ -32,7 +32,6 @@ impl Seen {
 struct Tail {
     answer: reqwest::Response,
     text: String,
-    heartbeats: usize,
 }
 
 impl Tail {
@@ -43,7 +42,7 @@ impl Tail {
         }
         let answer = request.send().await.expect("the server answers");
         assert_eq!(answer.status(), 200);
-        Self { answer, text: String::new(), heartbeats: 0 }
+        Self { answer, text: String::new() }
     }
 
     /// The next event; nothing when the stream has ended.
@@ -52,7 +51,6 @@ impl Tail {
             while let Some((message, rest)) = self.text.split_once("\n\n").map(|(m, r)| (m.to_owned(), r.to_owned())) {
                 self.text = rest;
                 if message == ":" {
-                    self.heartbeats += 1;
                     continue;
                 }
                 let field = |name: &str| {
@@ -326,8 +324,8 @@ on_both_hosts! {
 
     async fn a_thousand_followers_see_every_frame_once_and_in_order(kit) {
         const READERS: usize = 1_000;
-        const BATCHES: usize = 40;
-        const FRAMES: usize = 5;
+        const BATCHES: usize = 20;
+        const FRAMES: usize = 10;
         let api = kit.api().await;
         api.register("w1", 1).await;
         let id = api.submit(json!({"kind": "k"})).await;
@@ -362,10 +360,26 @@ on_both_hosts! {
         let commands = kit.host().store_commands().await.expect("a count") - before;
         let took = started.elapsed();
         println!("{READERS} readers, {} frames each: {took:?}, {commands} store commands", BATCHES * FRAMES);
-        assert!(took < Duration::from_secs(60), "{took:?}");
-        // Late readers look once each; what is followed is read once for all.
-        assert!(commands < 60_000, "{commands} store commands for {READERS} readers");
+        // Readers at one place share what is read there, those who come late included.
+        assert!(commands < 8 * READERS as u64, "{commands} store commands for {READERS} readers");
     }
+}
+
+#[test]
+fn a_silent_stream_says_every_fifteen_seconds_that_it_is_alive() {
+    crate::kit::run(crate::kit::Kind::Embedded, async |kit| {
+        let api = kit.api().await;
+        let id = api.submit(json!({"kind": "k"})).await;
+        let mut tail = Tail::open(&api, &id, &[], "").await;
+        let started = Instant::now();
+        while tail.text.matches(":\n\n").count() < 2 {
+            let chunk = tokio::time::timeout(Duration::from_secs(25), tail.answer.chunk()).await.expect("in time");
+            tail.text.push_str(std::str::from_utf8(&chunk.expect("a chunk").expect("more")).expect("text"));
+        }
+        let took = started.elapsed();
+        assert!((Duration::from_secs(14)..Duration::from_secs(20)).contains(&took), "{took:?}");
+        assert_eq!(tail.text, ":\n\n:\n\n");
+    });
 }
 
 /// Connections to this port that are established, seen from this process.
@@ -389,16 +403,16 @@ async fn read_all(server: SocketAddr, n: usize, id: &str) -> Vec<String> {
     socket.bind(SocketAddr::from(([127, 0, 1, (n % 8) as u8 + 1], 0))).expect("a loopback address");
     let mut stream = socket.connect(server).await.expect("the server accepts");
     let request = format!(
-        "GET /v1/executions/{id}/stream HTTP/1.1\r\nhost: {server}\r\naccept: application/x-ndjson\r\nconnection: close\r\n\r\n"
+        "GET /v1/executions/{id}/stream HTTP/1.1\r\nhost: {server}\r\naccept: text/event-stream\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.expect("it is sent");
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.expect("it is answered");
     let text = String::from_utf8(bytes).expect("text");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
     let mut seen = Vec::new();
-    for line in unchunked(body).lines().filter(|line| !line.is_empty()) {
+    for line in unchunked(body).lines().filter_map(|line| line.strip_prefix("data: ")) {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         seen.push(match line["event"].as_str() {
             Some("frame") => line["payload"].to_string(),
