@@ -180,7 +180,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             request_id: world.rng.uuid(),
             worker_id: "pool".to_owned(),
         };
-        let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed { mut tasks, next_score }) =
+        let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed { mut tasks, next_score, .. }) =
             call(world, route, claim)?
         else {
             return Err(Violation::liveness(format!("a claim in lane {lane} was neither refused nor served")));

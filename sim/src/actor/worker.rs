@@ -235,7 +235,7 @@ impl Worker {
         scene.board.saw_grant(id, grant.grant_id, &self.instance);
         match scene.rng.weighted(&[70, 8, 12, 10]) {
             0 => self.consume(id, grant.grant_id, scene),
-            1 => scene.tell(id, ReleaseGrant { execution_id: id, grant_id: grant.grant_id }),
+            1 => scene.tell(id, ReleaseGrant::new(id, grant.grant_id)),
             2 => {
                 let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
                 scene.tell(
