@@ -494,12 +494,7 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
         BackendConfig::Valkey { url } => {
             // One partition is looked at every 30 intervals: announcements are what wakes claims.
             let sweep_every = Duration::from_millis(config.claim_poll_interval_ms.max(1)) * 30;
-            let direct = crate::backend::valkey(url, sweep_every).await?;
-            direct.look_for_keys_in(crate::backend::KeyPlaces {
-                keys: config.keys.clone(),
-                data_dir: config.data_dir.clone(),
-                embedded: None,
-            })?;
+            let direct = crate::backend::valkey(url, sweep_every, crate::backend::KeyPlaces::of(config)).await?;
             if direct.live_servers().await? == 0 {
                 tracing::warn!(
                     "no ff server is alive on this store: timers, retries and lost leases wait until one is"
@@ -509,13 +504,7 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
         }
         #[cfg(feature = "embedded")]
         BackendConfig::Embedded(engine) => {
-            if config.keys.is_some() || config.data_dir.is_some() {
-                engine.direct().look_for_keys_in(crate::backend::KeyPlaces {
-                    keys: config.keys.clone(),
-                    data_dir: config.data_dir.clone(),
-                    embedded: None,
-                })?;
-            }
+            engine.direct().look_for_keys_in(crate::backend::KeyPlaces::of(config))?;
             Ok(engine.backend())
         }
         #[cfg(feature = "http")]

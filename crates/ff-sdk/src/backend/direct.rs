@@ -14,9 +14,9 @@ use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
 use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, RefuseAll};
 use ff_script::generated::{
     AwaitResultReply, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution,
-    FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker, RegisterWorkerReply,
-    RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task, UpdateProgress,
-    WorkerState, YieldExecution,
+    FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker,
+    RegisterWorkerReply, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task,
+    UpdateProgress, WorkerState, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
 use futures::stream::{self, StreamExt};

@@ -16,10 +16,11 @@ use super::direct::{Direct, fence, millis};
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
+use crate::config::WorkerConfig;
 use crate::waits::{ResumeSignal, Signal, SignalOutcome, Suspension};
 
 /// Where a process looks for its keys, as far as somebody said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyPlaces {
     /// The keys file.
     pub keys: Option<PathBuf>,
@@ -27,6 +28,14 @@ pub struct KeyPlaces {
     pub data_dir: Option<PathBuf>,
     /// The directory of the embedded store, which is its data directory.
     pub embedded: Option<PathBuf>,
+}
+
+impl KeyPlaces {
+    /// What a worker's settings say.
+    #[must_use]
+    pub fn of(config: &WorkerConfig) -> Self {
+        Self { keys: config.keys.clone(), data_dir: config.data_dir.clone(), embedded: None }
+    }
 }
 
 /// The keys of a process: not looked for before they are needed, so that a worker that never waits needs none.
@@ -41,19 +50,21 @@ impl Signing {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
     }
 
-    /// Looks in these places. Refused when others were said before: one engine signs with one ring.
+    /// Looks in these places; nothing said changes nothing. Refused when others were said, or used, before: one engine signs with
+    /// one ring.
     fn look_in(&self, places: KeyPlaces) -> Result<(), SdkError> {
         let mut said = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*said {
-            Some(before) if *before != places => {
-                let message = "must be the same for every worker of one engine in a process";
-                Err(SdkError::config("connect", if places.keys.is_some() { "keys" } else { "data_dir" }, message))
-            }
-            _ => {
-                *said = Some(places);
-                Ok(())
-            }
+        let known = said.is_some() || self.waitpoints.get().is_some();
+        if places == KeyPlaces::default() || said.as_ref() == Some(&places) {
+            return Ok(());
         }
+        if known {
+            let field = if places.keys.is_some() { "keys" } else { "data_dir" };
+            let message = "must be the same for every worker of one engine in a process";
+            return Err(SdkError::config("connect", field, message));
+        }
+        *said = Some(places);
+        Ok(())
     }
 
     fn waitpoints(&self, engine: &Engine, context: &str) -> Result<&Waitpoints, SdkError> {

@@ -283,18 +283,22 @@ impl<B: Backend + ?Sized> CompletionBackend for std::sync::Arc<B> {
     }
 }
 
-/// The backends of this process by runtime, store and sweep. Workers of one process share a connection and a dispatcher, so that
+/// The backends of this process by runtime, store, sweep and keys. Workers of one process share a connection and a dispatcher, so that
 /// one piece of work wakes one of them.
 #[cfg(feature = "valkey")]
-type Shared = HashMap<(tokio::runtime::Id, String, Duration), std::sync::Weak<Direct>>;
+type Shared = HashMap<(tokio::runtime::Id, String, Duration, KeyPlaces), std::sync::Weak<Direct>>;
 
 /// A backend connected to Valkey; the library is checked, and loaded when the store has none.
 #[cfg(feature = "valkey")]
-pub(crate) async fn valkey(url: &str, sweep_every: Duration) -> Result<std::sync::Arc<Direct>, SdkError> {
+pub(crate) async fn valkey(
+    url: &str,
+    sweep_every: Duration,
+    keys: KeyPlaces,
+) -> Result<std::sync::Arc<Direct>, SdkError> {
     use ff_engine::{Engine, EngineOptions};
     static SHARED: std::sync::LazyLock<tokio::sync::Mutex<Shared>> = std::sync::LazyLock::new(Default::default);
     let mut shared = SHARED.lock().await;
-    let key = (tokio::runtime::Handle::current().id(), url.to_owned(), sweep_every);
+    let key = (tokio::runtime::Handle::current().id(), url.to_owned(), sweep_every, keys.clone());
     if let Some(direct) = shared.get(&key).and_then(std::sync::Weak::upgrade) {
         return Ok(direct);
     }
@@ -304,6 +308,7 @@ pub(crate) async fn valkey(url: &str, sweep_every: Duration) -> Result<std::sync
     let engine = Engine::start(host, EngineOptions { background: false, ..EngineOptions::valkey() }).await?;
     let options = ff_scheduler::DispatcherOptions { sweep_every };
     let direct = Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options);
+    direct.look_for_keys_in(keys)?;
     shared.retain(|_, known| known.strong_count() > 0);
     shared.insert(key, std::sync::Arc::downgrade(&direct));
     Ok(direct)

@@ -14,7 +14,7 @@ use crate::runtime::TaskInfo;
 pub trait TaskMetrics: Send + Sync + 'static {
     /// A handler begins.
     fn started(&self, task: &TaskInfo);
-    /// It ended; the error's category when it failed. A handler that was dropped is `dropped`.
+    /// It ended; the error's category when it failed. A handler that was dropped is `dropped`, one that suspended `suspended`.
     fn ended(&self, task: &TaskInfo, elapsed: Duration, failure: Option<&str>);
 }
 

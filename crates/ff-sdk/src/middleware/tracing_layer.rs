@@ -56,6 +56,7 @@ where
             let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             match &outcome {
                 Ok(_) => tracing::info!(elapsed_ms, "done"),
+                Err(error) if error.category == TaskError::SUSPENDED => tracing::info!(elapsed_ms, "suspended"),
                 Err(error) => tracing::warn!(elapsed_ms, category = error.category, reason = error.reason, "failed"),
             }
             outcome

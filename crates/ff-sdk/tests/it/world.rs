@@ -72,7 +72,13 @@ impl World {
         let admin = FlowFabricAdminClient::of(&worker);
         worker.disconnect().await.expect("the admin's registration ends");
         let operations = engine.operations().clone();
-        World { transport: Transport::Valkey, admin, operations, base, behind: Behind::Valkey { server, engine, directory } }
+        World {
+            transport: Transport::Valkey,
+            admin,
+            operations,
+            base,
+            behind: Behind::Valkey { server, engine, directory },
+        }
     }
 
     pub async fn http() -> World {
