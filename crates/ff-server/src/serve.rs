@@ -169,10 +169,12 @@ async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<
                 }
             },
         };
-        let Some(place) = addresses.enter(from.ip(), CONNECTIONS_PER_ADDRESS_MAX) else {
+        // Behind a proxy on this machine everybody comes from loopback: only others are counted.
+        let place = addresses.enter(from.ip(), CONNECTIONS_PER_ADDRESS_MAX);
+        if place.is_none() && !from.ip().is_loopback() {
             tracing::debug!(address = %from.ip(), "a connection is closed: its address holds {CONNECTIONS_PER_ADDRESS_MAX} already");
             continue;
-        };
+        }
         // Answers are small and awaited: sending them at once is worth a packet.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
