@@ -81,7 +81,10 @@ local function check_waitpoint(tx, key, id, findings, repair)
     for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
     for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
   end
-  if listed then return end
+  if listed then
+    if w.state == "closed" then check.early(tx, rec, w, findings, repair) end
+    return
+  end
   check.found(findings, 37, key, "no execution lists this waitpoint", repair)
   if repair then tx:del(key) end
 end

@@ -100,6 +100,16 @@ local function check_lists(tx, rec, findings, repair)
   end
 end
 
+-- An early signal waits for the suspend that counts it, and is forgotten then.
+function invariants.early(tx, rec, w, findings, repair)
+  if #w.early == 0 or w.state == "pending" then return end
+  for _, entry in ipairs(waitpoint.answered(rec)) do
+    if entry[1] == w.id then return end
+  end
+  invariants.found(findings, 27, keys.waitpoint(tx, w.id), w.state .. " with early signals", repair)
+  if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+end
+
 -- Open waitpoints are those of the running attempt, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
@@ -112,6 +122,7 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     else
       local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
+      invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
         invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
         if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end

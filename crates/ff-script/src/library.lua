@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 12, hash = "1f3392114a51bc7b0095c48c83f5aecf9d94be4076d8c44919d6eb5aa964de37" }
+local LIBRARY = { number = 13, hash = "09bdfaf5e13b633ec0a49bd2eb80e475bee7be39c2033e8c49cf3e687e95f27b" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -6866,6 +6866,16 @@ local function check_lists(tx, rec, findings, repair)
   end
 end
 
+-- An early signal waits for the suspend that counts it, and is forgotten then.
+function invariants.early(tx, rec, w, findings, repair)
+  if #w.early == 0 or w.state == "pending" then return end
+  for _, entry in ipairs(waitpoint.answered(rec)) do
+    if entry[1] == w.id then return end
+  end
+  invariants.found(findings, 27, keys.waitpoint(tx, w.id), w.state .. " with early signals", repair)
+  if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+end
+
 -- Open waitpoints are those of the running attempt, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
@@ -6878,6 +6888,7 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     else
       local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
+      invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
         invariants.found(findings, 10, keys.inbox(tx), entry[1] .. " is missing from the list of open waitpoints", repair)
         if repair then tx:zadd(keys.inbox(tx), w.created, entry[1]) end
@@ -7322,7 +7333,10 @@ local function check_waitpoint(tx, key, id, findings, repair)
     for _, entry in ipairs(waitpoint.open(rec)) do listed = listed or entry[1] == id end
     for _, closed in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do listed = listed or closed == id end
   end
-  if listed then return end
+  if listed then
+    if w.state == "closed" then check.early(tx, rec, w, findings, repair) end
+    return
+  end
   check.found(findings, 37, key, "no execution lists this waitpoint", repair)
   if repair then tx:del(key) end
 end

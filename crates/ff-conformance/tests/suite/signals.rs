@@ -188,6 +188,10 @@ for_each_host! {
         store.ask(&used).await.unwrap();
         store.ask(&ReissueToken { approver: Some("bob".into()), ..ReissueToken::new("op".into(), token("new"), id, side.waitpoint_id) }).await.unwrap();
         store.advance(10); // `passing` is over; no timer has fired
+        // Two that run their first attempt, one with a waitpoint.
+        let (early, runs) = (store.waitpoint("early"), store.start("mail", "w2").await);
+        let early_of = store.start("mail", "w2").await;
+        store.open_early(&early_of, &early).await;
         let (ended, end) = store.start_suspended().await;
         store.ask(&CancelExecution::new("op".into(), ended.execution_id)).await.unwrap();
         let (retired, gone) = store.start_suspended().await;
@@ -201,6 +205,7 @@ for_each_host! {
             ("an unknown execution", DeliverSignal { execution_id: store.execution_id(), ..to(&door) }),
             ("another execution", DeliverSignal { execution_id: stranger.execution_id, ..to(&door) }),
             ("another execution's waitpoint", to(&foreign)),
+            ("another running execution's waitpoint", store.signal_call(runs.execution_id, &early, "go")),
             ("an unknown token", with(to(&door), "unknown")),
             ("the token of another waitpoint", with(to(&door), "side/ann")),
             ("the token of another execution's waitpoint with the same key", DeliverSignal { waitpoint_id: foreign.waitpoint_id, ..to(&door) }),
@@ -411,7 +416,7 @@ for_each_host! {
 
     async fn early_signals_that_were_given_up_do_not_count(store) {
         store.install_default_lane().await;
-        for how in ["closed", "expired, then closed", "not adopted", "expired and not adopted", "an attempt ago"] {
+        for how in ["closed", "expired, then closed", "not adopted", "expired and not adopted", "an attempt ago", "expired, an attempt ago"] {
             let mut task = store.start("mail", "w1").await;
             let id = task.execution_id;
             let expires_in_ms = how.starts_with("expired").then_some(10);
@@ -425,7 +430,7 @@ for_each_host! {
             if how.ends_with("closed") {
                 store.ask(&CloseWaitpoint { execution_id: id, fence: task.fence(), waitpoint_id: door.waitpoint_id }).await.unwrap();
             }
-            if how == "an attempt ago" {
+            if how.ends_with("an attempt ago") {
                 task = store.lose_and_reclaim(&task, "w1").await;
             }
             let side = store.waitpoint("side");

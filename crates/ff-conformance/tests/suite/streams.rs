@@ -234,15 +234,18 @@ for_each_host! {
 
     async fn a_page_of_large_frames_is_cut_and_goes_on(store) {
         store.install_default_lane().await;
-        let task = store.start("mail", "w1").await;
-        let big = |n: usize| NewFrame { payload: Some(vec![n as u8; 60_000].into()), ..frame("", if n % 3 == 0 { FrameMode::Live } else { FrameMode::Durable }) };
-        for batch in 0..3 {
-            appended(&store, &AppendFrames::new(task.execution_id, task.fence(), (batch * 20..batch * 20 + 20).map(big).collect())).await;
+        for live_every in [3, 61] {
+            let task = store.start("mail", "w1").await;
+            let mode = |n: usize| if n % live_every == live_every - 1 { FrameMode::Live } else { FrameMode::Durable };
+            let big = |n: usize| NewFrame { payload: Some(vec![n as u8; 60_000].into()), ..frame("", mode(n)) };
+            for batch in 0..3 {
+                appended(&store, &AppendFrames::new(task.execution_id, task.fence(), (batch * 20..batch * 20 + 20).map(big).collect())).await;
+            }
+            let page = read(&store, ReadStream::new(task.execution_id, 1_000)).await;
+            assert!(page.more && page.frames.len() < 60, "{} frames", page.frames.len());
+            let whole = all(&store, task.execution_id, 1_000).await;
+            assert_eq!(whole.iter().map(|frame| (frame.sequence, frame.payload.as_ref().unwrap()[0])).collect::<Vec<_>>(), (0..60).map(|n| (n, n as u8)).collect::<Vec<_>>());
         }
-        let page = read(&store, ReadStream::new(task.execution_id, 1_000)).await;
-        assert!(page.more && page.frames.len() < 60, "{} frames", page.frames.len());
-        let whole = all(&store, task.execution_id, 1_000).await;
-        assert_eq!(whole.iter().map(|frame| (frame.sequence, frame.payload.as_ref().unwrap()[0])).collect::<Vec<_>>(), (0..60).map(|n| (n, n as u8)).collect::<Vec<_>>());
     }
 
     async fn a_long_stream_is_read_in_bounded_pages(store) {

@@ -38,11 +38,12 @@ async fn open_keys(store: &Store, id: ExecutionId) -> Vec<String> {
     store.describe(id).await.waitpoints.into_iter().map(|waitpoint| waitpoint.key).collect()
 }
 
-/// Suspends for any signal at a fresh waitpoint with this timeout.
+/// Suspends for the signal `go` at a fresh waitpoint with this timeout.
 async fn suspended_with_timeout(store: &Store, timeout_behavior: TimeoutBehavior, ms: i64) -> (Task, NewWaitpoint) {
     let (task, door) = (store.start("mail", "w1").await, store.waitpoint("door"));
     let review_waitpoint_id = (timeout_behavior == TimeoutBehavior::Escalate).then(|| store.waitpoint_id());
     let call = SuspendExecution {
+        condition: condition(r#"{"signal":"go"}"#),
         timeout_ms: Some(ms),
         timeout_behavior,
         review_waitpoint_id,
@@ -555,6 +556,8 @@ for_each_host! {
         store.wake(id, &side, "now").await;
         let resume = store.claim_one("w1").await.resume.unwrap();
         assert_eq!(resume.signals.iter().map(|signal| signal.name.as_str()).collect::<Vec<_>>(), ["now"]);
+        let ReadSignalsReply::Page { signals: read, .. } = store.ask(&ReadSignals::new(id, 10, true)).await.unwrap();
+        assert_eq!(read, resume.signals, "nor is it read again");
     }
 
     async fn signals_that_were_enough_are_read_apart_when_they_are_many(store) {
