@@ -372,7 +372,7 @@ fn operator_acts() -> BoxedStrategy<Act> {
         4 => (pick(), proptest::option::of(any::<bool>())).prop_map(|(of, grace)| Act::Revoke { of, grace }),
         2 => (0..3u8, any::<bool>(), 1..4i64).prop_map(|(worker, revoke, limit)| Act::Drain { worker, revoke, limit }),
         // The fair lane most: what a definition means changes under waiting work.
-        5 => (prop_oneof![Just(2u8), 0..5u8], definition()).prop_map(|(lane, definition)| Act::InstallLane { lane, definition }),
+        8 => (prop_oneof![Just(2u8), 0..5u8], definition()).prop_map(|(lane, definition)| Act::InstallLane { lane, definition }),
     ]
     .boxed()
 }
@@ -418,9 +418,9 @@ fn act() -> impl Strategy<Value = Act> {
         18 => (prop_oneof![2 => 0..5u8, 1 => 2..4u8], 0..3u8, any::<u8>(), 1..4i64, lease_ttl()).prop_map(|(lane, worker, able, max, ttl_ms)| Act::Claim { lane, worker, able, max, ttl_ms }),
         3 => pick().prop_map(|which| Act::ClaimAgain { which }),
         34 => worker_acts(),
-        31 => operator_acts(),
+        34 => operator_acts(),
         29 => grant_acts(),
-        60 => wait::wait_acts(),
+        52 => wait::wait_acts(),
         18 => wait::stream_acts(),
         6 => (0..5u8, proptest::collection::vec(any::<u8>(), 0..3), proptest::option::weighted(0.1, 0..3i64), 1..6i64)
             .prop_map(|(lane, able, cursor, limit)| Act::ReviewRoutes { lane, able, cursor, limit }),

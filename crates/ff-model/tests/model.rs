@@ -36,10 +36,10 @@ fn reached(report: &Report, plan: Plan) {
     let suspends = |answer| report.count("ff_suspend_execution", answer);
     for (what, count, least) in [
         ("suspensions", suspends("suspended"), 200),
-        ("suspends that needed no wait", suspends("already_satisfied"), 4),
+        ("suspends that needed no wait", suspends("already_satisfied"), 3),
         ("resumes by signals", signals("triggered_resume"), 100),
         ("signals taken", signals("accepted"), 100),
-        ("duplicates", signals("duplicate"), 8),
+        ("duplicates", signals("duplicate"), 6),
         ("refused tokens", signals("waitpoint_not_open"), 100),
         ("reissued tokens", report.count("ff_reissue_token", "reissued"), 30),
         ("resumes by operators", report.count("ff_resume_execution", "resumed"), 10),

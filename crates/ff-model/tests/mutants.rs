@@ -6,7 +6,7 @@ use ff_model::run::{Plan, run, setting};
 use ff_script::Library;
 
 /// The most cases a mutant may survive.
-const CASES_MAX: u64 = 100;
+const CASES_MAX: u64 = 200;
 
 /// A defect as an edit of the library's text.
 struct Mutant {
@@ -147,6 +147,100 @@ const MUTANTS: &[Mutant] = &[
         name: "fairness follows a weight that has changed",
         from: "if rec.fair > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", rec.fair)) end",
         to: "local start = rec.score + rec.prio * copy.priority_weight\n  if start > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", start)) end",
+    },
+    Mutant {
+        name: "a token is good for any execution",
+        from: r#"if w == nil or w.exec ~= a.execution_id then return reply.err("waitpoint_not_open") end"#,
+        to: r#"if w == nil then return reply.err("waitpoint_not_open") end"#,
+    },
+    Mutant {
+        name: "the digest of a token is not looked at",
+        from: r#"if token[1] == digest then return token end"#,
+        to: r#"return token"#,
+    },
+    Mutant {
+        name: "a use of a token is not consumed",
+        from: r#"  if token[3] then token[3] = token[3] - 1 end
+"#,
+        to: r#"
+"#,
+    },
+    Mutant {
+        name: "approvers are whoever the caller says",
+        from: r#"local approver = token[2] or nil"#,
+        to: r#"local approver = a.source_identity or token[2] or nil"#,
+    },
+    Mutant {
+        name: "the epoch does not rise on a resume",
+        from: r#"  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)"#,
+        to: r#"  if not continues then rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us) end"#,
+    },
+    Mutant {
+        name: "an early signal counts twice",
+        from: r#"      early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }"#,
+        to: r#"      for _ = 1, 2 do early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] } end"#,
+    },
+    Mutant {
+        name: "a frame is taken after the end of its attempt",
+        from: r#"    if refusal then return refusal end
+    if #a.frames == 0"#,
+        to: r#"    if refusal and not (rec and rec.attempt and rec.attempt_id == a.fence.attempt_id) then return refusal end
+    if #a.frames == 0"#,
+    },
+    Mutant {
+        name: "waitpoints stay open after a resume",
+        from: r#"  waitpoint.close(tx, rec, "resumed")
+"#,
+        to: r#"
+"#,
+    },
+    Mutant {
+        name: "a signal is taken at a closed waitpoint",
+        from: r#"if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end"#,
+        to: r#"if (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
+  if w.state == "closed" then return rec.phase == "active" end"#,
+    },
+    Mutant {
+        name: "a token is good after its waitpoint's time",
+        from: r#"(w.expires and w.expires <= now) or w.attempt ~= rec.attempt"#,
+        to: r#"w.attempt ~= rec.attempt"#,
+    },
+    Mutant {
+        name: "the old token lives on",
+        from: r#"    found[1] = a.digest
+"#,
+        to: r#"    w.tokens[#w.tokens + 1] = { found[1], found[2], found[3], found[4] }
+    found[1] = a.digest
+"#,
+    },
+    Mutant {
+        name: "a duplicate consumes a use",
+        from: r#"  if alike then return reply.ok("duplicate", { signal_id = alike[1] }) end"#,
+        to: r#""#,
+    },
+    Mutant {
+        name: "a suspension ends before its time",
+        from: "sooner(rec.wait_until)",
+        to: "sooner(rec.wait_until and rec.wait_until - 1)",
+    },
+    Mutant {
+        name: "a wait goes on without its continuation",
+        from: r#"  rec.continued = bytes and 1 or nil
+"#,
+        to: r#"  rec.continued = nil
+"#,
+    },
+    Mutant {
+        name: "any child of all conditions is enough",
+        from: r#"      done[i] = not missing[i]
+"#,
+        to: r#"      done[i] = any[i] == true
+"#,
+    },
+    Mutant {
+        name: "durable frames leave before live ones",
+        from: r#"local drop_live = math.min(over, alive)"#,
+        to: r#"local drop_live = math.max(0, over - kept)"#,
     },
     Mutant { name: "something ended is left behind", from: "  lists.remove(tx, rec)\n", to: "" },
 ];

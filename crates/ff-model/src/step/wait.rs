@@ -146,7 +146,7 @@ fn waiting() -> impl Strategy<Value = Waiting> {
 }
 
 fn sending() -> impl Strategy<Value = Sending> {
-    let wrong = prop_oneof![1 => 0..4u8, 5 => Just(9u8)];
+    let wrong = prop_oneof![1 => 0..3u8, 1 => Just(3u8), 8 => Just(9u8)];
     (0..3u8, any::<u8>(), proptest::option::weighted(0.4, 0..2u8), wrong, any::<u8>())
         .prop_map(|(name, payload, key, wrong, extras)| Sending { name, payload, key, wrong, extras })
 }
@@ -171,7 +171,7 @@ pub fn wait_acts() -> BoxedStrategy<Act> {
     prop_oneof![
         12 => (both(), waiting()).prop_map(|((of, proof), waiting)| Act::Suspend { of, proof, waiting: Box::new(waiting) }),
         2 => pick().prop_map(|which| Act::SuspendAgain { which }),
-        7 => (both(), opening()).prop_map(|((of, proof), opening)| Act::CreateWaitpoint { of, proof, opening }),
+        10 => (both(), opening()).prop_map(|((of, proof), opening)| Act::CreateWaitpoint { of, proof, opening }),
         1 => (both(), pick()).prop_map(|((of, proof), which)| Act::CloseWaitpoint { of, proof, which }),
         24 => (pick(), sending()).prop_map(|(which, sending)| Act::Signal { which, sending }),
         5 => (pick(), 0..4u8).prop_map(|(which, change)| Act::SignalAgain { which, change }),

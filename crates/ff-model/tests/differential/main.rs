@@ -209,12 +209,17 @@ fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
     }
 }
 
-/// The value with its maps in order and without the ids of stream entries, which follow each host's own clock.
+/// The value with its maps in order and without the ids of events and effects, which follow each host's own clock. Frames and
+/// signals have ids that follow the call's.
 fn normal(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
         Value::Map(entries) => {
-            let hidden = |name: &Value| matches!(name.as_str(), Some("id" | "oldest" | "latest"));
+            let timed = entries.iter().any(|(name, _)| matches!(name.as_str(), Some("sequence" | "received_at")));
+            let hidden = |name: &Value| match name.as_str() {
+                Some("id") => !timed,
+                name => matches!(name, Some("oldest" | "latest")),
+            };
             let mut entries: Vec<(Value, Value)> = entries
                 .into_iter()
                 .map(|(name, value)| if hidden(&name) { (name, Value::Nil) } else { (name, normal(value)) })
@@ -226,10 +231,13 @@ fn normal(value: Value) -> Value {
     }
 }
 
-/// The dump with stream entries numbered by their position.
+/// The dump with events and effects numbered by their position.
 fn renumbered(mut dump: Dump) -> Dump {
-    for value in dump.values_mut() {
-        if let DumpValue::Stream(entries) = value {
+    for (key, value) in &mut dump {
+        let own_clock = key.starts_with("ff:events:") || key.starts_with("ff:outbox:");
+        if let DumpValue::Stream(entries) = value
+            && own_clock
+        {
             for (number, (id, _)) in entries.iter_mut().enumerate() {
                 *id = number.to_string();
             }

@@ -177,7 +177,7 @@ fn function_name(type_name: &str) -> String {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..32) {
+    match rng.random_range(0..33) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -222,7 +222,12 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),
         26..=28 => sampled(rng, now),
-        29..=31 => slots(rng, model),
+        29 => {
+            let key = |rng: &mut StdRng| format!("k{}", rng.random_range(0..4));
+            let gone = maybe(rng, |rng| vec![key(rng)]);
+            call(Route::Fleet, &g::NoteKeys { gone, key_ids: (0..count).map(|_| key(rng)).collect() }, now)
+        }
+        30..=32 => slots(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

@@ -80,7 +80,7 @@ impl Memory {
         }
         // Rather one that was signalled already.
         let early = |e: &&&Execution| e.waits.open.iter().any(|w| !e.waits.known[w].early.is_empty());
-        let signalled = at_work.iter().find(early).filter(|_| of.0.is_multiple_of(2));
+        let signalled = at_work.iter().find(early).filter(|_| !of.0.is_multiple_of(4));
         let execution = signalled.unwrap_or(&at_work[usize::from(of.0 / 8) % at_work.len()]);
         (execution.id, execution.fence().expect("it runs").clone())
     }
@@ -333,7 +333,11 @@ impl Memory {
             _ => current,
         };
         if sending.wrong == 3 {
-            execution_id = self.find(Pick(which.0 | 1), model, |_| true);
+            // One that runs or waits as well.
+            let right = execution_id;
+            execution_id = self.find(Pick(which.0 | 1), model, |e| {
+                e.id != right && (e.running().is_some() || e.suspended().is_some())
+            });
         }
         // Mostly a name that is allowed.
         let allowed = model.waitpoint(waitpoint_id).and_then(|(_, w)| w.allowed.as_ref());
