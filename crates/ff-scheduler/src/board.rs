@@ -268,6 +268,9 @@ impl Board {
         if let Some(head) = head {
             head.asked = false;
         }
+        if let Some(gate) = self.gates.get_mut(&errand.sight.lane).filter(|_| errand.heard_room.is_some()) {
+            gate.out = (gate.out - 1).max(0);
+        }
         self.send_out(&errand.sight);
     }
 
