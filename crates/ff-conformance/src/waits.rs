@@ -4,11 +4,11 @@ use ff_core::condition::Condition;
 use ff_core::types::{ExecutionId, SignalId, SuspensionId, WaitpointId};
 use ff_script::Error;
 use ff_script::generated::{
-    CreateWaitpoint, CreateWaitpointReply, DeliverSignal, DeliverSignalReply, DescribeWaitpoint,
-    DescribeWaitpointReply, ListWaitpoints, ListWaitpointsReply, NewWaitpoint, ReadSignals, ReadSignalsReply, Signal,
-    SuspendExecution, SuspendExecutionReply, SuspensionReason, Task, TimeoutBehavior, Token, Waitpoint,
+    ConditionNode, CreateWaitpoint, CreateWaitpointReply, DeliverSignal, DeliverSignalReply, DescribeWaitpoint,
+    DescribeWaitpointReply, ExecutionWaitpoints, ExecutionWaitpointsReply, ListWaitpoints, ListWaitpointsReply,
+    NewWaitpoint, ReadSignals, ReadSignalsReply, Signal, SuspendExecution, SuspendExecutionReply, SuspensionReason,
+    Task, TimeoutBehavior, Token, Waitpoint,
 };
-use ff_script::generated::{ConditionNode, ExecutionWaitpoints, ExecutionWaitpointsReply};
 use sha2::{Digest, Sha256};
 
 use crate::harness::Store;
@@ -59,11 +59,8 @@ impl Store {
 
     /// Opens a waitpoint while the attempt runs.
     pub async fn open_early(&self, task: &Task, waitpoint: &NewWaitpoint) {
-        let call = CreateWaitpoint {
-            execution_id: task.execution_id,
-            fence: task.fence(),
-            waitpoint: waitpoint.clone(),
-        };
+        let call =
+            CreateWaitpoint { execution_id: task.execution_id, fence: task.fence(), waitpoint: waitpoint.clone() };
         let reply = self.ask(&call).await;
         assert!(matches!(reply, Ok(CreateWaitpointReply::Created { replayed: false, .. })), "not created: {reply:?}");
     }
@@ -84,7 +81,10 @@ impl Store {
     /// Makes this suspend, which must set the attempt aside.
     pub async fn suspend_with(&self, call: &SuspendExecution) {
         let reply = self.ask(call).await;
-        assert!(matches!(reply, Ok(SuspendExecutionReply::Suspended { replayed: false, .. })), "not suspended: {reply:?}");
+        assert!(
+            matches!(reply, Ok(SuspendExecutionReply::Suspended { replayed: false, .. })),
+            "not suspended: {reply:?}"
+        );
     }
 
     /// Suspends a task at these waitpoints until any signal.
@@ -113,7 +113,12 @@ impl Store {
     }
 
     /// Delivers a fresh signal with the waitpoint's first token.
-    pub async fn signal(&self, id: ExecutionId, waitpoint: &NewWaitpoint, name: &str) -> Result<DeliverSignalReply, Error> {
+    pub async fn signal(
+        &self,
+        id: ExecutionId,
+        waitpoint: &NewWaitpoint,
+        name: &str,
+    ) -> Result<DeliverSignalReply, Error> {
         self.ask(&self.signal_call(id, waitpoint, name)).await
     }
 
@@ -153,7 +158,8 @@ impl Store {
 
     /// Every open waitpoint of partition 0, oldest first.
     pub async fn inbox(&self) -> Vec<Waitpoint> {
-        let ListWaitpointsReply::Page { items, more, .. } = self.ask(&ListWaitpoints::new(1_000)).await.expect("a list");
+        let ListWaitpointsReply::Page { items, more, .. } =
+            self.ask(&ListWaitpoints::new(1_000)).await.expect("a list");
         assert!(!more, "a test has few waitpoints");
         items
     }

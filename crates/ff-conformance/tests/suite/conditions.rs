@@ -68,7 +68,11 @@ impl Run<'_> {
 }
 
 /// The signals that ended the wait, as the reference names them.
-fn expected(condition: &Condition, arrived: &[Arrived], ids: &[ff_core::types::SignalId]) -> Vec<ff_core::types::SignalId> {
+fn expected(
+    condition: &Condition,
+    arrived: &[Arrived],
+    ids: &[ff_core::types::SignalId],
+) -> Vec<ff_core::types::SignalId> {
     evaluate(condition, arrived).satisfying().iter().map(|&index| ids[index]).collect()
 }
 
@@ -95,8 +99,13 @@ async fn agrees(store: &Store, wait: Wait) -> &'static str {
         arrived.push(one);
         ids.push(call.signal_id);
     }
-    let new: Vec<_> =
-        run.waitpoints.iter().zip(wait.pending).filter(|(_, pending)| !*pending).map(|(waitpoint, _)| waitpoint).collect();
+    let new: Vec<_> = run
+        .waitpoints
+        .iter()
+        .zip(wait.pending)
+        .filter(|(_, pending)| !*pending)
+        .map(|(waitpoint, _)| waitpoint)
+        .collect();
     let call = SuspendExecution { condition: nodes(&wait.condition), ..store.suspend_call(&run.task, &new) };
     match store.ask(&call).await.unwrap() {
         SuspendExecutionReply::AlreadySatisfied { signals, .. } => {

@@ -10,6 +10,9 @@ use ff_script::generated::*;
 
 const TAG: &str = "{p:0}";
 
+/// What is done, the number it is found under, and what undoes it when fsck only reports it.
+type Damage<'a> = (&'a str, Vec<&'a str>, i64, Option<Vec<&'a str>>);
+
 fn queue() -> String {
     format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:queue:any")
 }
@@ -103,8 +106,7 @@ for_each_host! {
         let owner = id.to_string();
         let orphan = ["HSET", &ghost_key, "exec", &owner, "key", "ghost", "state", "closed", "attempt", "0", "created", "1", "tokens", "\u{1}"];
         let wait: Vec<u8> = server.command(&["HGET", &core, "wait"]).unwrap();
-        // What is done, the number it is found under, and what undoes it when fsck only reports it.
-        let damages: Vec<(&str, Vec<&str>, i64, Option<Vec<&str>>)> = vec![
+        let damages: Vec<Damage<'_>> = vec![
             ("a waitpoint of nobody", orphan.to_vec(), 37, Some(vec!["DEL", &ghost_key])),
             ("a lost entry of the inbox", vec!["ZREM", &inbox, &door_id], 10, None),
             ("a wrong place in the inbox", vec!["ZADD", &inbox, "7", &door_id], 10, None),

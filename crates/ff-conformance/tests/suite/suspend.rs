@@ -62,7 +62,10 @@ async fn lane_counts(store: &Store) -> (i64, i64, i64) {
 async fn suspended_with(store: &Store, continuation: Vec<u8>) -> (Task, NewWaitpoint) {
     let (task, door) = (store.start("mail", "w1").await, store.waitpoint("door"));
     store
-        .suspend_with(&SuspendExecution { continuation: Some(continuation.into()), ..store.suspend_call(&task, &[&door]) })
+        .suspend_with(&SuspendExecution {
+            continuation: Some(continuation.into()),
+            ..store.suspend_call(&task, &[&door])
+        })
         .await;
     (task, door)
 }
@@ -619,7 +622,7 @@ for_each_host! {
         });
         // A repeated claim tells the same.
         let ClaimExecutionsReply::Replayed { tasks } = store.ask(&claim).await.unwrap() else { panic!("not repeated") };
-        assert_eq!(tasks, [again.clone()]);
+        assert_eq!(tasks, std::slice::from_ref(&again));
         let e = store.describe(id).await;
         assert_eq!((e.attempts.len(), e.attempts[0].state, e.progress.map(|p| p.pct)), (1, AttemptState::Started, Some(50)));
         assert_eq!((e.past_suspensions.len(), e.past_suspensions[0].cause.as_str(), e.past_suspensions[0].ended_at), (1, "signal", store.now()));

@@ -111,8 +111,8 @@ for_each_host! {
             ],
         };
         assert_eq!(store.look(&door).await, expected);
-        assert_eq!(store.inbox().await, [expected.clone()]);
-        assert_eq!(store.waitpoints_of(id).await, [expected.clone()]);
+        assert_eq!(store.inbox().await, std::slice::from_ref(&expected));
+        assert_eq!(store.waitpoints_of(id).await, std::slice::from_ref(&expected));
         assert_eq!(store.describe(id).await.suspension.unwrap().condition, expected.condition);
         store.ask(&store.answer_call(id, &door, "bob", "no")).await.unwrap();
         let seen = store.look(&door).await;
@@ -252,7 +252,7 @@ for_each_host! {
         store.advance(100);
         let before = store.dump().await;
         assert_eq!(store.ask(&call).await, Ok(CreateWaitpointReply::Created { expires_at, replayed: true }));
-        let (_, foreign) = (0, store.waitpoint("x"));
+        let foreign = store.waitpoint("x");
         for (waitpoint, words) in [
             (NewWaitpoint { key: "door".into(), ..foreign.clone() }, "waitpoint.key"),
             (NewWaitpoint { waitpoint_id: door.waitpoint_id, ..foreign.clone() }, "waitpoint.waitpoint_id"),
@@ -284,7 +284,7 @@ for_each_host! {
         for approver in [None, Some("cid")] {
             assert!(invalid(store.ask(&reissue(id, &door, approver, "x")).await).contains("approver"));
         }
-        let (_, foreign) = (0, store.waitpoint("x"));
+        let foreign = store.waitpoint("x");
         for call in [reissue(id, &foreign, None, "x"), reissue(store.execution_id(), &door, Some("ann"), "x")] {
             assert_eq!(refusal(store.ask(&call).await), ErrorCode::WaitpointNotFound);
         }
