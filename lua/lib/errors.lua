@@ -22,6 +22,7 @@ return {
   { code = "instance_in_use", class = "Conflict", doc = "Another live process holds this worker instance id." },
   { code = "not_capable", class = "Conflict", doc = "The worker lacks required capabilities; detail lists them." },
   { code = "waitpoint_not_open", class = "NotFound", doc = "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said." },
+  { code = "invalid_token", class = "Invalid", doc = "The token was not signed with a key of this store; answered before the store is asked." },
   { code = "waitpoint_not_found", class = "NotFound", doc = "The execution has no such waitpoint." },
   { code = "signal_not_allowed", class = "Conflict", doc = "The waitpoint does not take signals of this name." },
   { code = "signals_full", class = "Conflict", doc = "The execution took as many signals as it can hold." },

@@ -181,7 +181,7 @@ local struct = {
     { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
-    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" } } },
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" } } },
   { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
   { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },

@@ -95,6 +95,28 @@ function frames.read(tx, id, attempt, from, to, limit)
   return out, cut or live_cut
 end
 
+-- The number of the first frame of a stream written at `at` or later; `count` frames were written in all.
+local function first_since(tx, key, started, count, at)
+  local low, high = 0, count
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = tx:xrange(key, string.format("%.0f-%.0f", started, middle), "+", 1)[1]
+    if entry == nil or cmsgpack.unpack(entry[2][2])[2] >= at then high = middle else low = frames.number(entry[1]) + 1 end
+  end
+  return low
+end
+
+-- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for
+-- the first frame written then or later. `behind` puts a time without a number behind its millisecond.
+function frames.place(tx, id, attempt, text, behind)
+  local ms, number = string.match(text, "^(%d+)%-(%d+)$")
+  ms, number = tonumber(ms), tonumber(number)
+  if ms == attempt.started_at and number <= limits.time_ms_max then return number end
+  if number > limits.time_ms_max and behind then ms = ms + 1 end
+  local key, live_key = keys.stream(tx, id, attempt.index), keys.stream_live(tx, id, attempt.index)
+  return math.min(first_since(tx, key, attempt.started_at, attempt.frames, ms), first_since(tx, live_key, attempt.started_at, attempt.frames, ms)), true
+end
+
 -- How many frames the running attempt wrote.
 function frames.count(rec)
   return rec.frames and frames.state(rec).next or 0

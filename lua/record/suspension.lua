@@ -57,17 +57,20 @@ function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
-  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
+  return {
+    suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
+    continuation_encoding = rec.continued ~= "any" and rec.continued or nil,
+  }
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
-function suspension.replace_continuation(tx, rec, bytes)
+function suspension.replace_continuation(tx, rec, bytes, encoding)
   if bytes then
     tx:set(keys.continuation(tx, rec.id), bytes)
   elseif rec.continued then
     tx:del(keys.continuation(tx, rec.id))
   end
-  rec.continued = bytes and 1 or nil
+  rec.continued = bytes and (encoding or "any") or nil
 end
 
 -- Nothing of a wait outlives its attempt.

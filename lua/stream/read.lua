@@ -4,9 +4,26 @@ local attempt = require "record.attempt"
 local execution = require "record.execution"
 local frames = require "record.frames"
 
+-- The range asked for, as the store takes it. A place may be the id of a frame or a time.
+local function bounds(tx, rec, found, a)
+  local function id(number) return string.format("%.0f-%.0f", found.started_at, number) end
+  local from, to = "-", "+"
+  if a.after then
+    local number, by_time = frames.place(tx, rec.id, found, a.after, true)
+    from = by_time and id(number) or "(" .. id(number)
+  elseif a.from then
+    from = id((frames.place(tx, rec.id, found, a.from, true)))
+  end
+  if a.to then
+    local number, by_time = frames.place(tx, rec.id, found, a.to, true)
+    to = by_time and "(" .. id(number) or id(number)
+  end
+  return from, to
+end
+
 define.fn {
   name = "ff_read_stream",
-  doc = "Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
   reply = {
@@ -23,8 +40,8 @@ define.fn {
       if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
       return reply.ok("page", page)
     end
-    local from = a.after and "(" .. a.after or a.from or "-"
-    page.frames, page.more = frames.read(tx, rec.id, found.index, from, a.to or "+", a.limit)
+    local from, to = bounds(tx, rec, found, a)
+    page.frames, page.more = frames.read(tx, rec.id, found.index, from, to, a.limit)
     page.attempt_index = found.index
     if found.ended_at then page.closed_at, page.closed_reason = found.ended_at, found.state end
     return reply.ok("page", page)

@@ -35,7 +35,7 @@ define.fn {
   args = {
     execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
     otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
-    continuation = "continuation?",
+    continuation = "continuation?", continuation_encoding = "encoding?",
   },
   reply = {
     suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },

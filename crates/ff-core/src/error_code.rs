@@ -50,6 +50,8 @@ text_enum! {
         NotCapable = "not_capable",
         /// The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said.
         WaitpointNotOpen = "waitpoint_not_open",
+        /// The token was not signed with a key of this store; answered before the store is asked.
+        InvalidToken = "invalid_token",
         /// The execution has no such waitpoint.
         WaitpointNotFound = "waitpoint_not_found",
         /// The waitpoint does not take signals of this name.
@@ -106,6 +108,7 @@ impl ErrorCode {
             ErrorCode::InstanceInUse => Class::Conflict,
             ErrorCode::NotCapable => Class::Conflict,
             ErrorCode::WaitpointNotOpen => Class::NotFound,
+            ErrorCode::InvalidToken => Class::Invalid,
             ErrorCode::WaitpointNotFound => Class::NotFound,
             ErrorCode::SignalNotAllowed => Class::Conflict,
             ErrorCode::SignalsFull => Class::Conflict,
@@ -148,6 +151,7 @@ impl ErrorCode {
             ErrorCode::InstanceInUse => "Another live process holds this worker instance id.",
             ErrorCode::NotCapable => "The worker lacks required capabilities; detail lists them.",
             ErrorCode::WaitpointNotOpen => "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said.",
+            ErrorCode::InvalidToken => "The token was not signed with a key of this store; answered before the store is asked.",
             ErrorCode::WaitpointNotFound => "The execution has no such waitpoint.",
             ErrorCode::SignalNotAllowed => "The waitpoint does not take signals of this name.",
             ErrorCode::SignalsFull => "The execution took as many signals as it can hold.",

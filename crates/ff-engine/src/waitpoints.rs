@@ -102,6 +102,8 @@ pub struct NewSuspension {
     pub timeout_behavior: TimeoutBehavior,
     /// What whoever continues the attempt gets back.
     pub continuation: Option<Vec<u8>>,
+    /// How the continuation is encoded, for those who show it.
+    pub continuation_encoding: Option<String>,
     /// The same in every repetition of one call.
     pub request_id: Option<Uuid>,
 }
@@ -215,6 +217,7 @@ impl Waitpoints {
             adopt: new.adopt.clone(),
             condition,
             continuation: new.continuation.map(Bytes),
+            continuation_encoding: new.continuation_encoding,
             execution_id: id,
             fence: new.fence.clone(),
             otherwise: Some(otherwise.to_store.clone()),

@@ -646,13 +646,15 @@ wire_struct! {
         more ("more"): bool,
         /// `continuation?`: at most 262144 bytes
         continuation ("continuation"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        continuation_encoding ("continuation_encoding"): Option<String>,
     }
 }
 impl Resume {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
-        Self { suspension_id, cause, signals, more, continuation: None }
+        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None }
     }
 }
 
@@ -2425,6 +2427,8 @@ wire_struct! {
         condition ("condition"): Vec<ConditionNode>,
         /// `continuation?`: at most 262144 bytes
         continuation ("continuation"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        continuation_encoding ("continuation_encoding"): Option<String>,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
@@ -2465,7 +2469,7 @@ impl SuspendExecution {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(condition: Vec<ConditionNode>, execution_id: ExecutionId, fence: Fence, reason: SuspensionReason, suspension_id: SuspensionId, timeout_behavior: TimeoutBehavior, waitpoints: Vec<NewWaitpoint>) -> Self {
-        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, otherwise: None, review_waitpoint_id: None, timeout_ms: None }
+        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, timeout_ms: None }
     }
 }
 
@@ -2797,7 +2801,7 @@ impl AppendFrames {
 }
 
 wire_struct! {
-    /// Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.
+    /// Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.
     ///
     /// Calls `ff_read_stream`.
     /// Refused with `execution_not_found`.

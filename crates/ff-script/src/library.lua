@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 13, hash = "09bdfaf5e13b633ec0a49bd2eb80e475bee7be39c2033e8c49cf3e687e95f27b" }
+local LIBRARY = { number = 14, hash = "5c0d93474595f9f6251fb2247277681c9f956a822ae18008a0edd606155867ee" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -133,6 +133,7 @@ return {
   { code = "instance_in_use", class = "Conflict", doc = "Another live process holds this worker instance id." },
   { code = "not_capable", class = "Conflict", doc = "The worker lacks required capabilities; detail lists them." },
   { code = "waitpoint_not_open", class = "NotFound", doc = "The waitpoint takes no signal with this token; whether it is unknown, closed, expired or spent is not said." },
+  { code = "invalid_token", class = "Invalid", doc = "The token was not signed with a key of this store; answered before the store is asked." },
   { code = "waitpoint_not_found", class = "NotFound", doc = "The execution has no such waitpoint." },
   { code = "signal_not_allowed", class = "Conflict", doc = "The waitpoint does not take signals of this name." },
   { code = "signals_full", class = "Conflict", doc = "The execution took as many signals as it can hold." },
@@ -333,7 +334,7 @@ local struct = {
     { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
-    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" } } },
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" } } },
   { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
   { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
@@ -1683,7 +1684,7 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued", true }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
 }
 
@@ -2161,17 +2162,20 @@ function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
-  return { suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil }
+  return {
+    suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
+    continuation_encoding = rec.continued ~= "any" and rec.continued or nil,
+  }
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
-function suspension.replace_continuation(tx, rec, bytes)
+function suspension.replace_continuation(tx, rec, bytes, encoding)
   if bytes then
     tx:set(keys.continuation(tx, rec.id), bytes)
   elseif rec.continued then
     tx:del(keys.continuation(tx, rec.id))
   end
-  rec.continued = bytes and 1 or nil
+  rec.continued = bytes and (encoding or "any") or nil
 end
 
 -- Nothing of a wait outlives its attempt.
@@ -2279,6 +2283,28 @@ function frames.read(tx, id, attempt, from, to, limit)
     bytes = bytes + #entry[2][2]
   end
   return out, cut or live_cut
+end
+
+-- The number of the first frame of a stream written at `at` or later; `count` frames were written in all.
+local function first_since(tx, key, started, count, at)
+  local low, high = 0, count
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local entry = tx:xrange(key, string.format("%.0f-%.0f", started, middle), "+", 1)[1]
+    if entry == nil or cmsgpack.unpack(entry[2][2])[2] >= at then high = middle else low = frames.number(entry[1]) + 1 end
+  end
+  return low
+end
+
+-- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for
+-- the first frame written then or later. `behind` puts a time without a number behind its millisecond.
+function frames.place(tx, id, attempt, text, behind)
+  local ms, number = string.match(text, "^(%d+)%-(%d+)$")
+  ms, number = tonumber(ms), tonumber(number)
+  if ms == attempt.started_at and number <= limits.time_ms_max then return number end
+  if number > limits.time_ms_max and behind then ms = ms + 1 end
+  local key, live_key = keys.stream(tx, id, attempt.index), keys.stream_live(tx, id, attempt.index)
+  return math.min(first_since(tx, key, attempt.started_at, attempt.frames, ms), first_since(tx, live_key, attempt.started_at, attempt.frames, ms)), true
 end
 
 -- How many frames the running attempt wrote.
@@ -3910,7 +3936,7 @@ end
 local function set_aside(tx, rec, a, state, adopted_records)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
   suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id })
-  suspension.replace_continuation(tx, rec, a.continuation)
+  suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
   rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
@@ -5163,7 +5189,7 @@ define.fn {
   args = {
     execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
     otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
-    continuation = "continuation?",
+    continuation = "continuation?", continuation_encoding = "encoding?",
   },
   reply = {
     suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
@@ -5517,9 +5543,26 @@ local attempt = require "record.attempt"
 local execution = require "record.execution"
 local frames = require "record.frames"
 
+-- The range asked for, as the store takes it. A place may be the id of a frame or a time.
+local function bounds(tx, rec, found, a)
+  local function id(number) return string.format("%.0f-%.0f", found.started_at, number) end
+  local from, to = "-", "+"
+  if a.after then
+    local number, by_time = frames.place(tx, rec.id, found, a.after, true)
+    from = by_time and id(number) or "(" .. id(number)
+  elseif a.from then
+    from = id((frames.place(tx, rec.id, found, a.from, true)))
+  end
+  if a.to then
+    local number, by_time = frames.place(tx, rec.id, found, a.to, true)
+    to = by_time and "(" .. id(number) or id(number)
+  end
+  return from, to
+end
+
 define.fn {
   name = "ff_read_stream",
-  doc = "Frames of one attempt after an id, or from and to ids included; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
+  doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id", attempt_index = "attempt_index?", after = "stream_id?", from = "stream_id?", to = "stream_id?", limit = "stream_limit" },
   reply = {
@@ -5536,8 +5579,8 @@ define.fn {
       if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
       return reply.ok("page", page)
     end
-    local from = a.after and "(" .. a.after or a.from or "-"
-    page.frames, page.more = frames.read(tx, rec.id, found.index, from, a.to or "+", a.limit)
+    local from, to = bounds(tx, rec, found, a)
+    page.frames, page.more = frames.read(tx, rec.id, found.index, from, to, a.limit)
     page.attempt_index = found.index
     if found.ended_at then page.closed_at, page.closed_reason = found.ended_at, found.state end
     return reply.ok("page", page)

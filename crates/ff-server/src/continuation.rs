@@ -1,7 +1,4 @@
-//! Continuations as the store keeps them: plain bytes, whoever wrote them.
-//!
-//! A continuation that is JSON text is shown as JSON, any other as base64. Bytes that were sent as base64 and happen to be
-//! JSON text are marked, so that they come back as they were sent.
+//! Continuations: bytes with the encoding they were sent in, so that they come back as they came.
 
 use ff_script::Bytes;
 use serde_json::value::RawValue;
@@ -11,29 +8,22 @@ use crate::problem::Answer;
 
 /// The largest continuation.
 const CONTINUATION_MAX: usize = 256 * 1024;
-/// No JSON text begins like this.
-const BYTES: &[u8] = b"\0base64\0";
 
-/// The bytes to keep.
-pub fn taken(value: Option<Box<RawValue>>, encoding: Option<Encoding>) -> Answer<Option<Vec<u8>>> {
+/// The bytes to keep, and the name of their encoding.
+pub fn taken(value: Option<Box<RawValue>>, encoding: Option<Encoding>) -> Answer<(Option<Vec<u8>>, Option<String>)> {
     let (bytes, encoding) = payload::taken("continuation", value, encoding, CONTINUATION_MAX)?;
-    Ok(bytes.map(|Bytes(bytes)| {
-        let ambiguous = bytes.is_empty() || bytes.starts_with(BYTES) || is_json(&bytes);
-        if encoding.is_some() && ambiguous { [BYTES, &bytes].concat() } else { bytes }
-    }))
+    let encoding = bytes.is_some().then(|| encoding.unwrap_or_else(|| "json".to_owned()));
+    Ok((bytes.map(|Bytes(bytes)| bytes), encoding))
 }
 
-/// A kept continuation as a field and its encoding.
-pub fn shown(kept: &[u8]) -> (Box<RawValue>, &'static str) {
-    match kept.strip_prefix(BYTES) {
-        Some(bytes) => payload::shown(bytes, "base64"),
-        None if is_json(kept) => payload::shown(kept, "json"),
+/// A kept continuation as a field and its encoding. A worker that is no client of this server says none: what is JSON is
+/// shown as JSON, anything else as base64.
+pub fn shown(kept: &[u8], encoding: Option<&str>) -> (Box<RawValue>, &'static str) {
+    match encoding {
+        Some(encoding) => payload::shown(kept, encoding),
+        None if serde_json::from_slice::<&RawValue>(kept).is_ok() => payload::shown(kept, "json"),
         None => payload::shown(kept, "base64"),
     }
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<&RawValue>(bytes).is_ok()
 }
 
 #[cfg(test)]
@@ -49,21 +39,20 @@ mod tests {
             (r#""AAH/""#, Encoding::Base64),
             (r#""""#, Encoding::Base64),
             (r#""MQ==""#, Encoding::Base64),
-            (r#""AGJhc2U2NAAx""#, Encoding::Base64),
         ] {
             let value: Option<Box<RawValue>> = Some(RawValue::from_string(json.to_owned()).unwrap());
-            let kept = taken(value, Some(encoding)).unwrap().unwrap();
-            let (shown, shown_encoding) = shown(&kept);
+            let (kept, named) = taken(value, Some(encoding)).unwrap();
+            let (shown, shown_encoding) = shown(&kept.unwrap(), named.as_deref());
             let expected = if encoding == Encoding::Json { "json" } else { "base64" };
             assert_eq!((shown.get(), shown_encoding), (json, expected));
         }
-        assert_eq!(taken(None, None).unwrap(), None);
+        assert_eq!(taken(None, None).unwrap(), (None, None));
     }
 
     #[test]
     fn what_others_wrote_is_json_when_it_is() {
-        assert_eq!(shown(br#"{"step":3}"#).0.get(), r#"{"step":3}"#);
-        assert_eq!(shown(b"\xff\x00").1, "base64");
-        assert_eq!(taken(Some(RawValue::from_string("1".to_owned()).unwrap()), None).unwrap().unwrap(), b"1");
+        assert_eq!(shown(br#"{"step":3}"#, None).0.get(), r#"{"step":3}"#);
+        assert_eq!(shown(b"\xff\x00", None).1, "base64");
+        assert_eq!(shown(b"", None).1, "base64");
     }
 }

@@ -299,6 +299,7 @@ on_both_hosts! {
                 timeout_ms: None,
                 timeout_behavior: TimeoutBehavior::Fail,
                 continuation: None,
+                continuation_encoding: None,
                 request_id: None,
             })
             .await

@@ -46,6 +46,7 @@ fn suspension(task: &Task, waitpoints: Vec<WaitpointSpec>) -> NewSuspension {
         timeout_ms: None,
         timeout_behavior: TimeoutBehavior::Fail,
         continuation: None,
+        continuation_encoding: None,
         request_id: None,
     }
 }

@@ -130,6 +130,7 @@ impl Waits for Direct {
             timeout_ms: suspending.timeout_ms.map(millis),
             timeout_behavior: suspending.timeout_behavior.into(),
             continuation: suspending.continuation.clone(),
+            continuation_encoding: None,
             request_id: Some(suspending.request_id),
         };
         let waitpoints = self.signing.waitpoints(self.engine(), "suspend")?;

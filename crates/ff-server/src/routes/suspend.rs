@@ -157,6 +157,7 @@ async fn suspend(State(app): State<App>, Id(id): Id, Body(body): Body<SuspendBod
         }
     }
     let fence = body.fence;
+    let (continuation, continuation_encoding) = continuation::taken(body.continuation, body.continuation_encoding)?;
     let new = NewSuspension {
         execution_id: id,
         fence: fence.into(),
@@ -168,7 +169,8 @@ async fn suspend(State(app): State<App>, Id(id): Id, Body(body): Body<SuspendBod
         condition: body.condition.unwrap_or_default(),
         timeout_ms: body.timeout_ms,
         timeout_behavior: behavior(body.timeout_behavior.as_deref())?,
-        continuation: continuation::taken(body.continuation, body.continuation_encoding)?,
+        continuation,
+        continuation_encoding,
         request_id: request_of(body.request_id.as_deref()),
     };
     let answer = app.waitpoints.suspend(new).await.map_err(Problem::from);

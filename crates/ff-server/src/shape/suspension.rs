@@ -244,8 +244,9 @@ pub struct ResumeShape {
 
 impl From<Resume> for ResumeShape {
     fn from(resume: Resume) -> Self {
+        let encoding = resume.continuation_encoding.as_deref();
         let (continuation, continuation_encoding) =
-            resume.continuation.map(|kept| continuation::shown(&kept.0)).unzip();
+            resume.continuation.map(|kept| continuation::shown(&kept.0, encoding)).unzip();
         Self {
             suspension_id: resume.suspension_id,
             cause: resume.cause.as_str(),

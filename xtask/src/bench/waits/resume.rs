@@ -75,6 +75,7 @@ async fn once(world: &World, task: Task) -> Result<(Wait, Task)> {
         timeout_ms: Some(60_000),
         timeout_behavior: TimeoutBehavior::Fail,
         continuation: None,
+        continuation_encoding: None,
         request_id: Some(Uuid::now_v7()),
     };
     let Suspended::Waiting { waitpoints, .. } = world.waitpoints.suspend(new).await? else {
