@@ -97,13 +97,14 @@ end
 
 -- The number of the first frame of a stream written at `at` or later; `count` frames were written in all.
 local function first_since(tx, key, started, count, at)
-  local low, high = 0, count
+  local low, high, found = 0, count, count
   while low < high do
     local middle = math.floor((low + high) / 2)
     local entry = tx:xrange(key, string.format("%.0f-%.0f", started, middle), "+", 1)[1]
-    if entry == nil or cmsgpack.unpack(entry[2][2])[2] >= at then high = middle else low = frames.number(entry[1]) + 1 end
+    local number = entry and frames.number(entry[1]) or count
+    if entry and cmsgpack.unpack(entry[2][2])[2] < at then low = number + 1 else high, found = middle, number end
   end
-  return low
+  return found
 end
 
 -- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for

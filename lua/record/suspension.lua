@@ -59,18 +59,19 @@ function suspension.resume(tx, rec)
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "any" and rec.continued or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil,
   }
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
+-- Without an encoding it is kept under `*`, which is none.
 function suspension.replace_continuation(tx, rec, bytes, encoding)
   if bytes then
     tx:set(keys.continuation(tx, rec.id), bytes)
   elseif rec.continued then
     tx:del(keys.continuation(tx, rec.id))
   end
-  rec.continued = bytes and (encoding or "any") or nil
+  rec.continued = bytes and (encoding or "*") or nil
 end
 
 -- Nothing of a wait outlives its attempt.

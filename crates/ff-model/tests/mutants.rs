@@ -225,7 +225,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a wait goes on without its continuation",
-        from: r#"  rec.continued = bytes and 1 or nil
+        from: r#"  rec.continued = bytes and (encoding or "*") or nil
 "#,
         to: r#"  rec.continued = nil
 "#,

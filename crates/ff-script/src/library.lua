@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 14, hash = "5c0d93474595f9f6251fb2247277681c9f956a822ae18008a0edd606155867ee" }
+local LIBRARY = { number = 15, hash = "75a0040e43b8b87b496302da12d08dfd0cde15124777271425b73d4b5b781abf" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -2164,18 +2164,19 @@ function suspension.resume(tx, rec)
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "any" and rec.continued or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil,
   }
 end
 
 -- What the worker left for whoever continues the attempt, in place of what an earlier wait left.
+-- Without an encoding it is kept under `*`, which is none.
 function suspension.replace_continuation(tx, rec, bytes, encoding)
   if bytes then
     tx:set(keys.continuation(tx, rec.id), bytes)
   elseif rec.continued then
     tx:del(keys.continuation(tx, rec.id))
   end
-  rec.continued = bytes and (encoding or "any") or nil
+  rec.continued = bytes and (encoding or "*") or nil
 end
 
 -- Nothing of a wait outlives its attempt.
@@ -2287,13 +2288,14 @@ end
 
 -- The number of the first frame of a stream written at `at` or later; `count` frames were written in all.
 local function first_since(tx, key, started, count, at)
-  local low, high = 0, count
+  local low, high, found = 0, count, count
   while low < high do
     local middle = math.floor((low + high) / 2)
     local entry = tx:xrange(key, string.format("%.0f-%.0f", started, middle), "+", 1)[1]
-    if entry == nil or cmsgpack.unpack(entry[2][2])[2] >= at then high = middle else low = frames.number(entry[1]) + 1 end
+    local number = entry and frames.number(entry[1]) or count
+    if entry and cmsgpack.unpack(entry[2][2])[2] < at then low = number + 1 else high, found = middle, number end
   end
-  return low
+  return found
 end
 
 -- A place in the stream of an attempt as the number of a frame. An id of the attempt says its number; any other time stands for

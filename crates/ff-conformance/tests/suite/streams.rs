@@ -232,6 +232,26 @@ for_each_host! {
         assert_eq!(text(&read(&store, ReadStream { after: name(9), ..ReadStream::new(id, 100) }).await.frames), "kl");
     }
 
+    async fn a_time_stands_for_the_frames_written_then(store) {
+        store.install_default_lane().await;
+        let task = store.start("mail", "w1").await;
+        let start = store.now();
+        for letters in ["ab", "Cd", "eF"] {
+            store.advance(10);
+            appended(&store, &append(&task, letters)).await;
+        }
+        let bare = |ms: i64| format!("{ms}-{}", u64::MAX);
+        let whole = ReadStream::new(task.execution_id, 100);
+        for (after, seen) in [(start - 5, "abCdeF"), (start, "abCdeF"), (start + 9, "abCdeF"), (start + 10, "CdeF"), (start + 15, "CdeF"), (start + 20, "eF"), (start + 30, ""), (i64::MAX >> 11, "")] {
+            let page = read(&store, ReadStream { after: Some(bare(after)), ..whole.clone() }).await;
+            assert_eq!(text(&page.frames), seen, "after {}", after - start);
+        }
+        for (from, to, seen) in [(start, start + 10, "ab"), (start + 10, start + 20, "abCd"), (start + 11, start + 19, ""), (start + 20, start + 90, "CdeF")] {
+            let page = read(&store, ReadStream { from: Some(format!("{from}-0")), to: Some(bare(to)), ..whole.clone() }).await;
+            assert_eq!(text(&page.frames), seen, "{} to {}", from - start, to - start);
+        }
+    }
+
     async fn a_page_of_large_frames_is_cut_and_goes_on(store) {
         store.install_default_lane().await;
         for live_every in [3, 61] {

@@ -306,6 +306,19 @@ for_each_host! {
             store.complete(&again).await;
             assert_eq!(continuation_keys(&store).await, 0, "it ends with its attempt");
         }
+        for encoding in [None, Some("base64".to_owned()), Some("any".to_owned())] {
+            let (task, door) = (store.start("mail", "w1").await, store.waitpoint("door"));
+            let call = SuspendExecution {
+                continuation: Some("7".into()),
+                continuation_encoding: encoding.clone(),
+                ..store.suspend_call(&task, &[&door])
+            };
+            store.suspend_with(&call).await;
+            store.wake(task.execution_id, &door, "go").await;
+            let again = store.claim_one("w1").await;
+            assert_eq!(again.resume.clone().unwrap().continuation_encoding, encoding);
+            store.complete(&again).await;
+        }
         let task = store.start("mail", "w1").await;
         let call = SuspendExecution { continuation: Some(vec![0; 262_145].into()), ..store.suspend_call(&task, &[&store.waitpoint("door")]) };
         assert!(invalid(store.ask(&call).await).contains("continuation"));

@@ -130,19 +130,21 @@ impl Model {
                 terminal,
             });
         };
-        let place = |id: &str| {
-            let (ms, number) = id.split_once('-').expect("an id is two numbers");
-            (ms.parse::<i64>().expect("a number"), number.parse::<i64>().expect("a number"))
-        };
+        let place = |id: &String| Place::read(id, attempt.started_at);
         let stream = execution.streams.of.get(&attempt.index);
         let wanted = |frame: &&Frame| {
-            let at = place(&frame.id);
-            let from = match (&call.after, &call.from) {
-                (Some(after), _) => at > place(after),
-                (None, Some(from)) => at >= place(from),
+            let from = match (call.after.as_ref().map(place), call.from.as_ref().map(place)) {
+                (Some(Place::Frame(number)), _) => frame.sequence > number,
+                (None, Some(Place::Frame(number))) => frame.sequence >= number,
+                (Some(Place::Time(ms)), _) | (None, Some(Place::Time(ms))) => frame.at >= ms,
                 (None, None) => true,
             };
-            from && call.to.as_ref().is_none_or(|to| at <= place(to))
+            let to = match call.to.as_ref().map(place) {
+                Some(Place::Frame(number)) => frame.sequence <= number,
+                Some(Place::Time(ms)) => frame.at < ms,
+                None => true,
+            };
+            from && to
         };
         let all: Vec<Frame> = stream.iter().flat_map(|stream| &stream.frames).filter(wanted).cloned().collect();
         let limit = PAGE.min(call.limit as usize);
@@ -179,6 +181,25 @@ impl Model {
             self.edit(call.execution_id, |execution| execution.streams.followed = true);
         }
         Ok(FollowStreamReply::Following)
+    }
+}
+
+/// Where a reader stands: at a frame of the attempt, or before what was written at a time or later.
+enum Place {
+    Frame(i64),
+    Time(i64),
+}
+
+impl Place {
+    fn read(id: &str, started_at: i64) -> Self {
+        let (ms, number) = id.split_once('-').expect("an id is two numbers");
+        let (ms, number) = (ms.parse::<i64>().expect("a number"), number.parse::<u64>().expect("a number"));
+        match i64::try_from(number).ok().filter(|number| *number < 1 << 53) {
+            Some(number) if ms == started_at => Self::Frame(number),
+            Some(_) => Self::Time(ms),
+            // A time without a number stands behind its millisecond.
+            None => Self::Time(ms + 1),
+        }
     }
 }
 

@@ -194,7 +194,11 @@ impl Memory {
                     .map_or(&[][..], |stream| &stream.frames);
                 let id = |pick: Pick| match frames.get(usize::from(pick.0) % (frames.len() + 1)) {
                     Some(frame) => frame.id.clone(),
-                    None => format!("{}-{}", model.now, pick.0 % 9),
+                    // A time: somewhere around the last frames, as a reader writes it, with or without a number.
+                    None => {
+                        let number = if pick.0 % 2 == 0 { u64::MAX } else { u64::from(pick.0) % 9 };
+                        format!("{}-{number}", model.now - i64::from(pick.0 % 5) * 100)
+                    }
                 };
                 let (first, last) = (from.map(id), to.map(id));
                 let (first, after) = if *after { (None, first) } else { (first, None) };
