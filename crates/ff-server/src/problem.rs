@@ -176,6 +176,7 @@ impl IntoResponse for Problem {
 fn status_of(error: &EngineError) -> StatusCode {
     match error.code() {
         "lane_full" | "at_capacity" => return StatusCode::TOO_MANY_REQUESTS,
+        "invalid_token" => return StatusCode::UNAUTHORIZED,
         "store_full" => return StatusCode::INSUFFICIENT_STORAGE,
         "store_unavailable" | "closed" | "try_again" => return StatusCode::SERVICE_UNAVAILABLE,
         "not_capable" => return StatusCode::CONFLICT,
@@ -272,6 +273,7 @@ mod tests {
             let problem = Problem::from(EngineError::from_refusal(code, detail));
             let expected = match code {
                 ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid => S::BAD_REQUEST,
+                ErrorCode::InvalidToken => S::UNAUTHORIZED,
                 ErrorCode::LaneFull | ErrorCode::AtCapacity => S::TOO_MANY_REQUESTS,
                 ErrorCode::TryAgain
                 | ErrorCode::LaneUnseen

@@ -340,7 +340,7 @@ impl Waits for Http {
             token: signal.waitpoint_token.as_str(),
         };
         let delivered: Delivered = match self.post_as(&format!("/v1/waitpoints/{waitpoint_id}/signals"), &body).await {
-            Err(SdkError::Http { code: Some(code), .. }) if code == "invalid_token" => return Err(invalid_token()),
+            Err(error) if is_invalid_token(&error) => return Err(invalid_token()),
             answer => answer?,
         };
         let signal_id = delivered.signal_id;
@@ -379,5 +379,14 @@ mod tests {
             assert_eq!(taken("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
         }
         assert_eq!(taken("payload", None, None).unwrap(), None);
+    }
+}
+
+/// The server says so, as a code of its own or as one of the engine's.
+fn is_invalid_token(error: &SdkError) -> bool {
+    match error {
+        SdkError::Http { code: Some(code), .. } => code == "invalid_token",
+        SdkError::Engine(error) => error.error_code() == Some(ff_core::ErrorCode::InvalidToken),
+        _ => false,
     }
 }

@@ -79,8 +79,8 @@ pub trait Waits: Send + Sync + 'static {
 /// The refusal of a token that was not signed with one of the store's keys, the same on every transport.
 pub(super) fn invalid_token() -> SdkError {
     ff_core::EngineError::Validation {
-        kind: ff_core::error::ValidationKind::InvalidArgument { field: "waitpoint_token".to_owned() },
-        detail: "was not signed with a key of this store".to_owned(),
+        kind: ff_core::error::ValidationKind::Refused(ff_core::ErrorCode::InvalidToken),
+        detail: "the token was not signed with a key of this store".to_owned(),
     }
     .into()
 }

@@ -93,8 +93,8 @@ async fn deliver(
 impl FlowFabricWorker {
     /// Delivers a signal to a waitpoint of an execution.
     ///
-    /// The token alone gives the right to. One that was not signed with this store's keys is refused as a wrong
-    /// `waitpoint_token`; a genuine one that the waitpoint does not take (closed, expired, spent, of another execution) as
+    /// The token alone gives the right to. One that was not signed with this store's keys is refused as
+    /// `invalid_token`; a genuine one that the waitpoint does not take (closed, expired, spent, of another execution) as
     /// `waitpoint_not_open`. A call that is lost on the way is repeated a few times as the same signal; give it an idempotency key to
     /// repeat it later.
     pub async fn deliver_signal(

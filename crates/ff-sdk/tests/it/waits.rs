@@ -263,7 +263,7 @@ for_each_transport! {
             let refused = worker.deliver_signal(&id, &at, signal("x", &WaitpointToken::new(forged))).await.unwrap_err();
             let shown = format!("{refused} {refused:?}");
             assert!(!shown.contains("wp1."), "{shown}");
-            let expected = ValidationKind::InvalidArgument { field: "waitpoint_token".to_owned() };
+            let expected = ValidationKind::Refused(ff_core::ErrorCode::InvalidToken);
             assert!(matches!(refused.engine(), Some(EngineError::Validation { kind, .. }) if *kind == expected), "{shown}");
         }
         assert!(matches!(deliver(&worker, &id, &at, signal("x", &token)).await, SignalOutcome::TriggeredResume { .. }));

@@ -196,7 +196,7 @@ impl Memory {
                     Some(frame) => frame.id.clone(),
                     // A time: somewhere around the last frames, as a reader writes it, with or without a number.
                     None => {
-                        let number = if pick.0 % 2 == 0 { u64::MAX } else { u64::from(pick.0) % 9 };
+                        let number = if pick.0.is_multiple_of(2) { u64::MAX } else { u64::from(pick.0) % 9 };
                         format!("{}-{number}", model.now - i64::from(pick.0 % 5) * 100)
                     }
                 };
