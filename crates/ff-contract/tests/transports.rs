@@ -1,5 +1,4 @@
 //! The program runs on an embedded engine, on Valkey, and through a server.
-#![expect(clippy::unwrap_used, reason = "a test fails where an answer is not the expected one")]
 
 use std::sync::Arc;
 

@@ -356,6 +356,15 @@ impl Waits for Http {
     }
 }
 
+/// The server says so, as a code of its own or as one of the engine's.
+fn is_invalid_token(error: &SdkError) -> bool {
+    match error {
+        SdkError::Http { code: Some(code), .. } => code == "invalid_token",
+        SdkError::Engine(error) => error.error_code() == Some(ff_core::ErrorCode::InvalidToken),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,14 +388,5 @@ mod tests {
             assert_eq!(taken("payload", value.as_deref(), Some(encoding)).unwrap().as_deref(), Some(*bytes));
         }
         assert_eq!(taken("payload", None, None).unwrap(), None);
-    }
-}
-
-/// The server says so, as a code of its own or as one of the engine's.
-fn is_invalid_token(error: &SdkError) -> bool {
-    match error {
-        SdkError::Http { code: Some(code), .. } => code == "invalid_token",
-        SdkError::Engine(error) => error.error_code() == Some(ff_core::ErrorCode::InvalidToken),
-        _ => false,
     }
 }
