@@ -15,8 +15,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that tie everything together, or only test.
-const TOP: &[&str] =
-    &["ff-cli", "ff-server", "ff-sdk", "flowfabric", "ff-testkit", "ff-conformance", "ff-model", "ff-crash"];
+const TOP: &[&str] = &[
+    "ff-cli",
+    "ff-server",
+    "ff-sdk",
+    "flowfabric",
+    "ff-testkit",
+    "ff-contract",
+    "ff-conformance",
+    "ff-model",
+    "ff-crash",
+];
 
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let mut inside = false;

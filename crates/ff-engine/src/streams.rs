@@ -32,7 +32,9 @@ const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The largest document that summary frames may add up to.
 const SUMMARY_BYTES_MAX: usize = 1024 * 1024;
 /// How often a summary is folded again when another writer was faster.
-const FOLDS_MAX: usize = 16;
+const FOLDS_MAX: usize = 64;
+/// The longest pause between two folds.
+const FOLD_WAIT_MS_MAX: usize = 20;
 
 /// What an append did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +219,11 @@ impl Streams {
                 call.summary = Some(self.folded(id, offset, &call.frames).await?);
             }
             match client.call(client.route_of(&id), &call).await {
-                Err(error) if round < FOLDS_MAX && refused_with(&error) == Some(ErrorCode::SummaryChanged) => {}
+                Err(error) if round < FOLDS_MAX && refused_with(&error) == Some(ErrorCode::SummaryChanged) => {
+                    // Writers elsewhere are faster: whoever keeps losing leaves them more room each time.
+                    let wait = rand::random_range(0..=round.min(FOLD_WAIT_MS_MAX));
+                    tokio::time::sleep(Duration::from_millis(wait as u64)).await;
+                }
                 Err(error) => return Err(error),
                 Ok(AppendFramesReply::Appended { ids, next_sequence, replayed }) => {
                     return Ok(Appended { ids, next_sequence: next_sequence.unsigned_abs(), replayed });

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 /// A place in a stream: `start`, `end`, `<ms>` or `<ms>-<seq>`.
 ///
-/// `<ms>-<seq>` is the id of a frame; a bare `<ms>` is the first place of that millisecond where a range begins, and its last where
-/// a range ends and for a tail after it. The bare `-` and `+` of the store are refused.
+/// `<ms>-<seq>` is the id of a frame, made of the start of its attempt and its number. A bare `<ms>` is a time, compared with
+/// [`crate::task::StreamFrame::at`]: the first frame of that millisecond where a range begins, its last where a range ends and for
+/// a tail after it. The bare `-` and `+` of the store are refused.
 ///
 /// ```
 /// use ff_sdk::task::StreamCursor;

@@ -48,7 +48,7 @@ for_each_transport! {
         assert_eq!(middle.frames, page.frames[1..4]);
         let two = task.read_stream(StreamCursor::Start, StreamCursor::End, 2).await.unwrap();
         assert_eq!((two.frames.as_slice(), &two.next), (&page.frames[..2], &at(1)));
-        let ms = |n: usize| StreamCursor::At(page.frames[n].id.split_once('-').expect("an id").0.to_owned());
+        let ms = |n: usize| StreamCursor::At(page.frames[n].at.0.to_string());
         assert_eq!(task.read_stream(ms(0), ms(4), 100).await.unwrap().frames, page.frames);
         assert!(task.read_stream(StreamCursor::Start, StreamCursor::Start, 1).await.unwrap().frames.is_empty());
         assert!(task.read_stream(StreamCursor::End, StreamCursor::End, 1).await.unwrap().frames.is_empty());

@@ -34,7 +34,7 @@ impl Fleet {
             worker.remember(wish.request_id, before.iter().map(|task| task.execution_id).collect());
             return Ok(before);
         }
-        let poll = match worker.begin(wish.request_id) {
+        let mut poll = match worker.begin(wish.request_id) {
             Begun::New(poll) => poll,
             Begun::Before { kept_as, executions } => {
                 let mut routes: Vec<_> = executions.iter().map(|id| self.operations.client().route_of(id)).collect();
@@ -52,7 +52,7 @@ impl Fleet {
                 }
             }
         };
-        let tasks = self.wait_for_tasks(worker, &wish, &poll, stop).await?;
+        let tasks = self.wait_for_tasks(worker, &wish, &mut poll, stop).await?;
         for task in &tasks {
             self.holds(worker, task.lease_id, task.lease_expires_at);
         }
@@ -64,11 +64,12 @@ impl Fleet {
         &self,
         worker: &Arc<Worker>,
         wish: &ClaimWish,
-        poll: &Poll,
+        poll: &mut Poll,
         stop: &CancellationToken,
     ) -> Answer<Vec<Task>> {
         let until = Instant::now() + wish.wait;
         let dispatcher: &Dispatcher = &self.dispatcher;
+        let superseded = poll.superseded.clone();
         loop {
             let freed = worker.freed.notified();
             let granted = worker.granted.notified();
@@ -78,7 +79,7 @@ impl Fleet {
             let over = async {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = poll.superseded.cancelled() => {}
+                    () = superseded.cancelled() => {}
                 }
             };
             let Some(reserved) = worker.reserve(wish.max) else {
@@ -100,7 +101,11 @@ impl Fleet {
             // A claim is given up for an operator's grant only, which is rare: giving one up may hand work back.
             tokio::select! {
                 claimed = dispatcher.claim(&wish.profile, reserved.count, left, poll.kept_as) => return Ok(claimed?),
-                () = &mut granted => {}
+                () = &mut granted => {
+                    // The claim given up may still reach the store and takes what its id holds there for its own, to hand it
+                    // back: what comes now is kept under another.
+                    poll.kept_as = Uuid::now_v7();
+                }
                 // Whoever drains takes nothing new; the next round waits without asking for work.
                 () = worker.drained() => {}
                 () = over => return Ok(Vec::new()),
