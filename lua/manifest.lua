@@ -1,9 +1,9 @@
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "record.spec", "record.lane", "record.holds", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
   "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
-  "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
+  "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
@@ -14,12 +14,14 @@ return {
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
+  "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
+  "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }

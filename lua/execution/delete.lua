@@ -1,6 +1,7 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local aftermath = require "transition.aftermath"
 local retire = require "transition.retire"
 
 define.fn {
@@ -9,11 +10,12 @@ define.fn {
   flags = { "allow-oom" },
   args = { execution_id = "execution_id" },
   reply = { deleted = {} },
-  errs = { "execution_not_found", "execution_not_terminal" },
+  errs = { "execution_not_found", "execution_not_terminal", "flow_not_terminal" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id }) end
     retire.execution(tx, rec)
     return reply.ok("deleted")
   end,

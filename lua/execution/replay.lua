@@ -3,6 +3,8 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local owed = require "transition.owed"
+local reopen = require "transition.reopen"
 local runnable = require "transition.runnable"
 
 define.fn {
@@ -11,14 +13,17 @@ define.fn {
   flags = {},
   args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
   reply = { replayed = { state = "public_state", replay_count = "count" } },
-  errs = { "execution_not_found", "execution_not_terminal", "max_replays" },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal" },
   call = function(tx, a, now)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
     local replays = rec.replays or 0
     if replays >= rec.spec.max_replays then return reply.err("max_replays", { max_replays = rec.spec.max_replays }) end
+    local refusal = reopen.refusal(tx, rec)
+    if refusal then return refusal end
     rec.replays = replays + 1
+    local skipped = rec.outcome == "skipped"
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
     rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
@@ -26,10 +31,17 @@ define.fn {
     if rec.deadline and rec.deadline <= now then rec.deadline = nil end
     rec.start_by = rec.spec.start_within_ms and now + rec.spec.start_within_ms or nil
     rec.first_started = nil
+    reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
     execution.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
+    if rec.spec.flow_id then
+      owed.during(tx, function()
+        if skipped and rec.deps then owed.add(tx, rec, "wait_again", 0) end
+        reopen.member(tx, rec)
+      end)
+    end
     return reply.ok("replayed", { state = execution.public_state(rec), replay_count = rec.replays })
   end,
 }

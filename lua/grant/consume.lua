@@ -25,7 +25,7 @@ define.fn {
     if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
       return reply.ok("replayed", { task = start.task(tx, rec) })
     end
-    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) then
+    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("grant_not_found", { grant_id = a.grant_id })
     end
     local capabilities = choose.set_of(a.capabilities)

@@ -9,6 +9,7 @@ local keys = require "lib.keys"
 local choose = require "transition.choose"
 local grant = require "transition.grant"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 -- Grants of this very request that are still open, so that a lost reply is answered again.
 local function replayed(tx, copy, found, a)
@@ -51,6 +52,10 @@ define.fn {
       local answer = tx:item(function()
         local rec = execution.load(tx, entry.id)
         if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+        if start.stopped(tx, rec) then
+          walk.cancel_member(tx, rec)
+          return { ok = "cancelled" }
+        end
         grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
         event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
         return { ok = rec }
@@ -59,7 +64,11 @@ define.fn {
         if #grants == 0 then return answer end
         break
       end
-      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) else choose.pass(found, entry) end
+      if answer == nil or answer.err then
+        choose.pass(found, entry)
+      elseif answer.ok ~= "cancelled" then
+        grants[#grants + 1] = grant.typed(answer.ok)
+      end
     end
     return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
   end,

@@ -18,7 +18,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
     local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
-    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) then
+    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)

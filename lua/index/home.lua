@@ -61,7 +61,7 @@ function home.move(tx, rec)
   end
   tx:zadd(key, score, rec.id)
   if queued and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
-  rec.before = { key = key, score = score, queued = queued, worker = before.worker, phase = before.phase }
+  before.key, before.score, before.queued = key, score, queued
 end
 
 -- Plans the removal of the entry.

@@ -50,10 +50,18 @@ function queues.covered(requires, capabilities)
   return true
 end
 
+-- By how much this call changes the number of entries of a queue: what is planned cannot be counted yet.
+local function planned(tx, key, by)
+  local name = "entries:" .. key
+  tx.memo[name] = (tx.memo[name] or 0) + by
+  return tx.memo[name]
+end
+
 -- Registers the queue an execution enters; true when it is new to the lane.
 function queues.joined(tx, rec)
   if rec.spec.queue == "any" then return false end
   local path = rec.spec.namespace .. "/" .. rec.lane
+  planned(tx, keys.queue(tx, path, rec.spec.queue), 1)
   if queues.get(tx, path, rec.spec.queue) then return false end
   local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
   queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
@@ -64,8 +72,7 @@ end
 function queues.left(tx, rec, key)
   local name = rec.spec.queue
   if name == "any" then return end
-  -- The removal itself is planned but not visible: one entry means this one.
-  if tx:read("ZCARD", key) > 1 then return end
+  if tx:read("ZCARD", key) + planned(tx, key, -1) > 0 then return end
   local path = string.match(key, ":lane:(.-):queue:")
   local entry = queues.get(tx, path, name)
   if entry and not entry.uncovered then queues.drop(tx, path, name) end

@@ -8,6 +8,7 @@ local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 -- The leases this very request already took, so that a lost reply is answered again.
 local function replayed(tx, a)
@@ -27,6 +28,10 @@ end
 local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { ok = "cancelled" }
+  end
   start.lease(tx, rec, a, ids)
   fair.started(tx, copy, rec)
   return { ok = rec }
@@ -63,11 +68,11 @@ define.fn {
         if #tasks == 0 then return answer end
         break
       end
-      if answer and answer.ok then
+      if answer and answer.ok and answer.ok ~= "cancelled" then
         local rec = answer.ok
         first_wake = math.min(first_wake or rec.wake, rec.wake)
         tasks[#tasks + 1] = start.task(tx, rec)
-      else
+      elseif answer == nil or answer.err then
         choose.pass(found, entry)
       end
     end

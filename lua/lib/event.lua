@@ -12,10 +12,14 @@ end
 -- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
 function event.of_execution(tx, rec, kind, data)
   append(tx, {
-    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, false,
+    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
     rec.attempt or false, rec.worker or false,
     rec.tags and cmsgpack.unpack(rec.tags) or {}, data or {},
   })
+end
+
+function event.of_flow(tx, f, kind, data)
+  append(tx, { kind, tx.now, f.namespace, false, f.kind, false, f.id, false, false, {}, data or {} })
 end
 
 function event.of_fleet(tx, kind, namespace, lane, worker, data)

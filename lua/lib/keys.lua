@@ -18,6 +18,19 @@ function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":
 function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
 function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
 
+function keys.flow(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":core" end
+-- Members by their number, and their ids by key.
+function keys.flow_members(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":members" end
+function keys.flow_names(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":names" end
+function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
+-- Flows that still owe their members a cancel.
+function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
+-- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
+function keys.edges_out(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":out" end
+function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in" end
+function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
+function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
+
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
 function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end

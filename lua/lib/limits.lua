@@ -71,4 +71,14 @@ return {
   stream_read_max = 10000,
   stream_page_max = 256, -- frames of one call; a longer read is made of several
   streams_kept_max = 100, -- attempts of one execution whose frames are kept
+  members_max = 100000, -- of one flow
+  member_key_bytes_max = 128,
+  pass_as_bytes_max = 128,
+  edges_per_call_max = 1024,
+  passed_bytes_max = 4194304, -- results passed to one member, in sum
+  unsealed_ms_max = 600000, -- an unsealed flow that nobody adds to is removed
+  consequences_max = 64, -- records one call touches because another one ended; the rest is owed
+  children_max = 10000, -- of one execution
+  children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
+  dependencies_shown_max = 16,
 }

@@ -90,7 +90,20 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "flow_id", base = "uuid", rust = "FlowId" },
+  { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
+  { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
+  { name = "edge_on", base = "enum", values = { "success", "completion", "failure" } },
+  { name = "edge_state", base = "enum", values = { "pending", "met", "dead" } },
+  { name = "inbound_policy", base = "enum", values = { "all_of", "any_of", "quorum" } },
+  { name = "on_satisfied", base = "enum", values = { "cancel_remaining", "let_run" } },
+  { name = "on_member_failure", base = "enum", values = { "continue", "fail_flow", "isolate_branch" } },
+  { name = "cancel_policy", base = "enum", values = { "cancel_all", "cancel_pending", "let_active_finish" } },
+  { name = "parent_close", base = "enum", values = { "cancel_children", "abandon" } },
+  { name = "flow_state", base = "enum", values = { "open", "running", "blocked", "completed", "failed", "cancelled" } },
+  { name = "member_state", base = "enum", values = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
+  { name = "quorum", base = "int", min = 1, max = limits.members_max },
   { name = "frame_mode", base = "enum", values = { "durable", "summary", "live" } },
   { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
   { name = "jitter", base = "enum", values = { "full", "none" } },
@@ -131,6 +144,9 @@ local list = {
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
   { name = "store_keys", of = "bytes", max = 1024 },
+  { name = "new_members", of = "new_member", max = limits.batch_max },
+  { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
+  { name = "new_children", of = "new_child", max = limits.batch_max },
 }
 
 local map = {
@@ -138,6 +154,8 @@ local map = {
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
+  { name = "passed", key = "pass_as", value = "passed_value" },
+  { name = "member_counts", key = "member_state", value = "count" },
 }
 
 local struct = {
@@ -166,7 +184,7 @@ local struct = {
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
     { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
     { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
-    { "resume", "resume?" }, { "frames", "count" },
+    { "resume", "resume?" }, { "frames", "count" }, { "passed", "passed?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" },
   } },
   { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
   { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
@@ -181,7 +199,36 @@ local struct = {
     { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
-    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" } } },
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" },
+    { "children", "[child]?" }, { "more_children", "bool?" } } },
+  { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
+    { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" }, { "failure", "failure?" } } },
+  { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = { { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" } } },
+  { name = "new_member", doc = "A member of a flow; `nested` is a flow that runs in its place.", fields = {
+    { "key", "member_key" }, { "submission", "submission" }, { "inbound", "inbound?" }, { "nested", "flow_id?" } } },
+  { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
+  { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
+  { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
+  { name = "member", doc = "A member in a list.", fields = {
+    { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
+    { "edges_in", "count" }, { "edges_out", "count" } } },
+  { name = "edge", fields = { { "from", "execution_id" }, { "to", "execution_id" }, { "on", "edge_on" }, { "pass_as", "pass_as?" }, { "state", "edge_state" } } },
+  { name = "flow_stop", doc = "Why nothing of a flow may start any more.", fields = { { "policy", "cancel_policy" }, { "reason", "reason?" }, { "actor", "actor?" }, { "at", "time_ms" } } },
+  { name = "flow", doc = "A flow and its counts.", fields = {
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
+    { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" } } },
+  { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
+  { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
+  { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
+  { name = "child", doc = "What became of a child.", fields = {
+    { "execution_id", "execution_id" }, { "number", "count" }, { "key", "member_key?" }, { "state", "public_state" }, { "outcome", "outcome?" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" } } },
+  { name = "upstream", doc = "An edge a member waits for.", fields = { { "execution_id", "execution_id" }, { "key", "member_key" }, { "state", "member_state" }, { "on", "edge_on" } } },
+  { name = "dependency_facts", doc = "What a member waits for.", fields = {
+    { "policy", "inbound_policy" }, { "needed", "count" }, { "total", "count" }, { "met", "count" }, { "dead", "count" }, { "held", "bool" }, { "open", "[upstream]" } } },
+  { name = "children_facts", doc = "The children an execution waits for.", fields = { { "total", "count" }, { "open", "count" }, { "nested", "flow_id?" } } },
   { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
   { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
@@ -223,7 +270,7 @@ local struct = {
   { name = "summary", doc = "An execution in a list.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "outcome", "outcome?" }, { "priority", "priority" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" } } },
+    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
@@ -234,7 +281,8 @@ local struct = {
     { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" } } },
+    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
+    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" } } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
@@ -252,7 +300,7 @@ local struct = {
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
   { name = "event", doc = "One transition.", fields = {
-    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "uuid?" },
+    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },

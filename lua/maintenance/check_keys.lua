@@ -3,6 +3,8 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
+local flow = require "record.flow"
+local flows = require "maintenance.flow_invariants"
 local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
@@ -17,7 +19,7 @@ end
 -- Every entry of an index must belong to a record that its state puts there.
 local function check_entries(tx, key, findings, repair, belongs)
   for _, id in ipairs(members(tx, key)) do
-    local rec = execution.load(tx, id)
+    local rec = execution.load(tx, id, true)
     if rec == nil or not belongs(rec) then
       check.found(findings, rec and 10 or 37, key, id .. (rec and " does not belong here" or " has no record"), repair)
       if repair then tx:zrem(key, id) end
@@ -30,6 +32,10 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
+    elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "owed" then
+      local rec = execution.load(tx, name, true)
+      owner = rec and rec.owed
     elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
@@ -52,11 +58,12 @@ end
 -- Which field of an execution says that it has the key.
 local owner_field = {
   payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  out = "outs", ["in"] = "deps", passed = "passes", children = "kids",
 }
 
 local function check_part(tx, key, rest, findings, repair)
   local id = string.sub(rest, 1, 36)
-  local rec = execution.load(tx, id)
+  local rec = execution.load(tx, id, true)
   local part = string.sub(rest, 38)
   if rec == nil then
     check.found(findings, 37, key, "its execution is gone", repair)
@@ -70,6 +77,27 @@ local function check_part(tx, key, rest, findings, repair)
     check.found(findings, 37, key, "its execution does not know it", repair)
   end
   if repair then tx:del(key) end
+end
+
+-- The parts of a flow belong to its record.
+local function check_flow(tx, key, rest, findings, repair)
+  local f = flow.load(tx, string.sub(rest, 1, 36))
+  if f == nil then
+    check.found(findings, 37, key, "its flow is gone", repair)
+    if repair then tx:del(key) end
+  elseif string.sub(rest, 38) == "core" then
+    flows.flow(tx, f, findings, check.found)
+  end
+end
+
+-- Flows in a list are stored.
+local function check_flows(tx, key, findings, repair)
+  for _, id in ipairs(members(tx, key)) do
+    if flow.load(tx, id) == nil then
+      check.found(findings, 37, key, id .. " has no record", repair)
+      if repair then tx:zrem(key, id) end
+    end
+  end
 end
 
 -- A waitpoint stays with its execution, which lists it.
@@ -113,6 +141,7 @@ end
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
+  if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -164,6 +193,8 @@ define.fn {
           check_waitpoint(tx, key, rest, findings, a.repair)
         elseif family == "stream" then
           check_stream(tx, key, rest, findings, a.repair)
+        elseif family == "flow" then
+          check_flow(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "quota" then

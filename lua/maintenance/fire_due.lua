@@ -8,7 +8,9 @@ local worker = require "record.worker"
 local holders = require "index.holders"
 local timers = require "index.timers"
 local due = require "transition.due"
+local owed = require "transition.owed"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
@@ -41,6 +43,10 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "flow" then
+    walk.fire(tx, name)
+  elseif kind == "owed" then
+    owed.pay(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end

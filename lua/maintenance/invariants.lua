@@ -2,6 +2,7 @@
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local flows = require "maintenance.flow_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
 local home = require "index.home"
@@ -88,6 +89,7 @@ local function check_holds(tx, rec, key, findings, repair)
 end
 
 local function check_lists(tx, rec, findings, repair)
+  if rec.hidden then return end
   local created = rec.spec.created_at
   local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
   local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
@@ -155,6 +157,7 @@ function invariants.record(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
   check_holds(tx, rec, key, findings, repair)
+  flows.member(tx, rec, findings, invariants.found)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end

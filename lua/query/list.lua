@@ -101,12 +101,27 @@ local function worker_entries(tx, a)
   return list
 end
 
+-- The members of a flow, the one added last first; `after` is the last one looked at.
+local function member_entries(tx, a, looks)
+  local last = a.after and execution.load(tx, a.after.execution_id)
+  if a.after and last == nil then return {}, false end
+  local top = last and string.format("(%.0f", last.spec.number) or "+inf"
+  local list = {}
+  local found = tx:zhighest(keys.flow_members(tx, a.flow_id), top, "-inf", looks)
+  for _, item in ipairs(found) do
+    local rec = execution.load(tx, item.member)
+    local created = rec and rec.spec.created_at
+    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
+  end
+  return list, #found == looks
+end
+
 define.fn {
   name = "ff_list_executions",
   doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
   args = {
-    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?",
+    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
     created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
   },
   reply = { page = { items = "[summary]", last = "position?", more = "bool" } },
@@ -116,7 +131,9 @@ define.fn {
       return reply.err("invalid_argument", { field = "tag_value", problem = "tag_key and tag_value go together" })
     end
     local entries, more = {}, false
-    if a.worker and not a.tag_key then
+    if a.flow_id then
+      entries, more = member_entries(tx, a, math.min(limits.list_looks_max, math.max(a.limit * 2, 64)))
+    elseif a.worker and not a.tag_key then
       entries = worker_entries(tx, a)
     else
       local looks = math.min(limits.list_looks_max, math.max(a.limit * 2, 64))
@@ -126,7 +143,7 @@ define.fn {
         for _, entry in ipairs(found) do entries[#entries + 1] = entry end
       end
     end
-    table.sort(entries, before)
+    if not a.flow_id then table.sort(entries, before) end
     local items, last = {}, nil
     for i, entry in ipairs(entries) do
       if #items >= a.limit then more = true break end

@@ -1,9 +1,11 @@
 local define = require "lib.define"
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local reply = require "lib.reply"
 local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local flow = require "record.flow"
 local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
@@ -45,12 +47,26 @@ local function lane_counts(tx, path)
   return counts
 end
 
+-- Members of stopped flows that have not been cancelled yet; the flows stopped first are counted.
+local function pending_cancels(tx)
+  local pending = 0
+  for _, id in ipairs(tx:read("ZRANGE", keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
+    local f = flow.load(tx, id)
+    if f then
+      pending = pending + flow.open(f)
+      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f["n:active"] or 0) end
+    end
+  end
+  return pending
+end
+
 define.fn {
   name = "ff_partition_stats",
   doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", lane = "lane?" },
-  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count" } },
+  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
+      flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
   errs = {},
   call = function(tx, a)
     local lanes = {}
@@ -62,6 +78,7 @@ define.fn {
     return reply.ok("stats", {
       lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
       stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+      flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,
 }

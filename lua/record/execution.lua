@@ -1,6 +1,7 @@
 -- The execution: one hash with core fields, current lease and current attempt. A transition edits the
 -- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
+local flow = require "record.flow"
 local holds = require "record.holds"
 local spec = require "record.spec"
 local home = require "index.home"
@@ -23,6 +24,12 @@ local fields = {
   { "input" }, { "input_far", true },
   { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
+  -- A member: what it waits for, its edges out and how many of them its end has reached, what its outcome means for the flow.
+  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "fault" }, { "verdict" },
+  -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
+  { "hidden", true }, { "bound", true }, { "freed", true },
+  -- Children and the wait for them; what is owed to other records because of this one.
+  { "kids" }, { "awaiting", true }, { "owed" },
 }
 
 local names, is_number = {}, {}
@@ -40,8 +47,18 @@ function execution.new(id, s)
   return { id = id, spec = s, fresh = true, was = {}, before = {} }
 end
 
-function execution.load(tx, id)
+-- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
+-- who ask for it.
+function execution.load(tx, id, hidden_too)
+  local rec = execution.read(tx, id)
+  if rec and rec.hidden and not hidden_too then return nil end
+  return rec
+end
+
+function execution.read(tx, id)
   local key = keys.core(tx, id)
+  local known = tx.memo[key]
+  if known then return known end
   local flat = tx:hflat(key)
   if flat == nil then return nil end
   -- `was` keeps what is stored, so that saving writes only what changed.
@@ -64,12 +81,18 @@ function execution.load(tx, id)
   rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
+  tx.memo[key] = rec
   return rec
 end
 
 -- When the execution next needs attention without anyone asking, or nil.
 function execution.wake_at(rec)
-  if rec.phase == "terminal" then return rec.ended + rec.spec.retention_ms end
+  if rec.hidden then return nil end
+  if rec.phase == "terminal" then
+    if rec.bound then return nil end
+    return (rec.freed or rec.ended) + rec.spec.retention_ms
+  end
   local at = rec.deadline
   local function sooner(t)
     if t and (at == nil or t < at) then at = t end
@@ -99,6 +122,7 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
@@ -108,7 +132,7 @@ function execution.save(tx, rec, told)
   local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
     changed[1], changed[2] = "spec", spec.pack(rec.spec)
-    count = 2
+    count, rec.fresh = 2, nil
   end
   for i = 1, #list do
     local name = list[i]
@@ -120,9 +144,12 @@ function execution.save(tx, rec, told)
         changed[count + 1], changed[count + 2] = name, value
         count = count + 2
       end
+      was[name] = value
     end
   end
   tx:hset(key, changed)
+  rec.before.phase = rec.phase
+  tx.memo[key] = rec
 end
 
 -- Derived in one place: what a user calls the state.
@@ -137,6 +164,11 @@ function execution.public_state(rec)
   if reason == nil and rec.delay then return "delayed" end
   if reason == nil and rec.resume then return "resumable" end
   return "waiting"
+end
+
+-- The state under which its flow counts a member.
+function execution.member_state(rec)
+  return rec.hidden and "held" or execution.public_state(rec)
 end
 
 function execution.block(rec, reason, detail, now)

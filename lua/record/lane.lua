@@ -14,15 +14,7 @@ function lane.pack(definition)
   local list = {}
   for i, name in ipairs(order) do list[i] = definition[name] or false end
   list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
-  local r = definition.retry
-  list[#order + 2] = false
-  if r then
-    local b = r.backoff or {}
-    list[#order + 2] = {
-      r.max_attempts or false, b.type or false, b.delay_ms or false, b.initial_ms or false, b.factor or false, b.max_ms or false,
-      r.jitter or false, r.retry_on or false, r.never_on or false,
-    }
-  end
+  list[#order + 2] = definition.retry and spec.pack_partial_retry(definition.retry) or false
   list[#order + 3] = definition.max_active or false
   return cmsgpack.pack(list)
 end
@@ -37,12 +29,7 @@ function lane.unpack(packed)
     for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
   end
   local r = list[#order + 2]
-  if r then
-    definition.retry = { max_attempts = r[1] or nil, jitter = r[7] or nil, retry_on = r[8] or nil, never_on = r[9] or nil }
-    if r[2] then
-      definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
-    end
-  end
+  definition.retry = r and spec.unpack_partial_retry(r) or nil
   definition.max_active = list[#order + 3] or nil
   return definition
 end

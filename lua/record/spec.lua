@@ -6,7 +6,13 @@ local order = {
   "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
   "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
   "retry", "body_digest", "queue",
+  -- Of a member: its flow, its key and number there, when it may run, the flow that runs in its place. Of a child: its parent,
+  -- its number there, and what the parent's end means for it.
+  "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
+
+-- So many of them belong to an execution that is neither member nor child.
+local alone = 21
 
 local function or_false(v)
   if v == nil then return false end
@@ -77,9 +83,19 @@ local function unpack_quotas(list)
   return out
 end
 
+local function pack_inbound(i)
+  return { i.policy, i.k or false, i.on_satisfied or "let_run" }
+end
+
+local function unpack_inbound(l)
+  return { policy = l[1], k = l[2] or nil, on_satisfied = l[3] }
+end
+
 function spec.pack(s)
   local list = {}
-  for i, name in ipairs(order) do list[i] = or_false(s[name]) end
+  local count = (s.flow_id or s.parent_id) and #order or alone
+  for i = 1, count do list[i] = or_false(s[order[i]]) end
+  if s.inbound then list[25] = pack_inbound(s.inbound) end
   list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
   return cmsgpack.pack(list)
 end
@@ -87,7 +103,7 @@ end
 local position = {}
 for i, name in ipairs(order) do position[name] = i end
 
-local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry }
+local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
 -- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
 local lazy = {
@@ -103,6 +119,23 @@ local lazy = {
 
 function spec.unpack(packed)
   return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
+end
+
+spec.pack_budgets, spec.unpack_budgets = pack_budgets, unpack_budgets
+
+-- A retry policy with gaps, as someone gave it.
+function spec.pack_partial_retry(r)
+  local b = r.backoff or {}
+  return {
+    or_false(r.max_attempts), or_false(b.type), or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms),
+    or_false(r.jitter), or_false(r.retry_on), or_false(r.never_on),
+  }
+end
+
+function spec.unpack_partial_retry(l)
+  local r = { max_attempts = l[1] or nil, jitter = l[7] or nil, retry_on = l[8] or nil, never_on = l[9] or nil }
+  if l[2] then r.backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil } end
+  return r
 end
 
 -- A map of texts as a flat list with sorted names.

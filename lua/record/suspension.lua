@@ -57,9 +57,11 @@ function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  local outcomes, rest
+  if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil,
   }
 end
 

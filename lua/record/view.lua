@@ -1,6 +1,7 @@
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
+local children = require "record.children"
 local execution = require "record.execution"
 local signals = require "record.signals"
 local spec = require "record.spec"
@@ -47,6 +48,7 @@ function view.summary(rec)
     execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
     blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
     attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
+    flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 
@@ -68,6 +70,8 @@ function view.whole(tx, rec)
   v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
+  local k = children.load(rec)
+  v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
   return v
 end
 

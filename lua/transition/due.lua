@@ -1,4 +1,5 @@
 -- What a timer means for an execution: whatever is due now, checked again inside the call, so nothing happens early.
+local aftermath = require "transition.aftermath"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
@@ -54,7 +55,12 @@ end
 function due.fire(tx, rec, draw)
   local now = tx.now
   if rec.phase == "terminal" then
-    if rec.ended + rec.spec.retention_ms <= now then return retire.execution(tx, rec) end
+    if aftermath.still_needed(tx, rec) then
+      rec.bound = 1
+      return execution.save(tx, rec)
+    end
+    local retire_at = execution.wake_at(rec)
+    if retire_at and retire_at <= now then return retire.execution(tx, rec) end
     return execution.save(tx, rec)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end

@@ -27,6 +27,7 @@ function finish.execution(tx, rec, outcome, how)
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.awaiting = nil, nil, nil
   rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then
@@ -39,6 +40,7 @@ function finish.execution(tx, rec, outcome, how)
     data[#data + 1], data[#data + 2] = "category", how.failure[2]
   end
   event.of_execution(tx, rec, events[outcome], data)
+  if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end
 
 return finish

@@ -5,26 +5,47 @@ local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
+local children = require "record.children"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
+local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
 local waitpoint = require "record.waitpoint"
 
 local retire = {}
 
-function retire.execution(tx, rec)
+local function remove(tx, rec)
   home.leave(tx, rec)
   fair.forget(tx, execution.lane_path(rec), rec)
-  lists.remove(tx, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
+  tx.memo[keys.core(tx, rec.id)] = nil
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
   frames.remove_all(tx, rec)
+  dependencies.remove_all(tx, rec)
+  if rec.spec.flow_id then flow.forget_member(tx, rec) end
+  if rec.spec.parent_id then children.forget(tx, rec) end
+end
+
+function retire.execution(tx, rec)
+  lists.remove(tx, rec)
+  remove(tx, rec)
   event.of_execution(tx, rec, "execution.retired", {})
+end
+
+-- A member nobody has seen goes without a word; so does the flow that would have run in its place.
+function retire.hidden(tx, rec)
+  local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+  if nested then
+    flow.walk_over(tx, nested, "remove")
+    flow.save(tx, nested)
+  end
+  remove(tx, rec)
 end
 
 return retire

@@ -1,8 +1,25 @@
--- Puts an execution that waits to run where it belongs: delayed, blocked by route, or eligible.
+-- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or eligible.
+local children = require "record.children"
+local dependencies = require "record.dependencies"
+local event = require "lib.event"
 local execution = require "record.execution"
+local flow = require "record.flow"
+local keys = require "lib.keys"
 local queues = require "index.queues"
 
 local runnable = {}
+
+-- A member that is a flow runs while the flow does.
+local function start_nested(tx, rec)
+  execution.block(rec, "waiting_for_children", { "flow_id", rec.spec.nested }, tx.now)
+  local f = flow.load(tx, rec.spec.nested)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.nested) .. " core") end
+  if f.sealed then return end
+  f.sealed = tx.now
+  flow.walk_over(tx, f, "release")
+  flow.save(tx, f)
+  event.of_flow(tx, f, "flow.sealed", {})
+end
 
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
 -- but by whoever calls this.
@@ -10,7 +27,13 @@ function runnable.settle(tx, rec)
   rec.phase = "runnable"
   rec.reason, rec.detail, rec.since = nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if dependencies.waits(rec) then return execution.block(rec, "waiting_for_dependencies", nil, tx.now) end
+  if rec.awaiting then
+    if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end
+    rec.awaiting = nil
+  end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
+  if rec.delay == nil and rec.spec.nested then return start_nested(tx, rec) end
   if rec.delay == nil and rec.spec.queue ~= "any" then
     local entry = queues.get(tx, execution.lane_path(rec), rec.spec.queue)
     if entry and entry.uncovered then runnable.block_route(rec, tx.now) end

@@ -1,12 +1,20 @@
 -- Gives a worker the lease: a new attempt, or the same one when it was only waiting.
 local keys = require "lib.keys"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local event = require "lib.event"
+local flow = require "record.flow"
 local frames = require "record.frames"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
 
 local start = {}
+
+-- True when its flow was stopped: it will not start any more.
+function start.stopped(tx, rec)
+  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  return f and f.stop ~= nil
+end
 
 -- True when the execution may start now; nothing starts past its deadline, its queue time or the grace of a cancel.
 function start.possible(rec, now)
@@ -42,6 +50,20 @@ function start.lease(tx, rec, holder, ids)
   event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
 end
 
+-- What its upstreams pass to a member.
+local function passed(tx, rec)
+  if rec.passes == nil then return nil end
+  local view = require "record.view"
+  local out = {}
+  for _, item in ipairs(dependencies.passed(tx, rec)) do
+    local up = execution.load(tx, item.from)
+    if up and up.phase == "terminal" then
+      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = view.result(tx, up), encoding = up.result_encoding, failure = view.failure(up) }
+    end
+  end
+  return out
+end
+
 -- What the worker gets to see.
 function start.task(tx, rec)
   local tier = rec.tier
@@ -54,6 +76,7 @@ function start.task(tx, rec)
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
     resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
+    passed = passed(tx, rec), flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 

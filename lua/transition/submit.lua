@@ -44,9 +44,25 @@ local function sorted_set(tokens)
   return list
 end
 
-local function spec_of(s, copy, now)
+-- The budgets of the flow or parent come on top of the execution's own.
+local function all_budgets(own, shared)
+  local list, seen = {}, {}
+  for _, refs in ipairs({ own or {}, shared or {} }) do
+    for _, ref in ipairs(refs) do
+      if not seen[ref.budget_id] then
+        seen[ref.budget_id] = true
+        list[#list + 1] = ref
+      end
+    end
+  end
+  return list
+end
+
+-- `place` says what the execution is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close },
+-- with the budgets and the deadline it shares.
+local function spec_of(s, copy, now, place)
   local requires = sorted_set(s.requires)
-  local budgets, quotas = s.budgets or {}, s.quotas or {}
+  local budgets, quotas = all_budgets(s.budgets, place.budgets), s.quotas or {}
   return {
     namespace = s.namespace, kind = s.kind, input_encoding = s.input_encoding or "json", created_at = now,
     start_within_ms = s.start_within_ms, attempt_timeout_ms = s.attempt_timeout_ms or copy.attempt_timeout_ms,
@@ -55,6 +71,8 @@ local function spec_of(s, copy, now)
     retention_ms = s.retention_ms or copy.retention_ms or 7 * day_ms, max_frames = s.stream and s.stream.max_frames or 10000,
     trace_parent = s.trace_parent, webhook = s.completion_webhook, retry = whole_retry(s.retry, copy.retry), body_digest = s.body_digest,
     queue = queues.name(requires, #budgets > 0 or #quotas > 0),
+    flow_id = place.flow_id, key = place.key, number = place.number, inbound = place.inbound, nested = place.nested,
+    parent_id = place.parent_id, parent_close = place.parent_close,
   }
 end
 
@@ -68,22 +86,27 @@ local function duplicate(tx, id)
   return reply.ok("duplicate", { execution_id = id, state = rec and execution.public_state(rec) or nil })
 end
 
+-- The keys of a flow, of a parent's children and of everything else in a namespace are apart.
+local function key_digest(s, place)
+  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
+end
+
 -- The execution this submission repeats, as an answer, or nil.
-local function known(tx, s)
+local function known(tx, s, place)
   if s.idempotency_key then
-    local record = tx:hgetall(keys.idempotency(tx, keys.digest(s.namespace .. "/" .. s.idempotency_key)))
+    local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
     if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
     return duplicate(tx, record.execution_id)
   end
-  local rec = execution.load(tx, s.execution_id)
+  local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
   if rec.spec.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = s.execution_id }) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
-local function remember_key(tx, s)
-  local digest = keys.digest(s.namespace .. "/" .. s.idempotency_key)
+local function remember_key(tx, s, place)
+  local digest = key_digest(s, place)
   local until_ms = tx.now + (s.idempotency_ttl_ms or day_ms)
   tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
   timers.set(tx, "idem:" .. digest, until_ms)
@@ -110,24 +133,35 @@ local function contradiction(s)
   if s.idempotency_ttl_ms and not s.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
 end
 
+-- What a submission repeats, or why it contradicts itself; nil when it is new.
+function submit.repeated(tx, s, place)
+  return contradiction(s) or known(tx, s, place)
+end
+
 function submit.one(tx, s)
-  local wrong = contradiction(s)
-  if wrong then return wrong end
-  local repeated = known(tx, s)
-  if repeated then return repeated end
+  local answer = submit.repeated(tx, s, {})
+  if answer then return answer end
+  local rec, refusal = submit.new(tx, s, {})
+  if refusal then return refusal end
+  submit.place(tx, rec)
+  return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
+end
+
+-- A new execution, not saved yet, or nil and the refusal.
+function submit.new(tx, s, place)
   local now = tx.now
   local path = s.namespace .. "/" .. s.lane
   local copy = lane.load(tx, path)
-  if copy == nil then return reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
+  if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
-  if refusal then return refusal end
-  if s.idempotency_key and execution.load(tx, s.execution_id) then
-    return reply.err("idempotency_conflict", { execution_id = s.execution_id })
+  if refusal then return nil, refusal end
+  if s.idempotency_key and execution.load(tx, s.execution_id, true) then
+    return nil, reply.err("idempotency_conflict", { execution_id = s.execution_id })
   end
 
-  local rec = execution.new(s.execution_id, spec_of(s, copy, now))
+  local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
   rec.lane, rec.prio = s.lane, s.priority or 0
-  rec.deadline = earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms)
+  rec.deadline = earliest(earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms), place.deadline)
   rec.delay = s.delay_until or (s.delay_ms and now + s.delay_ms)
   rec.start_by = s.start_within_ms and now + s.start_within_ms
   rec.tags = s.tags and next(s.tags) and cmsgpack.pack(spec.flatten(s.tags)) or nil
@@ -138,13 +172,17 @@ function submit.one(tx, s)
     rec.input = s.input
   end
   rec.score = score.of(tx, copy, rec)
-  runnable.settle(tx, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
-  if s.idempotency_key then remember_key(tx, s) end
+  if s.idempotency_key then remember_key(tx, s, place) end
+  return rec
+end
+
+-- Puts a new execution where it belongs, for everybody to see.
+function submit.place(tx, rec)
+  runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
   event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
-  return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
 end
 
 return submit

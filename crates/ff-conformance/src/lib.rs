@@ -1,6 +1,8 @@
 //! What every host must do: the harness and, under `tests/`, the suite that runs on each of them.
 
+pub mod flows;
 pub mod harness;
+pub mod naive;
 pub mod waits;
 pub mod work;
 

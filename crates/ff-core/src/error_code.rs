@@ -20,6 +20,20 @@ text_enum! {
         LaneNotFound = "lane_not_found",
         /// The grant is unknown, was consumed or ran out.
         GrantNotFound = "grant_not_found",
+        /// No flow has this id, or it was retired.
+        FlowNotFound = "flow_not_found",
+        /// The flow has ended or was stopped; detail says how.
+        FlowTerminal = "flow_terminal",
+        /// The operation needs an execution whose flow or parent has ended.
+        FlowNotTerminal = "flow_not_terminal",
+        /// The flow's graph changed in between; the client checks again.
+        FlowChanged = "flow_changed",
+        /// The member has started: nothing can be put before it.
+        MemberStarted = "member_started",
+        /// The edge would close a cycle.
+        CycleDetected = "cycle_detected",
+        /// The flow or the parent holds as many members as it can.
+        FlowFull = "flow_full",
         /// The execution is not running, or another outcome won; detail says which.
         ExecutionNotActive = "execution_not_active",
         /// The operation needs an execution that has not started or has stopped waiting to start.
@@ -93,6 +107,13 @@ impl ErrorCode {
             ErrorCode::WorkerNotRegistered => Class::NotFound,
             ErrorCode::LaneNotFound => Class::NotFound,
             ErrorCode::GrantNotFound => Class::NotFound,
+            ErrorCode::FlowNotFound => Class::NotFound,
+            ErrorCode::FlowTerminal => Class::Conflict,
+            ErrorCode::FlowNotTerminal => Class::Conflict,
+            ErrorCode::FlowChanged => Class::Retryable,
+            ErrorCode::MemberStarted => Class::Conflict,
+            ErrorCode::CycleDetected => Class::Invalid,
+            ErrorCode::FlowFull => Class::Conflict,
             ErrorCode::ExecutionNotActive => Class::Conflict,
             ErrorCode::ExecutionNotRunnable => Class::Conflict,
             ErrorCode::ExecutionNotTerminal => Class::Conflict,
@@ -136,6 +157,13 @@ impl ErrorCode {
             ErrorCode::WorkerNotRegistered => "The worker instance is unknown or its registration ran out.",
             ErrorCode::LaneNotFound => "The lane has never been used or configured.",
             ErrorCode::GrantNotFound => "The grant is unknown, was consumed or ran out.",
+            ErrorCode::FlowNotFound => "No flow has this id, or it was retired.",
+            ErrorCode::FlowTerminal => "The flow has ended or was stopped; detail says how.",
+            ErrorCode::FlowNotTerminal => "The operation needs an execution whose flow or parent has ended.",
+            ErrorCode::FlowChanged => "The flow's graph changed in between; the client checks again.",
+            ErrorCode::MemberStarted => "The member has started: nothing can be put before it.",
+            ErrorCode::CycleDetected => "The edge would close a cycle.",
+            ErrorCode::FlowFull => "The flow or the parent holds as many members as it can.",
             ErrorCode::ExecutionNotActive => "The execution is not running, or another outcome won; detail says which.",
             ErrorCode::ExecutionNotRunnable => "The operation needs an execution that has not started or has stopped waiting to start.",
             ErrorCode::ExecutionNotTerminal => "The operation needs an execution that has ended.",

@@ -17,6 +17,8 @@ pub mod contracts;
 
 pub mod condition;
 
+pub mod graph;
+
 pub mod merge_patch;
 
 pub mod error;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ff_core::types::ExecutionId;
-use ff_script::generated::AwaitResultReply;
+use ff_core::types::{ExecutionId, FlowId};
+use ff_script::generated::{AwaitFlowReply, AwaitResultReply, Flow};
 use ff_script::{Error, Wake};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -72,6 +72,26 @@ impl Waiting {
             }
             if tokio::time::timeout_at(until, told).await.is_err() {
                 return Ok(answer);
+            }
+        }
+    }
+
+    /// The flow once it has ended, or as it stands when `timeout` is over; the flag says which.
+    pub async fn flow(&self, id: FlowId, timeout: Duration) -> Result<(Flow, bool), Error> {
+        let until = tokio::time::Instant::now() + timeout;
+        // The end of a flow is announced like that of an execution, by its id.
+        let ticket = Ticket::take(self, ExecutionId::from_uuid(*id.as_uuid()));
+        loop {
+            let told = ticket.notify.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            match self.operations.await_flow(id).await? {
+                AwaitFlowReply::Ended { flow } => return Ok((flow, true)),
+                AwaitFlowReply::Waiting { flow } => {
+                    if tokio::time::timeout_at(until, told).await.is_err() {
+                        return Ok((flow, false));
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use uuid::Uuid;
 
 use crate::wire::Bytes;
@@ -90,6 +90,99 @@ wire_words! {
         Signal = "signal",
         Timeout = "timeout",
         Operator = "operator",
+        Children = "children",
+    }
+}
+
+wire_words! {
+    /// The contract type `edge_on`.
+    EdgeOn {
+        Success = "success",
+        Completion = "completion",
+        Failure = "failure",
+    }
+}
+
+wire_words! {
+    /// The contract type `edge_state`.
+    EdgeState {
+        Pending = "pending",
+        Met = "met",
+        Dead = "dead",
+    }
+}
+
+wire_words! {
+    /// The contract type `inbound_policy`.
+    InboundPolicy {
+        AllOf = "all_of",
+        AnyOf = "any_of",
+        Quorum = "quorum",
+    }
+}
+
+wire_words! {
+    /// The contract type `on_satisfied`.
+    OnSatisfied {
+        CancelRemaining = "cancel_remaining",
+        LetRun = "let_run",
+    }
+}
+
+wire_words! {
+    /// The contract type `on_member_failure`.
+    OnMemberFailure {
+        Continue = "continue",
+        FailFlow = "fail_flow",
+        IsolateBranch = "isolate_branch",
+    }
+}
+
+wire_words! {
+    /// The contract type `cancel_policy`.
+    CancelPolicy {
+        CancelAll = "cancel_all",
+        CancelPending = "cancel_pending",
+        LetActiveFinish = "let_active_finish",
+    }
+}
+
+wire_words! {
+    /// The contract type `parent_close`.
+    ParentClose {
+        CancelChildren = "cancel_children",
+        Abandon = "abandon",
+    }
+}
+
+wire_words! {
+    /// The contract type `flow_state`.
+    FlowState {
+        Open = "open",
+        Running = "running",
+        Blocked = "blocked",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+wire_words! {
+    /// The contract type `member_state`.
+    MemberState {
+        Held = "held",
+        Waiting = "waiting",
+        Delayed = "delayed",
+        RateLimited = "rate_limited",
+        WaitingChildren = "waiting_children",
+        Active = "active",
+        Suspended = "suspended",
+        Resumable = "resumable",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Expired = "expired",
+        Skipped = "skipped",
     }
 }
 
@@ -495,6 +588,14 @@ wire_struct! {
         resume ("resume"): Option<Resume>,
         /// `count`: 0 to 9007199254740991
         frames ("frames"): i64,
+        /// `passed?`: map from `pass_as` to `passed_value`
+        passed ("passed"): Option<BTreeMap<String, PassedValue>>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
+        /// `execution_id?`: a UUID in lower case
+        parent_id ("parent_id"): Option<ExecutionId>,
+        /// `member_key?`: 1 to 128 bytes
+        key ("key"): Option<String>,
     }
 }
 
@@ -638,7 +739,7 @@ wire_struct! {
     Resume {
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
-        /// `resume_cause`: `signal`, `timeout`, `operator`
+        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`
         cause ("cause"): ResumeCause,
         /// `[signal]`
         signals ("signals"): Vec<Signal>,
@@ -648,13 +749,393 @@ wire_struct! {
         continuation ("continuation"): Option<Bytes>,
         /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
         continuation_encoding ("continuation_encoding"): Option<String>,
+        /// `[child]?`
+        children ("children"): Option<Vec<Child>>,
+        /// `bool?`: true or false
+        more_children ("more_children"): Option<bool>,
     }
 }
 impl Resume {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
-        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None }
+        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None }
+    }
+}
+
+wire_struct! {
+    /// What an upstream member passes: its result, or its failure.
+    PassedValue {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `outcome`: `success`, `failed`, `cancelled`, `expired`, `skipped`
+        outcome ("outcome"): Outcome,
+        /// `result?`: at most 1048576 bytes
+        value ("value"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        encoding ("encoding"): Option<String>,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+    }
+}
+impl PassedValue {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, outcome: Outcome) -> Self {
+        Self { execution_id, outcome, value: None, encoding: None, failure: None }
+    }
+}
+
+wire_struct! {
+    /// When a member may run: after all, any or `k` of its edges.
+    Inbound {
+        /// `inbound_policy`: `all_of`, `any_of`, `quorum`
+        policy ("policy"): InboundPolicy,
+        /// `quorum?`: 1 to 100000
+        k ("k"): Option<i64>,
+        /// `on_satisfied?`: `cancel_remaining`, `let_run`
+        on_satisfied ("on_satisfied"): Option<OnSatisfied>,
+    }
+}
+impl Inbound {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(policy: InboundPolicy) -> Self {
+        Self { policy, k: None, on_satisfied: None }
+    }
+}
+
+wire_struct! {
+    /// A member of a flow; `nested` is a flow that runs in its place.
+    NewMember {
+        /// `member_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `submission`
+        submission ("submission"): Submission,
+        /// `inbound?`
+        inbound ("inbound"): Option<Inbound>,
+        /// `flow_id?`: a UUID in lower case
+        nested ("nested"): Option<FlowId>,
+    }
+}
+impl NewMember {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(key: String, submission: Submission) -> Self {
+        Self { key, submission, inbound: None, nested: None }
+    }
+}
+
+wire_struct! {
+    /// An edge between two members, by their keys.
+    NewEdge {
+        /// `member_key`: 1 to 128 bytes
+        from ("from"): String,
+        /// `member_key`: 1 to 128 bytes
+        to ("to"): String,
+        /// `edge_on`: `success`, `completion`, `failure`
+        on ("on"): EdgeOn,
+        /// `pass_as?`: 1 to 128 bytes
+        pass_as ("pass_as"): Option<String>,
+    }
+}
+impl NewEdge {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(from: String, to: String, on: EdgeOn) -> Self {
+        Self { from, to, on, pass_as: None }
+    }
+}
+
+wire_struct! {
+    /// A flow to create; `parent_id` is the member it runs in place of.
+    NewFlow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `on_member_failure`: `continue`, `fail_flow`, `isolate_branch`
+        on_member_failure ("on_member_failure"): OnMemberFailure,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        deadline_ms ("deadline_ms"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        retention_ms ("retention_ms"): Option<i64>,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        default_lane ("default_lane"): Option<String>,
+        /// `retry?`
+        default_retry ("default_retry"): Option<Retry>,
+        /// `budget_refs?`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `digest`: 32 to 64 bytes of `^%x+$`
+        body_digest ("body_digest"): String,
+        /// `execution_id?`: a UUID in lower case
+        parent_id ("parent_id"): Option<ExecutionId>,
+    }
+}
+impl NewFlow {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(flow_id: FlowId, namespace: String, kind: String, on_member_failure: OnMemberFailure, body_digest: String) -> Self {
+        Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, parent_id: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `added_member`.
+    AddedMember {
+        /// `member_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `member_state`: `held`, `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): MemberState,
+        /// `bool`: true or false
+        duplicate ("duplicate"): bool,
+    }
+}
+
+wire_struct! {
+    /// A member in a list.
+    Member {
+        /// `member_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `member_state`: `held`, `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): MemberState,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `inbound?`
+        inbound ("inbound"): Option<Inbound>,
+        /// `flow_id?`: a UUID in lower case
+        nested ("nested"): Option<FlowId>,
+        /// `count`: 0 to 9007199254740991
+        edges_in ("edges_in"): i64,
+        /// `count`: 0 to 9007199254740991
+        edges_out ("edges_out"): i64,
+    }
+}
+
+wire_struct! {
+    /// The contract type `edge`.
+    Edge {
+        /// `execution_id`: a UUID in lower case
+        from ("from"): ExecutionId,
+        /// `execution_id`: a UUID in lower case
+        to ("to"): ExecutionId,
+        /// `edge_on`: `success`, `completion`, `failure`
+        on ("on"): EdgeOn,
+        /// `pass_as?`: 1 to 128 bytes
+        pass_as ("pass_as"): Option<String>,
+        /// `edge_state`: `pending`, `met`, `dead`
+        state ("state"): EdgeState,
+    }
+}
+impl Edge {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(from: ExecutionId, to: ExecutionId, on: EdgeOn, state: EdgeState) -> Self {
+        Self { from, to, on, state, pass_as: None }
+    }
+}
+
+wire_struct! {
+    /// Why nothing of a flow may start any more.
+    FlowStop {
+        /// `cancel_policy`: `cancel_all`, `cancel_pending`, `let_active_finish`
+        policy ("policy"): CancelPolicy,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+    }
+}
+impl FlowStop {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(policy: CancelPolicy, at: i64) -> Self {
+        Self { policy, at, reason: None, actor: None }
+    }
+}
+
+wire_struct! {
+    /// A flow and its counts.
+    Flow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `flow_state`: `open`, `running`, `blocked`, `completed`, `failed`, `cancelled`
+        state ("state"): FlowState,
+        /// `on_member_failure`: `continue`, `fail_flow`, `isolate_branch`
+        on_member_failure ("on_member_failure"): OnMemberFailure,
+        /// `member_counts`: map from `member_state` to `count`
+        counts ("counts"): BTreeMap<MemberState, i64>,
+        /// `count`: 0 to 9007199254740991
+        members ("members"): i64,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        updated_at ("updated_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        sealed_at ("sealed_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        finished_at ("finished_at"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        deadline_at ("deadline_at"): Option<i64>,
+        /// `duration_ms`: 0 to 315360000000
+        retention_ms ("retention_ms"): i64,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        default_lane ("default_lane"): Option<String>,
+        /// `retry?`
+        default_retry ("default_retry"): Option<Retry>,
+        /// `budget_refs?`: list of `budget_ref`, at most 16
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `flow_stop?`
+        stop ("stop"): Option<FlowStop>,
+        /// `count`: 0 to 9007199254740991
+        owed ("owed"): i64,
+        /// `text?`: 0 to 65536 bytes
+        walk ("walk"): Option<String>,
+        /// `execution_id?`: a UUID in lower case
+        parent_id ("parent_id"): Option<ExecutionId>,
+        /// `count`: 0 to 9007199254740991
+        uncaught_failures ("uncaught_failures"): i64,
+    }
+}
+
+wire_struct! {
+    /// Where a list of flows goes on.
+    FlowPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+    }
+}
+
+wire_struct! {
+    /// Where a walk over members and their edges goes on.
+    GraphPosition {
+        /// `count`: 0 to 9007199254740991
+        member ("member"): i64,
+        /// `count`: 0 to 9007199254740991
+        edge ("edge"): i64,
+    }
+}
+
+wire_struct! {
+    /// A child to spawn.
+    NewChild {
+        /// `submission`
+        submission ("submission"): Submission,
+        /// `member_key?`: 1 to 128 bytes
+        key ("key"): Option<String>,
+        /// `parent_close?`: `cancel_children`, `abandon`
+        parent_close ("parent_close"): Option<ParentClose>,
+    }
+}
+impl NewChild {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(submission: Submission) -> Self {
+        Self { submission, key: None, parent_close: None }
+    }
+}
+
+wire_struct! {
+    /// What became of a child.
+    Child {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `member_key?`: 1 to 128 bytes
+        key ("key"): Option<String>,
+        /// `public_state`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): PublicState,
+        /// `outcome?`: `success`, `failed`, `cancelled`, `expired`, `skipped`
+        outcome ("outcome"): Option<Outcome>,
+        /// `result?`: at most 1048576 bytes
+        result ("result"): Option<Bytes>,
+        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
+        result_encoding ("result_encoding"): Option<String>,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+    }
+}
+impl Child {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, number: i64, state: PublicState) -> Self {
+        Self { execution_id, number, state, key: None, outcome: None, result: None, result_encoding: None, failure: None }
+    }
+}
+
+wire_struct! {
+    /// An edge a member waits for.
+    Upstream {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `member_key`: 1 to 128 bytes
+        key ("key"): String,
+        /// `member_state`: `held`, `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): MemberState,
+        /// `edge_on`: `success`, `completion`, `failure`
+        on ("on"): EdgeOn,
+    }
+}
+
+wire_struct! {
+    /// What a member waits for.
+    DependencyFacts {
+        /// `inbound_policy`: `all_of`, `any_of`, `quorum`
+        policy ("policy"): InboundPolicy,
+        /// `count`: 0 to 9007199254740991
+        needed ("needed"): i64,
+        /// `count`: 0 to 9007199254740991
+        total ("total"): i64,
+        /// `count`: 0 to 9007199254740991
+        met ("met"): i64,
+        /// `count`: 0 to 9007199254740991
+        dead ("dead"): i64,
+        /// `bool`: true or false
+        held ("held"): bool,
+        /// `[upstream]`
+        open ("open"): Vec<Upstream>,
+    }
+}
+
+wire_struct! {
+    /// The children an execution waits for.
+    ChildrenFacts {
+        /// `count`: 0 to 9007199254740991
+        total ("total"): i64,
+        /// `count`: 0 to 9007199254740991
+        open ("open"): i64,
+        /// `flow_id?`: a UUID in lower case
+        nested ("nested"): Option<FlowId>,
+    }
+}
+impl ChildrenFacts {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(total: i64, open: i64) -> Self {
+        Self { total, open, nested: None }
     }
 }
 
@@ -1168,6 +1649,12 @@ wire_struct! {
         attempt_index ("attempt_index"): Option<i64>,
         /// `instance?`: 1 to 64 bytes of `^[%w%._%-]+$`
         worker_instance ("worker_instance"): Option<String>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
+        /// `execution_id?`: a UUID in lower case
+        parent_id ("parent_id"): Option<ExecutionId>,
+        /// `member_key?`: 1 to 128 bytes
+        key ("key"): Option<String>,
     }
 }
 
@@ -1282,6 +1769,20 @@ wire_struct! {
         past_suspensions ("past_suspensions"): Vec<PastSuspension>,
         /// `count`: 0 to 9007199254740991
         signals ("signals"): i64,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
+        /// `execution_id?`: a UUID in lower case
+        parent_id ("parent_id"): Option<ExecutionId>,
+        /// `member_key?`: 1 to 128 bytes
+        key ("key"): Option<String>,
+        /// `inbound?`
+        inbound ("inbound"): Option<Inbound>,
+        /// `flow_id?`: a UUID in lower case
+        nested ("nested"): Option<FlowId>,
+        /// `count`: 0 to 9007199254740991
+        children ("children"): i64,
+        /// `count`: 0 to 9007199254740991
+        children_open ("children_open"): i64,
     }
 }
 
@@ -1488,8 +1989,8 @@ wire_struct! {
         kind ("kind"): Option<String>,
         /// `execution_id?`: a UUID in lower case
         execution_id ("execution_id"): Option<ExecutionId>,
-        /// `uuid?`: a UUID in lower case
-        flow_id ("flow_id"): Option<Uuid>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
         /// `attempt_index?`: 0 to 9007199254740991
         attempt_index ("attempt_index"): Option<i64>,
         /// `text?`: 0 to 65536 bytes
@@ -1986,6 +2487,7 @@ wire_struct! {
     /// Refused with `execution_not_found`.
     /// Refused with `execution_not_terminal`.
     /// Refused with `max_replays`.
+    /// Refused with `flow_terminal`.
     ReplayExecution {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
@@ -2019,6 +2521,7 @@ wire_struct! {
     /// Calls `ff_delete_execution`.
     /// Refused with `execution_not_found`.
     /// Refused with `execution_not_terminal`.
+    /// Refused with `flow_not_terminal`.
     DeleteExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -2895,6 +3398,414 @@ wire_reply! {
 wire_call!(FollowStream -> FollowStreamReply, "ff_follow_stream", read_only: false);
 
 wire_struct! {
+    /// Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.
+    ///
+    /// Calls `ff_submit_flow`.
+    /// Refused with `idempotency_conflict`.
+    /// Refused with `lane_disabled`.
+    /// Refused with `lane_full`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_depth_needed`.
+    /// Refused with `capability_invalid`.
+    /// Refused with `cycle_detected`.
+    /// Refused with `flow_full`.
+    /// Refused with `flow_changed`.
+    /// Refused with `member_started`.
+    SubmitFlow {
+        /// `new_edges`: list of `new_edge`, at most 1024
+        edges ("edges"): Vec<NewEdge>,
+        /// `new_flow`
+        flow ("flow"): NewFlow,
+        /// `new_members`: list of `new_member`, at most 64
+        members ("members"): Vec<NewMember>,
+        /// `bool`: true or false
+        seal ("seal"): bool,
+    }
+}
+wire_reply! {
+    /// What [`SubmitFlow`] answers.
+    SubmitFlowReply {
+        Created ("created") {
+            flow ("flow"): Flow,
+        },
+        Duplicate ("duplicate") {
+            flow ("flow"): Flow,
+        },
+    }
+}
+wire_call!(SubmitFlow -> SubmitFlowReply, "ff_submit_flow", read_only: false);
+
+wire_struct! {
+    /// Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its edges let it. A known key with the same body is answered again.
+    ///
+    /// Calls `ff_add_members`.
+    /// Refused with `flow_not_found`.
+    /// Refused with `flow_terminal`.
+    /// Refused with `idempotency_conflict`.
+    /// Refused with `lane_disabled`.
+    /// Refused with `lane_full`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_depth_needed`.
+    /// Refused with `capability_invalid`.
+    /// Refused with `cycle_detected`.
+    /// Refused with `flow_full`.
+    /// Refused with `flow_changed`.
+    /// Refused with `member_started`.
+    AddMembers {
+        /// `new_edges`: list of `new_edge`, at most 1024
+        edges ("edges"): Vec<NewEdge>,
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `new_members`: list of `new_member`, at most 64
+        members ("members"): Vec<NewMember>,
+    }
+}
+wire_reply! {
+    /// What [`AddMembers`] answers.
+    AddMembersReply {
+        Added ("added") {
+            items ("items"): Vec<AddedMember>,
+            version ("version"): i64,
+        },
+    }
+}
+wire_call!(AddMembers -> AddMembersReply, "ff_add_members", read_only: false);
+
+wire_struct! {
+    /// Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; without it every edge must lead to a later member of an unsealed flow.
+    ///
+    /// Calls `ff_add_edges`.
+    /// Refused with `flow_not_found`.
+    /// Refused with `flow_terminal`.
+    /// Refused with `flow_changed`.
+    /// Refused with `member_started`.
+    /// Refused with `cycle_detected`.
+    /// Refused with `idempotency_conflict`.
+    AddEdges {
+        /// `new_edges`: list of `new_edge`, at most 1024
+        edges ("edges"): Vec<NewEdge>,
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `count?`: 0 to 9007199254740991
+        version ("version"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`AddEdges`] answers.
+    AddEdgesReply {
+        Added ("added") {
+            count ("count"): i64,
+            version ("version"): i64,
+        },
+    }
+}
+wire_call!(AddEdges -> AddEdgesReply, "ff_add_edges", read_only: false);
+impl AddEdges {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(edges: Vec<NewEdge>, flow_id: FlowId) -> Self {
+        Self { edges, flow_id, version: None }
+    }
+}
+
+wire_struct! {
+    /// Releases the members a flow holds: the first in this call, the rest in a walk that is owed. The flow may still grow.
+    ///
+    /// Calls `ff_seal_flow`.
+    /// Refused with `flow_not_found`.
+    SealFlow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+    }
+}
+wire_reply! {
+    /// What [`SealFlow`] answers.
+    SealFlowReply {
+        Already ("already") {
+            flow ("flow"): Flow,
+        },
+        Sealed ("sealed") {
+            flow ("flow"): Flow,
+        },
+    }
+}
+wire_call!(SealFlow -> SealFlowReply, "ff_seal_flow", read_only: false);
+
+wire_struct! {
+    /// Cancels a flow: from this call on none of its members can be claimed. Members are cancelled in a walk, the first ones here; running ones end at once under cancel_all and finish under the other policies.
+    ///
+    /// Calls `ff_cancel_flow`.
+    /// Refused with `flow_not_found`.
+    CancelFlow {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `cancel_policy`: `cancel_all`, `cancel_pending`, `let_active_finish`
+        policy ("policy"): CancelPolicy,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`CancelFlow`] answers.
+    CancelFlowReply {
+        Already ("already") {
+            flow ("flow"): Flow,
+        },
+        Cancelled ("cancelled") {
+            flow ("flow"): Flow,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(CancelFlow -> CancelFlowReply, "ff_cancel_flow", read_only: false);
+impl CancelFlow {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, flow_id: FlowId, policy: CancelPolicy) -> Self {
+        Self { actor, flow_id, policy, reason: None }
+    }
+}
+
+wire_struct! {
+    /// Goes on with the walk a flow owes its members, before its timer does.
+    ///
+    /// Calls `ff_walk_flow`.
+    /// Refused with `flow_not_found`.
+    WalkFlow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`WalkFlow`] answers.
+    WalkFlowReply {
+        Walked ("walked") {
+            flow ("flow"): Option<Flow>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(WalkFlow -> WalkFlowReply, "ff_walk_flow", read_only: false);
+
+wire_struct! {
+    /// A flow with its state and the counts of its members.
+    ///
+    /// Calls `ff_describe_flow`.
+    /// Refused with `flow_not_found`.
+    DescribeFlow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+    }
+}
+wire_reply! {
+    /// What [`DescribeFlow`] answers.
+    DescribeFlowReply {
+        Found ("found") {
+            flow ("flow"): Flow,
+        },
+    }
+}
+wire_call!(DescribeFlow -> DescribeFlowReply, "ff_describe_flow", read_only: true);
+
+wire_struct! {
+    /// Says how a flow stands and marks it, so that its end is announced to whoever waits.
+    ///
+    /// Calls `ff_await_flow`.
+    /// Refused with `flow_not_found`.
+    AwaitFlow {
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+    }
+}
+wire_reply! {
+    /// What [`AwaitFlow`] answers.
+    AwaitFlowReply {
+        Ended ("ended") {
+            flow ("flow"): Flow,
+        },
+        Waiting ("waiting") {
+            flow ("flow"): Flow,
+        },
+    }
+}
+wire_call!(AwaitFlow -> AwaitFlowReply, "ff_await_flow", read_only: false);
+
+wire_struct! {
+    /// Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.
+    ///
+    /// Calls `ff_read_flow`.
+    /// Refused with `flow_not_found`.
+    ReadFlow {
+        /// `graph_position?`
+        after ("after"): Option<GraphPosition>,
+        /// `bool`: true or false
+        edges ("edges"): bool,
+        /// `flow_id`: a UUID in lower case
+        flow_id ("flow_id"): FlowId,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ReadFlow`] answers.
+    ReadFlowReply {
+        Page ("page") {
+            edges ("edges"): Vec<Edge>,
+            members ("members"): Vec<Member>,
+            next ("next"): Option<GraphPosition>,
+            version ("version"): i64,
+        },
+    }
+}
+wire_call!(ReadFlow -> ReadFlowReply, "ff_read_flow", read_only: true);
+impl ReadFlow {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(edges: bool, flow_id: FlowId, limit: i64) -> Self {
+        Self { edges, flow_id, limit, after: None }
+    }
+}
+
+wire_struct! {
+    /// Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_flows`.
+    ListFlows {
+        /// `flow_position?`
+        after ("after"): Option<FlowPosition>,
+        /// `kind?`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): Option<String>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+        /// `flow_state?`: `open`, `running`, `blocked`, `completed`, `failed`, `cancelled`
+        state ("state"): Option<FlowState>,
+    }
+}
+wire_reply! {
+    /// What [`ListFlows`] answers.
+    ListFlowsReply {
+        Page ("page") {
+            items ("items"): Vec<Flow>,
+            last ("last"): Option<FlowPosition>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListFlows -> ListFlowsReply, "ff_list_flows", read_only: true);
+impl ListFlows {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, kind: None, namespace: None, state: None }
+    }
+}
+
+wire_struct! {
+    /// Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.
+    ///
+    /// Calls `ff_spawn_children`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `idempotency_conflict`.
+    /// Refused with `lane_disabled`.
+    /// Refused with `lane_full`.
+    /// Refused with `lane_unseen`.
+    /// Refused with `lane_depth_needed`.
+    /// Refused with `capability_invalid`.
+    /// Refused with `flow_full`.
+    SpawnChildren {
+        /// `new_children`: list of `new_child`, at most 64
+        children ("children"): Vec<NewChild>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`SpawnChildren`] answers.
+    SpawnChildrenReply {
+        Spawned ("spawned") {
+            items ("items"): Vec<Submitted>,
+        },
+    }
+}
+wire_call!(SpawnChildren -> SpawnChildrenReply, "ff_spawn_children", read_only: false);
+
+wire_struct! {
+    /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.
+    ///
+    /// Calls `ff_wait_children`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    WaitChildren {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `suspension_id`: a UUID in lower case
+        wait_id ("wait_id"): SuspensionId,
+    }
+}
+wire_reply! {
+    /// What [`WaitChildren`] answers.
+    WaitChildrenReply {
+        Ended ("ended") {
+            children ("children"): Vec<Child>,
+            more ("more"): bool,
+        },
+        Waiting ("waiting") {
+            open ("open"): i64,
+        },
+    }
+}
+wire_call!(WaitChildren -> WaitChildrenReply, "ff_wait_children", read_only: false);
+
+wire_struct! {
+    /// The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.
+    ///
+    /// Calls `ff_read_children`.
+    /// Refused with `execution_not_found`.
+    ReadChildren {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `count?`: 0 to 9007199254740991
+        from ("from"): Option<i64>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ReadChildren`] answers.
+    ReadChildrenReply {
+        Page ("page") {
+            children ("children"): Vec<Child>,
+            next ("next"): Option<i64>,
+        },
+    }
+}
+wire_call!(ReadChildren -> ReadChildrenReply, "ff_read_children", read_only: true);
+impl ReadChildren {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
+        Self { execution_id, limit, from: None }
+    }
+}
+
+wire_struct! {
     /// Notes the ids of a process's token keys, never the keys. A process that shares no id with what is noted is told: its tokens would be nobody else's.
     ///
     /// Calls `ff_note_keys`.
@@ -3541,6 +4452,8 @@ wire_struct! {
         created_after ("created_after"): Option<i64>,
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         created_before ("created_before"): Option<i64>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
         /// `kind?`: 1 to 128 bytes of `^[%w%p ]+$`
         kind ("kind"): Option<String>,
         /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -3574,7 +4487,7 @@ impl ListExecutions {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(limit: i64) -> Self {
-        Self { limit, after: None, created_after: None, created_before: None, kind: None, lane: None, namespace: None, state: None, tag_key: None, tag_value: None, worker: None }
+        Self { limit, after: None, created_after: None, created_before: None, flow_id: None, kind: None, lane: None, namespace: None, state: None, tag_key: None, tag_value: None, worker: None }
     }
 }
 
@@ -3646,6 +4559,8 @@ wire_reply! {
     ExplainExecutionReply {
         Facts ("facts") {
             ahead ("ahead"): Option<i64>,
+            children ("children"): Option<ChildrenFacts>,
+            dependencies ("dependencies"): Option<DependencyFacts>,
             execution ("execution"): Execution,
             lane_state ("lane_state"): Option<LaneState>,
             max_active ("max_active"): Option<i64>,
@@ -3734,11 +4649,14 @@ wire_reply! {
     /// What [`PartitionStats`] answers.
     PartitionStatsReply {
         Stats ("stats") {
+            cancel_backlog ("cancel_backlog"): i64,
             events ("events"): i64,
             executions ("executions"): i64,
+            flows ("flows"): i64,
             lanes ("lanes"): Vec<LaneCounts>,
             next_timer_at ("next_timer_at"): Option<i64>,
             outbox ("outbox"): i64,
+            pending_cancels ("pending_cancels"): i64,
             stuck ("stuck"): i64,
             timers ("timers"): i64,
         },
@@ -4033,6 +4951,19 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_stream",
     "ff_read_summary",
     "ff_follow_stream",
+    "ff_submit_flow",
+    "ff_add_members",
+    "ff_add_edges",
+    "ff_seal_flow",
+    "ff_cancel_flow",
+    "ff_walk_flow",
+    "ff_describe_flow",
+    "ff_await_flow",
+    "ff_read_flow",
+    "ff_list_flows",
+    "ff_spawn_children",
+    "ff_wait_children",
+    "ff_read_children",
     "ff_note_keys",
     "ff_set_capacity",
     "ff_admit_holders",
@@ -4115,6 +5046,15 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WaitpointState>("WaitpointState"),
     crate::sample::Specimen::of::<SignalEffect>("SignalEffect"),
     crate::sample::Specimen::of::<ResumeCause>("ResumeCause"),
+    crate::sample::Specimen::of::<EdgeOn>("EdgeOn"),
+    crate::sample::Specimen::of::<EdgeState>("EdgeState"),
+    crate::sample::Specimen::of::<InboundPolicy>("InboundPolicy"),
+    crate::sample::Specimen::of::<OnSatisfied>("OnSatisfied"),
+    crate::sample::Specimen::of::<OnMemberFailure>("OnMemberFailure"),
+    crate::sample::Specimen::of::<CancelPolicy>("CancelPolicy"),
+    crate::sample::Specimen::of::<ParentClose>("ParentClose"),
+    crate::sample::Specimen::of::<FlowState>("FlowState"),
+    crate::sample::Specimen::of::<MemberState>("MemberState"),
     crate::sample::Specimen::of::<FrameMode>("FrameMode"),
     crate::sample::Specimen::of::<BackoffType>("BackoffType"),
     crate::sample::Specimen::of::<Jitter>("Jitter"),
@@ -4145,6 +5085,23 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ConditionProgress>("ConditionProgress"),
     crate::sample::Specimen::of::<Signal>("Signal"),
     crate::sample::Specimen::of::<Resume>("Resume"),
+    crate::sample::Specimen::of::<PassedValue>("PassedValue"),
+    crate::sample::Specimen::of::<Inbound>("Inbound"),
+    crate::sample::Specimen::of::<NewMember>("NewMember"),
+    crate::sample::Specimen::of::<NewEdge>("NewEdge"),
+    crate::sample::Specimen::of::<NewFlow>("NewFlow"),
+    crate::sample::Specimen::of::<AddedMember>("AddedMember"),
+    crate::sample::Specimen::of::<Member>("Member"),
+    crate::sample::Specimen::of::<Edge>("Edge"),
+    crate::sample::Specimen::of::<FlowStop>("FlowStop"),
+    crate::sample::Specimen::of::<Flow>("Flow"),
+    crate::sample::Specimen::of::<FlowPosition>("FlowPosition"),
+    crate::sample::Specimen::of::<GraphPosition>("GraphPosition"),
+    crate::sample::Specimen::of::<NewChild>("NewChild"),
+    crate::sample::Specimen::of::<Child>("Child"),
+    crate::sample::Specimen::of::<Upstream>("Upstream"),
+    crate::sample::Specimen::of::<DependencyFacts>("DependencyFacts"),
+    crate::sample::Specimen::of::<ChildrenFacts>("ChildrenFacts"),
     crate::sample::Specimen::of::<OpenWaitpoint>("OpenWaitpoint"),
     crate::sample::Specimen::of::<ApproverState>("ApproverState"),
     crate::sample::Specimen::of::<Waitpoint>("Waitpoint"),
@@ -4265,6 +5222,32 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ReadSummaryReply>("ReadSummaryReply"),
     crate::sample::Specimen::of::<FollowStream>("FollowStream"),
     crate::sample::Specimen::of::<FollowStreamReply>("FollowStreamReply"),
+    crate::sample::Specimen::of::<SubmitFlow>("SubmitFlow"),
+    crate::sample::Specimen::of::<SubmitFlowReply>("SubmitFlowReply"),
+    crate::sample::Specimen::of::<AddMembers>("AddMembers"),
+    crate::sample::Specimen::of::<AddMembersReply>("AddMembersReply"),
+    crate::sample::Specimen::of::<AddEdges>("AddEdges"),
+    crate::sample::Specimen::of::<AddEdgesReply>("AddEdgesReply"),
+    crate::sample::Specimen::of::<SealFlow>("SealFlow"),
+    crate::sample::Specimen::of::<SealFlowReply>("SealFlowReply"),
+    crate::sample::Specimen::of::<CancelFlow>("CancelFlow"),
+    crate::sample::Specimen::of::<CancelFlowReply>("CancelFlowReply"),
+    crate::sample::Specimen::of::<WalkFlow>("WalkFlow"),
+    crate::sample::Specimen::of::<WalkFlowReply>("WalkFlowReply"),
+    crate::sample::Specimen::of::<DescribeFlow>("DescribeFlow"),
+    crate::sample::Specimen::of::<DescribeFlowReply>("DescribeFlowReply"),
+    crate::sample::Specimen::of::<AwaitFlow>("AwaitFlow"),
+    crate::sample::Specimen::of::<AwaitFlowReply>("AwaitFlowReply"),
+    crate::sample::Specimen::of::<ReadFlow>("ReadFlow"),
+    crate::sample::Specimen::of::<ReadFlowReply>("ReadFlowReply"),
+    crate::sample::Specimen::of::<ListFlows>("ListFlows"),
+    crate::sample::Specimen::of::<ListFlowsReply>("ListFlowsReply"),
+    crate::sample::Specimen::of::<SpawnChildren>("SpawnChildren"),
+    crate::sample::Specimen::of::<SpawnChildrenReply>("SpawnChildrenReply"),
+    crate::sample::Specimen::of::<WaitChildren>("WaitChildren"),
+    crate::sample::Specimen::of::<WaitChildrenReply>("WaitChildrenReply"),
+    crate::sample::Specimen::of::<ReadChildren>("ReadChildren"),
+    crate::sample::Specimen::of::<ReadChildrenReply>("ReadChildrenReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
     crate::sample::Specimen::of::<SetCapacity>("SetCapacity"),

@@ -1,15 +1,15 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 15, hash = "75a0040e43b8b87b496302da12d08dfd0cde15124777271425b73d4b5b781abf" }
+local LIBRARY = { number = 16, hash = "4054986908349531e121d969e7b9861a78f67051f0a55295f5eac640f2866096" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.execution", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "record.spec", "record.lane", "record.holds", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
   "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
-  "transition.runnable", "transition.score", "transition.submit", "transition.choose", "transition.grant", "transition.start", "transition.renew",
+  "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
@@ -20,13 +20,15 @@ return {
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
+  "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
+  "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
@@ -105,6 +107,16 @@ return {
   stream_read_max = 10000,
   stream_page_max = 256, -- frames of one call; a longer read is made of several
   streams_kept_max = 100, -- attempts of one execution whose frames are kept
+  members_max = 100000, -- of one flow
+  member_key_bytes_max = 128,
+  pass_as_bytes_max = 128,
+  edges_per_call_max = 1024,
+  passed_bytes_max = 4194304, -- results passed to one member, in sum
+  unsealed_ms_max = 600000, -- an unsealed flow that nobody adds to is removed
+  consequences_max = 64, -- records one call touches because another one ended; the rest is owed
+  children_max = 10000, -- of one execution
+  children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
+  dependencies_shown_max = 16,
 }
 end
 
@@ -118,6 +130,13 @@ return {
   { code = "worker_not_registered", class = "NotFound", doc = "The worker instance is unknown or its registration ran out." },
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
+  { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
+  { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
+  { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },
+  { code = "flow_changed", class = "Retryable", doc = "The flow's graph changed in between; the client checks again." },
+  { code = "member_started", class = "Conflict", doc = "The member has started: nothing can be put before it." },
+  { code = "cycle_detected", class = "Invalid", doc = "The edge would close a cycle." },
+  { code = "flow_full", class = "Conflict", doc = "The flow or the parent holds as many members as it can." },
   { code = "execution_not_active", class = "Conflict", doc = "The execution is not running, or another outcome won; detail says which." },
   { code = "execution_not_runnable", class = "Conflict", doc = "The operation needs an execution that has not started or has stopped waiting to start." },
   { code = "execution_not_terminal", class = "Conflict", doc = "The operation needs an execution that has ended." },
@@ -243,7 +262,20 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "flow_id", base = "uuid", rust = "FlowId" },
+  { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
+  { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
+  { name = "edge_on", base = "enum", values = { "success", "completion", "failure" } },
+  { name = "edge_state", base = "enum", values = { "pending", "met", "dead" } },
+  { name = "inbound_policy", base = "enum", values = { "all_of", "any_of", "quorum" } },
+  { name = "on_satisfied", base = "enum", values = { "cancel_remaining", "let_run" } },
+  { name = "on_member_failure", base = "enum", values = { "continue", "fail_flow", "isolate_branch" } },
+  { name = "cancel_policy", base = "enum", values = { "cancel_all", "cancel_pending", "let_active_finish" } },
+  { name = "parent_close", base = "enum", values = { "cancel_children", "abandon" } },
+  { name = "flow_state", base = "enum", values = { "open", "running", "blocked", "completed", "failed", "cancelled" } },
+  { name = "member_state", base = "enum", values = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
+  { name = "quorum", base = "int", min = 1, max = limits.members_max },
   { name = "frame_mode", base = "enum", values = { "durable", "summary", "live" } },
   { name = "backoff_type", base = "enum", values = { "fixed", "exponential" } },
   { name = "jitter", base = "enum", values = { "full", "none" } },
@@ -284,6 +316,9 @@ local list = {
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
   { name = "store_keys", of = "bytes", max = 1024 },
+  { name = "new_members", of = "new_member", max = limits.batch_max },
+  { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
+  { name = "new_children", of = "new_child", max = limits.batch_max },
 }
 
 local map = {
@@ -291,6 +326,8 @@ local map = {
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
+  { name = "passed", key = "pass_as", value = "passed_value" },
+  { name = "member_counts", key = "member_state", value = "count" },
 }
 
 local struct = {
@@ -319,7 +356,7 @@ local struct = {
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
     { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
     { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
-    { "resume", "resume?" }, { "frames", "count" },
+    { "resume", "resume?" }, { "frames", "count" }, { "passed", "passed?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" },
   } },
   { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
   { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
@@ -334,7 +371,36 @@ local struct = {
     { "payload", "signal_payload?" }, { "payload_encoding", "encoding?" }, { "category", "source?" }, { "source", "source?" }, { "source_identity", "source?" },
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
-    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" } } },
+    { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" },
+    { "children", "[child]?" }, { "more_children", "bool?" } } },
+  { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
+    { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" }, { "failure", "failure?" } } },
+  { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = { { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" } } },
+  { name = "new_member", doc = "A member of a flow; `nested` is a flow that runs in its place.", fields = {
+    { "key", "member_key" }, { "submission", "submission" }, { "inbound", "inbound?" }, { "nested", "flow_id?" } } },
+  { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
+  { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
+  { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
+  { name = "member", doc = "A member in a list.", fields = {
+    { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
+    { "edges_in", "count" }, { "edges_out", "count" } } },
+  { name = "edge", fields = { { "from", "execution_id" }, { "to", "execution_id" }, { "on", "edge_on" }, { "pass_as", "pass_as?" }, { "state", "edge_state" } } },
+  { name = "flow_stop", doc = "Why nothing of a flow may start any more.", fields = { { "policy", "cancel_policy" }, { "reason", "reason?" }, { "actor", "actor?" }, { "at", "time_ms" } } },
+  { name = "flow", doc = "A flow and its counts.", fields = {
+    { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
+    { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" } } },
+  { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
+  { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
+  { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
+  { name = "child", doc = "What became of a child.", fields = {
+    { "execution_id", "execution_id" }, { "number", "count" }, { "key", "member_key?" }, { "state", "public_state" }, { "outcome", "outcome?" }, { "result", "result?" }, { "result_encoding", "encoding?" }, { "failure", "failure?" } } },
+  { name = "upstream", doc = "An edge a member waits for.", fields = { { "execution_id", "execution_id" }, { "key", "member_key" }, { "state", "member_state" }, { "on", "edge_on" } } },
+  { name = "dependency_facts", doc = "What a member waits for.", fields = {
+    { "policy", "inbound_policy" }, { "needed", "count" }, { "total", "count" }, { "met", "count" }, { "dead", "count" }, { "held", "bool" }, { "open", "[upstream]" } } },
+  { name = "children_facts", doc = "The children an execution waits for.", fields = { { "total", "count" }, { "open", "count" }, { "nested", "flow_id?" } } },
   { name = "open_waitpoint", doc = "A waitpoint as its owner sees it.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "state", "waitpoint_state" }, { "expires_at", "time_ms?" } } },
   { name = "approver_state", doc = "Who may answer; no label means whoever holds the one token.", fields = { { "approver", "approver?" }, { "uses_left", "count?" }, { "answered", "bool" } } },
@@ -376,7 +442,7 @@ local struct = {
   { name = "summary", doc = "An execution in a list.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "outcome", "outcome?" }, { "priority", "priority" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" } } },
+    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
@@ -387,7 +453,8 @@ local struct = {
     { "attempts", "[attempt]" }, { "attempts_spilled", "count" }, { "lease", "lease?" }, { "progress", "progress?" }, { "retry", "retry" }, { "attempt_timeout_ms", "duration_ms?" },
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" } } },
+    { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
+    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" } } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
@@ -405,7 +472,7 @@ local struct = {
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
   { name = "event", doc = "One transition.", fields = {
-    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "uuid?" },
+    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
@@ -1241,6 +1308,19 @@ function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":
 function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
 function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
 
+function keys.flow(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":core" end
+-- Members by their number, and their ids by key.
+function keys.flow_members(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":members" end
+function keys.flow_names(tx, id) return "ff:flow:" .. tx.tag .. ":" .. id .. ":names" end
+function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
+-- Flows that still owe their members a cancel.
+function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
+-- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
+function keys.edges_out(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":out" end
+function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in" end
+function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
+function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
+
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
 function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
@@ -1319,10 +1399,14 @@ end
 -- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
 function event.of_execution(tx, rec, kind, data)
   append(tx, {
-    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, false,
+    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
     rec.attempt or false, rec.worker or false,
     rec.tags and cmsgpack.unpack(rec.tags) or {}, data or {},
   })
+end
+
+function event.of_flow(tx, f, kind, data)
+  append(tx, { kind, tx.now, f.namespace, false, f.kind, false, f.id, false, false, {}, data or {} })
 end
 
 function event.of_fleet(tx, kind, namespace, lane, worker, data)
@@ -1379,7 +1463,13 @@ local order = {
   "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
   "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
   "retry", "body_digest", "queue",
+  -- Of a member: its flow, its key and number there, when it may run, the flow that runs in its place. Of a child: its parent,
+  -- its number there, and what the parent's end means for it.
+  "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
+
+-- So many of them belong to an execution that is neither member nor child.
+local alone = 21
 
 local function or_false(v)
   if v == nil then return false end
@@ -1450,9 +1540,19 @@ local function unpack_quotas(list)
   return out
 end
 
+local function pack_inbound(i)
+  return { i.policy, i.k or false, i.on_satisfied or "let_run" }
+end
+
+local function unpack_inbound(l)
+  return { policy = l[1], k = l[2] or nil, on_satisfied = l[3] }
+end
+
 function spec.pack(s)
   local list = {}
-  for i, name in ipairs(order) do list[i] = or_false(s[name]) end
+  local count = (s.flow_id or s.parent_id) and #order or alone
+  for i = 1, count do list[i] = or_false(s[order[i]]) end
+  if s.inbound then list[25] = pack_inbound(s.inbound) end
   list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
   return cmsgpack.pack(list)
 end
@@ -1460,7 +1560,7 @@ end
 local position = {}
 for i, name in ipairs(order) do position[name] = i end
 
-local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry }
+local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
 -- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
 local lazy = {
@@ -1476,6 +1576,23 @@ local lazy = {
 
 function spec.unpack(packed)
   return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
+end
+
+spec.pack_budgets, spec.unpack_budgets = pack_budgets, unpack_budgets
+
+-- A retry policy with gaps, as someone gave it.
+function spec.pack_partial_retry(r)
+  local b = r.backoff or {}
+  return {
+    or_false(r.max_attempts), or_false(b.type), or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms),
+    or_false(r.jitter), or_false(r.retry_on), or_false(r.never_on),
+  }
+end
+
+function spec.unpack_partial_retry(l)
+  local r = { max_attempts = l[1] or nil, jitter = l[7] or nil, retry_on = l[8] or nil, never_on = l[9] or nil }
+  if l[2] then r.backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil } end
+  return r
 end
 
 -- A map of texts as a flat list with sorted names.
@@ -1517,15 +1634,7 @@ function lane.pack(definition)
   local list = {}
   for i, name in ipairs(order) do list[i] = definition[name] or false end
   list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
-  local r = definition.retry
-  list[#order + 2] = false
-  if r then
-    local b = r.backoff or {}
-    list[#order + 2] = {
-      r.max_attempts or false, b.type or false, b.delay_ms or false, b.initial_ms or false, b.factor or false, b.max_ms or false,
-      r.jitter or false, r.retry_on or false, r.never_on or false,
-    }
-  end
+  list[#order + 2] = definition.retry and spec.pack_partial_retry(definition.retry) or false
   list[#order + 3] = definition.max_active or false
   return cmsgpack.pack(list)
 end
@@ -1540,12 +1649,7 @@ function lane.unpack(packed)
     for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
   end
   local r = list[#order + 2]
-  if r then
-    definition.retry = { max_attempts = r[1] or nil, jitter = r[7] or nil, retry_on = r[8] or nil, never_on = r[9] or nil }
-    if r[2] then
-      definition.retry.backoff = { type = r[2], delay_ms = r[3] or nil, initial_ms = r[4] or nil, factor = r[5] or nil, max_ms = r[6] or nil }
-    end
-  end
+  definition.retry = r and spec.unpack_partial_retry(r) or nil
   definition.max_active = list[#order + 3] or nil
   return definition
 end
@@ -1660,10 +1764,215 @@ end
 return holds
 end
 
+source["record.flow"] = function(require, LIBRARY)
+-- A flow: members that share its partition, edges between them, and what it does when one of them fails.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local spec = require "record.spec"
+local timers = require "index.timers"
+
+local flow = {}
+
+-- Stored fields: name and whether it is a number.
+local fields = {
+  { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
+  -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
+  { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
+  -- Why nothing of it may start any more: { policy, reason, actor, at }.
+  { "stop" },
+  -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
+  { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
+}
+
+-- Every state a member can be counted under, those of members that have not ended first.
+flow.open_states = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable" }
+flow.ended_states = { "completed", "failed", "cancelled", "expired", "skipped" }
+
+for _, list in ipairs({ flow.open_states, flow.ended_states }) do
+  for _, state in ipairs(list) do fields[#fields + 1] = { "n:" .. state, true } end
+end
+
+local names, is_number = {}, {}
+for i, field in ipairs(fields) do
+  names[i] = field[1]
+  is_number[field[1]] = field[2]
+end
+
+function flow.new(id)
+  return { id = id, was = {}, last = 0, stored = 0, version = 0 }
+end
+
+-- The flow, read once per plan: every function of a call sees what the others changed.
+function flow.load(tx, id)
+  local key = keys.flow(tx, id)
+  local known = tx.memo[key]
+  if known then return known end
+  local flat = tx:hflat(key)
+  if flat == nil then return nil end
+  local f = { id = id, was = {} }
+  for i = 1, #flat, 2 do
+    local name, value = flat[i], flat[i + 1]
+    if is_number[name] then
+      value = tonumber(value)
+      if value == nil then error("CORRUPT " .. key .. " " .. name) end
+    end
+    f[name], f.was[name] = value, value
+  end
+  tx.memo[key] = f
+  return f
+end
+
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one.
+function flow.wake_at(f)
+  if f.walk then return f.walk_at end
+  if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
+  if f.sealed == nil and f.parent == nil then return f.touched + limits.unsealed_ms_max end
+end
+
+-- The name of its timer entry.
+function flow.timer(id)
+  return "flow:" .. id
+end
+
+function flow.save(tx, f)
+  local key = keys.flow(tx, f.id)
+  f.updated = tx.now
+  local entry = { id = flow.timer(f.id), wake = f.wake }
+  timers.keep(tx, entry, flow.wake_at(f))
+  f.wake = entry.wake
+  local changed, was = {}, f.was
+  for i = 1, #names do
+    local name = names[i]
+    local value = f[name]
+    if value ~= was[name] then
+      if value == nil then
+        tx:hdel(key, name)
+      else
+        changed[#changed + 1] = name
+        changed[#changed + 1] = value
+      end
+      was[name] = value
+    end
+  end
+  if #changed > 0 then tx:hset(key, changed) end
+  tx.memo[key] = f
+end
+
+-- Defaults for members, as they were given: { lane or false, retry or false, budgets or false }.
+function flow.pack_defaults(lane, retry, budgets)
+  return cmsgpack.pack({ lane or false, retry and spec.pack_partial_retry(retry) or false, budgets and spec.pack_budgets(budgets) or false })
+end
+
+function flow.defaults(f)
+  local d = f.defaults and cmsgpack.unpack(f.defaults) or { false, false, false }
+  return d[1] or nil, d[2] and spec.unpack_partial_retry(d[2]) or nil, d[3] and spec.unpack_budgets(d[3]) or nil
+end
+
+function flow.stopped(f)
+  if f.stop == nil then return nil end
+  local s = cmsgpack.unpack(f.stop)
+  return { policy = s[1], reason = s[2] or nil, actor = s[3] or nil, at = s[4] }
+end
+
+-- Members that have not ended.
+function flow.open(f)
+  local open = 0
+  for _, state in ipairs(flow.open_states) do open = open + (f["n:" .. state] or 0) end
+  return open
+end
+
+-- What a user calls the state of the flow.
+function flow.state(f)
+  if f.outcome then return f.outcome end
+  if f.sealed == nil then return "open" end
+  local moving = (f["n:waiting"] or 0) + (f["n:delayed"] or 0) + (f["n:active"] or 0) + (f["n:resumable"] or 0) + (f["n:held"] or 0)
+  return moving == 0 and flow.open(f) > 0 and "blocked" or "running"
+end
+
+local function count(f, state, by)
+  local name = "n:" .. state
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
+-- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease without an
+-- end is cancelled by its timer, at once: nothing of the flow starts again.
+function flow.follow(tx, rec, state)
+  local before = rec.before
+  local lets_go = before.phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
+  if before.state == state and not lets_go then return end
+  local f = flow.load(tx, rec.spec.flow_id)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.flow_id) .. " core") end
+  if before.state then count(f, before.state, -1) end
+  count(f, state, 1)
+  before.state = state
+  if lets_go and f.stop then rec.cancel_by, rec.cancel_reason = tx.now, flow.stopped(f).reason end
+  flow.save(tx, f)
+end
+
+-- Forgets a member that is retired; the flow goes with its last one.
+function flow.forget_member(tx, rec)
+  local f = flow.load(tx, rec.spec.flow_id)
+  if f == nil then return end
+  count(f, rec.before.state, -1)
+  f.stored = f.stored - 1
+  tx:zrem(keys.flow_members(tx, f.id), rec.id)
+  tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)
+  if f.stored == 0 and (f.ended or f.walk == "remove") then
+    flow.remove(tx, f)
+  else
+    flow.save(tx, f)
+  end
+end
+
+-- Plans the removal of a flow without members.
+function flow.remove(tx, f)
+  tx:del(keys.flow(tx, f.id))
+  tx.memo[keys.flow(tx, f.id)] = nil
+  f.gone = true
+  timers.clear(tx, flow.timer(f.id))
+  tx:zrem(keys.flows(tx), f.id)
+  tx:zrem(keys.cancel_backlog(tx), f.id)
+end
+
+-- The record of a member by its key, or nil.
+function flow.member_id(tx, f, key)
+  return tx:hget(keys.flow_names(tx, f.id), key)
+end
+
+-- Asks for a walk over the members, in bounded steps, by whoever fires timers: it is owed until it is done.
+function flow.walk_over(tx, f, what)
+  f.walk, f.walk_at, f.walked = what, tx.now, 0
+  if what == "cancel" then tx:zadd(keys.cancel_backlog(tx), tx.now, f.id) end
+end
+
+function flow.walk_done(tx, f)
+  if f.walk == "cancel" then tx:zrem(keys.cancel_backlog(tx), f.id) end
+  f.walk, f.walk_at, f.walked = nil, nil, nil
+end
+
+function flow.typed(f)
+  local counts = {}
+  for _, list in ipairs({ flow.open_states, flow.ended_states }) do
+    for _, state in ipairs(list) do counts[state] = f["n:" .. state] end
+  end
+  local lane, retry, budgets = flow.defaults(f)
+  return {
+    flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
+    created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
+    default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
+  }
+end
+
+return flow
+end
+
 source["record.execution"] = function(require, LIBRARY)
 -- The execution: one hash with core fields, current lease and current attempt. A transition edits the
 -- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
+local flow = require "record.flow"
 local holds = require "record.holds"
 local spec = require "record.spec"
 local home = require "index.home"
@@ -1686,6 +1995,12 @@ local fields = {
   { "input" }, { "input_far", true },
   { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
+  -- A member: what it waits for, its edges out and how many of them its end has reached, what its outcome means for the flow.
+  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "fault" }, { "verdict" },
+  -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
+  { "hidden", true }, { "bound", true }, { "freed", true },
+  -- Children and the wait for them; what is owed to other records because of this one.
+  { "kids" }, { "awaiting", true }, { "owed" },
 }
 
 local names, is_number = {}, {}
@@ -1703,8 +2018,18 @@ function execution.new(id, s)
   return { id = id, spec = s, fresh = true, was = {}, before = {} }
 end
 
-function execution.load(tx, id)
+-- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
+-- who ask for it.
+function execution.load(tx, id, hidden_too)
+  local rec = execution.read(tx, id)
+  if rec and rec.hidden and not hidden_too then return nil end
+  return rec
+end
+
+function execution.read(tx, id)
   local key = keys.core(tx, id)
+  local known = tx.memo[key]
+  if known then return known end
   local flat = tx:hflat(key)
   if flat == nil then return nil end
   -- `was` keeps what is stored, so that saving writes only what changed.
@@ -1727,12 +2052,18 @@ function execution.load(tx, id)
   rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
+  tx.memo[key] = rec
   return rec
 end
 
 -- When the execution next needs attention without anyone asking, or nil.
 function execution.wake_at(rec)
-  if rec.phase == "terminal" then return rec.ended + rec.spec.retention_ms end
+  if rec.hidden then return nil end
+  if rec.phase == "terminal" then
+    if rec.bound then return nil end
+    return (rec.freed or rec.ended) + rec.spec.retention_ms
+  end
   local at = rec.deadline
   local function sooner(t)
     if t and (at == nil or t < at) then at = t end
@@ -1762,6 +2093,7 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
@@ -1771,7 +2103,7 @@ function execution.save(tx, rec, told)
   local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
     changed[1], changed[2] = "spec", spec.pack(rec.spec)
-    count = 2
+    count, rec.fresh = 2, nil
   end
   for i = 1, #list do
     local name = list[i]
@@ -1783,9 +2115,12 @@ function execution.save(tx, rec, told)
         changed[count + 1], changed[count + 2] = name, value
         count = count + 2
       end
+      was[name] = value
     end
   end
   tx:hset(key, changed)
+  rec.before.phase = rec.phase
+  tx.memo[key] = rec
 end
 
 -- Derived in one place: what a user calls the state.
@@ -1800,6 +2135,11 @@ function execution.public_state(rec)
   if reason == nil and rec.delay then return "delayed" end
   if reason == nil and rec.resume then return "resumable" end
   return "waiting"
+end
+
+-- The state under which its flow counts a member.
+function execution.member_state(rec)
+  return rec.hidden and "held" or execution.public_state(rec)
 end
 
 function execution.block(rec, reason, detail, now)
@@ -1818,6 +2158,185 @@ function execution.note_action(tx, rec, action, actor, reason)
 end
 
 return execution
+end
+
+source["record.dependencies"] = function(require, LIBRARY)
+-- What a member of a flow waits for: its inbound policy, how many of its edges are met or dead, and the edges themselves.
+local keys = require "lib.keys"
+
+local dependencies = {}
+
+-- Stored with the execution: { edges, met, dead, decided, bytes passed, edges whose failed upstream hopes for it } where decided is
+-- false, "ready" or "skip".
+function dependencies.load(rec)
+  local d = rec.deps and cmsgpack.unpack(rec.deps) or { 0, 0, 0, false, 0, 0 }
+  return { total = d[1], met = d[2], dead = d[3], decided = d[4] or nil, bytes = d[5], hopes = d[6] }
+end
+
+function dependencies.store(rec, d)
+  rec.deps = cmsgpack.pack({ d.total, d.met, d.dead, d.decided or false, d.bytes, d.hopes })
+end
+
+-- True while the member may not run because of its edges.
+function dependencies.waits(rec)
+  return rec.hidden ~= nil or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
+end
+
+-- True when one edge too many may fail without harm: the member takes up failures by going on without them.
+function dependencies.is_race(rec)
+  local inbound = rec.spec.inbound
+  return inbound ~= nil and inbound.policy ~= "all_of"
+end
+
+-- How many edges must be met.
+function dependencies.needed(inbound, total)
+  local policy = inbound and inbound.policy or "all_of"
+  if policy == "all_of" then return total end
+  if policy == "any_of" then return math.min(1, total) end
+  return inbound.k
+end
+
+-- "ready" when the policy is met, "skip" when it no longer can be, nil while it is open.
+function dependencies.judge(inbound, d)
+  local needed = dependencies.needed(inbound, d.total)
+  if d.met >= needed then return "ready" end
+  if d.total - d.dead < needed then return "skip" end
+end
+
+-- Whether an outcome of the upstream meets an edge. One that never ran meets none.
+function dependencies.meets(on, outcome)
+  if on == "success" then return outcome == "success" end
+  if on == "failure" then return outcome == "failed" or outcome == "expired" end
+  return outcome ~= "skipped"
+end
+
+local function number(n) return string.format("%.0f", n) end
+
+-- An edge out of a member is stored as { to, on, pass_as or false, state, hope, bytes passed }: hope says that a failure of `from`
+-- may still be taken up by `to`.
+local function unpack_edge(from, n, packed)
+  local e = cmsgpack.unpack(packed)
+  return { from = from, number = n, to = e[1], on = e[2], pass_as = e[3] or nil, state = e[4], hope = e[5], bytes = e[6] }
+end
+
+function dependencies.edge(tx, from, n)
+  local packed = tx:hget(keys.edges_out(tx, from), number(n))
+  return packed and unpack_edge(from, n, packed) or nil
+end
+
+-- The edges out of a member with these numbers.
+function dependencies.edges(tx, from, first, last)
+  local out = {}
+  if last < first then return out end
+  local key, fields = keys.edges_out(tx, from), {}
+  for n = first, last do fields[#fields + 1] = number(n) end
+  if tx.plan[key] == nil then
+    for i, packed in ipairs(tx:hmget(key, fields)) do
+      if not packed then error("CORRUPT " .. key .. " " .. fields[i]) end
+      out[i] = unpack_edge(from, first + i - 1, packed)
+    end
+  else
+    for n = first, last do out[#out + 1] = dependencies.edge(tx, from, n) end
+  end
+  return out
+end
+
+function dependencies.store_edge(tx, e)
+  tx:hset(keys.edges_out(tx, e.from), { number(e.number), cmsgpack.pack({ e.to, e.on, e.pass_as or false, e.state, e.hope or false, e.bytes or 0 }) })
+end
+
+-- The upstreams of a member from a place on, a bounded number, each with the number of the edge there.
+function dependencies.upstreams(tx, id, from, count)
+  local key, out = keys.edges_in(tx, id), {}
+  local flat = tx:read("ZRANGE", key, number(from), number(from + count - 1), "WITHSCORES")
+  for i = 1, #flat, 2 do out[#out + 1] = { from = flat[i], number = tonumber(flat[i + 1]) } end
+  return out
+end
+
+-- What is passed to a member: name and upstream, with a mark in front until the edge is met.
+function dependencies.promise(tx, e)
+  if e.pass_as then tx:hset(keys.passed(tx, e.to), { e.pass_as, (e.state == "met" and "" or "?") .. e.from }) end
+end
+
+-- Names and upstreams of what has been passed, in the order of the names.
+function dependencies.passed(tx, rec)
+  local found, out = tx:hgetall(keys.passed(tx, rec.id)) or {}, {}
+  for name, from in pairs(found) do
+    if string.sub(from, 1, 1) ~= "?" then out[#out + 1] = { name = name, from = from } end
+  end
+  table.sort(out, function(a, b) return a.name < b.name end)
+  return out
+end
+
+-- Plans the removal of everything a member's edges and an execution's children left.
+function dependencies.remove_all(tx, rec)
+  if rec.outs then tx:del(keys.edges_out(tx, rec.id)) end
+  if rec.deps then tx:del(keys.edges_in(tx, rec.id)) end
+  if rec.passes then tx:del(keys.passed(tx, rec.id)) end
+  if rec.kids then tx:del(keys.children(tx, rec.id)) end
+end
+
+return dependencies
+end
+
+source["record.children"] = function(require, LIBRARY)
+-- The children an execution spawned: how many, how many are still open, and what became of each.
+local keys = require "lib.keys"
+local execution = require "record.execution"
+
+local children = {}
+
+-- Stored with the parent: { spawned, not ended yet }.
+function children.load(rec)
+  local k = rec.kids and cmsgpack.unpack(rec.kids) or { 0, 0 }
+  return { total = k[1], open = k[2] }
+end
+
+function children.store(rec, k)
+  rec.kids = cmsgpack.pack({ k.total, k.open })
+end
+
+local function number(n) return string.format("%.0f", n) end
+
+-- The ids of children from a number on, in the order they were spawned.
+function children.ids(tx, rec, from, count)
+  local ids = {}
+  for i, item in ipairs(tx:zlowest(keys.children(tx, rec.id), number(from), "+inf", count)) do ids[i] = item.member end
+  return ids
+end
+
+-- Forgets a child that is retired.
+function children.forget(tx, rec)
+  local parent = execution.load(tx, rec.spec.parent_id)
+  if parent then tx:zrem(keys.children(tx, parent.id), rec.id) end
+end
+
+function children.typed(tx, rec)
+  local view = require "record.view"
+  return {
+    execution_id = rec.id, number = rec.spec.number, key = rec.spec.key, state = execution.public_state(rec), outcome = rec.outcome,
+    result = view.result(tx, rec), result_encoding = rec.result_encoding, failure = view.failure(rec),
+  }
+end
+
+-- Children from a number on, until so many or so many bytes of results; the second answer is where to go on, or nil.
+function children.page(tx, rec, from, count, bytes_max)
+  local out, bytes = {}, 0
+  local total = children.load(rec).total
+  for _, id in ipairs(children.ids(tx, rec, from, count)) do
+    local child = execution.load(tx, id)
+    if child then
+      local typed = children.typed(tx, child)
+      bytes = bytes + #(typed.result or "")
+      if #out > 0 and bytes > bytes_max then return out, typed.number end
+      out[#out + 1] = typed
+      from = typed.number + 1
+    end
+  end
+  return out, #out == count and from <= total and from or nil
+end
+
+return children
 end
 
 source["record.signals"] = function(require, LIBRARY)
@@ -2162,9 +2681,11 @@ function suspension.resume(tx, rec)
   local w = suspension.woken(rec)
   if w == nil then return nil end
   local list, more = signals.named(tx, rec, w.refs, 1, limits.resume_inline_signals_max, limits.resume_inline_bytes_max)
+  local outcomes, rest
+  if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil,
   }
 end
 
@@ -2455,6 +2976,7 @@ source["record.view"] = function(require, LIBRARY)
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
+local children = require "record.children"
 local execution = require "record.execution"
 local signals = require "record.signals"
 local spec = require "record.spec"
@@ -2501,6 +3023,7 @@ function view.summary(rec)
     execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
     blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
     attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
+    flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 
@@ -2522,6 +3045,8 @@ function view.whole(tx, rec)
   v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
+  local k = children.load(rec)
+  v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
   return v
 end
 
@@ -2680,10 +3205,18 @@ function queues.covered(requires, capabilities)
   return true
 end
 
+-- By how much this call changes the number of entries of a queue: what is planned cannot be counted yet.
+local function planned(tx, key, by)
+  local name = "entries:" .. key
+  tx.memo[name] = (tx.memo[name] or 0) + by
+  return tx.memo[name]
+end
+
 -- Registers the queue an execution enters; true when it is new to the lane.
 function queues.joined(tx, rec)
   if rec.spec.queue == "any" then return false end
   local path = rec.spec.namespace .. "/" .. rec.lane
+  planned(tx, keys.queue(tx, path, rec.spec.queue), 1)
   if queues.get(tx, path, rec.spec.queue) then return false end
   local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
   queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
@@ -2694,8 +3227,7 @@ end
 function queues.left(tx, rec, key)
   local name = rec.spec.queue
   if name == "any" then return end
-  -- The removal itself is planned but not visible: one entry means this one.
-  if tx:read("ZCARD", key) > 1 then return end
+  if tx:read("ZCARD", key) + planned(tx, key, -1) > 0 then return end
   local path = string.match(key, ":lane:(.-):queue:")
   local entry = queues.get(tx, path, name)
   if entry and not entry.uncovered then queues.drop(tx, path, name) end
@@ -2768,7 +3300,7 @@ function home.move(tx, rec)
   end
   tx:zadd(key, score, rec.id)
   if queued and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
-  rec.before = { key = key, score = score, queued = queued, worker = before.worker, phase = before.phase }
+  before.key, before.score, before.queued = key, score, queued
 end
 
 -- Plans the removal of the entry.
@@ -3036,11 +3568,28 @@ return inbox
 end
 
 source["transition.runnable"] = function(require, LIBRARY)
--- Puts an execution that waits to run where it belongs: delayed, blocked by route, or eligible.
+-- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or eligible.
+local children = require "record.children"
+local dependencies = require "record.dependencies"
+local event = require "lib.event"
 local execution = require "record.execution"
+local flow = require "record.flow"
+local keys = require "lib.keys"
 local queues = require "index.queues"
 
 local runnable = {}
+
+-- A member that is a flow runs while the flow does.
+local function start_nested(tx, rec)
+  execution.block(rec, "waiting_for_children", { "flow_id", rec.spec.nested }, tx.now)
+  local f = flow.load(tx, rec.spec.nested)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.nested) .. " core") end
+  if f.sealed then return end
+  f.sealed = tx.now
+  flow.walk_over(tx, f, "release")
+  flow.save(tx, f)
+  event.of_flow(tx, f, "flow.sealed", {})
+end
 
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
 -- but by whoever calls this.
@@ -3048,7 +3597,13 @@ function runnable.settle(tx, rec)
   rec.phase = "runnable"
   rec.reason, rec.detail, rec.since = nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if dependencies.waits(rec) then return execution.block(rec, "waiting_for_dependencies", nil, tx.now) end
+  if rec.awaiting then
+    if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end
+    rec.awaiting = nil
+  end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
+  if rec.delay == nil and rec.spec.nested then return start_nested(tx, rec) end
   if rec.delay == nil and rec.spec.queue ~= "any" then
     local entry = queues.get(tx, execution.lane_path(rec), rec.spec.queue)
     if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
@@ -3126,9 +3681,25 @@ local function sorted_set(tokens)
   return list
 end
 
-local function spec_of(s, copy, now)
+-- The budgets of the flow or parent come on top of the execution's own.
+local function all_budgets(own, shared)
+  local list, seen = {}, {}
+  for _, refs in ipairs({ own or {}, shared or {} }) do
+    for _, ref in ipairs(refs) do
+      if not seen[ref.budget_id] then
+        seen[ref.budget_id] = true
+        list[#list + 1] = ref
+      end
+    end
+  end
+  return list
+end
+
+-- `place` says what the execution is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close },
+-- with the budgets and the deadline it shares.
+local function spec_of(s, copy, now, place)
   local requires = sorted_set(s.requires)
-  local budgets, quotas = s.budgets or {}, s.quotas or {}
+  local budgets, quotas = all_budgets(s.budgets, place.budgets), s.quotas or {}
   return {
     namespace = s.namespace, kind = s.kind, input_encoding = s.input_encoding or "json", created_at = now,
     start_within_ms = s.start_within_ms, attempt_timeout_ms = s.attempt_timeout_ms or copy.attempt_timeout_ms,
@@ -3137,6 +3708,8 @@ local function spec_of(s, copy, now)
     retention_ms = s.retention_ms or copy.retention_ms or 7 * day_ms, max_frames = s.stream and s.stream.max_frames or 10000,
     trace_parent = s.trace_parent, webhook = s.completion_webhook, retry = whole_retry(s.retry, copy.retry), body_digest = s.body_digest,
     queue = queues.name(requires, #budgets > 0 or #quotas > 0),
+    flow_id = place.flow_id, key = place.key, number = place.number, inbound = place.inbound, nested = place.nested,
+    parent_id = place.parent_id, parent_close = place.parent_close,
   }
 end
 
@@ -3150,22 +3723,27 @@ local function duplicate(tx, id)
   return reply.ok("duplicate", { execution_id = id, state = rec and execution.public_state(rec) or nil })
 end
 
+-- The keys of a flow, of a parent's children and of everything else in a namespace are apart.
+local function key_digest(s, place)
+  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
+end
+
 -- The execution this submission repeats, as an answer, or nil.
-local function known(tx, s)
+local function known(tx, s, place)
   if s.idempotency_key then
-    local record = tx:hgetall(keys.idempotency(tx, keys.digest(s.namespace .. "/" .. s.idempotency_key)))
+    local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
     if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
     return duplicate(tx, record.execution_id)
   end
-  local rec = execution.load(tx, s.execution_id)
+  local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
   if rec.spec.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = s.execution_id }) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
-local function remember_key(tx, s)
-  local digest = keys.digest(s.namespace .. "/" .. s.idempotency_key)
+local function remember_key(tx, s, place)
+  local digest = key_digest(s, place)
   local until_ms = tx.now + (s.idempotency_ttl_ms or day_ms)
   tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
   timers.set(tx, "idem:" .. digest, until_ms)
@@ -3192,24 +3770,35 @@ local function contradiction(s)
   if s.idempotency_ttl_ms and not s.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
 end
 
+-- What a submission repeats, or why it contradicts itself; nil when it is new.
+function submit.repeated(tx, s, place)
+  return contradiction(s) or known(tx, s, place)
+end
+
 function submit.one(tx, s)
-  local wrong = contradiction(s)
-  if wrong then return wrong end
-  local repeated = known(tx, s)
-  if repeated then return repeated end
+  local answer = submit.repeated(tx, s, {})
+  if answer then return answer end
+  local rec, refusal = submit.new(tx, s, {})
+  if refusal then return refusal end
+  submit.place(tx, rec)
+  return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
+end
+
+-- A new execution, not saved yet, or nil and the refusal.
+function submit.new(tx, s, place)
   local now = tx.now
   local path = s.namespace .. "/" .. s.lane
   local copy = lane.load(tx, path)
-  if copy == nil then return reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
+  if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
-  if refusal then return refusal end
-  if s.idempotency_key and execution.load(tx, s.execution_id) then
-    return reply.err("idempotency_conflict", { execution_id = s.execution_id })
+  if refusal then return nil, refusal end
+  if s.idempotency_key and execution.load(tx, s.execution_id, true) then
+    return nil, reply.err("idempotency_conflict", { execution_id = s.execution_id })
   end
 
-  local rec = execution.new(s.execution_id, spec_of(s, copy, now))
+  local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
   rec.lane, rec.prio = s.lane, s.priority or 0
-  rec.deadline = earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms)
+  rec.deadline = earliest(earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms), place.deadline)
   rec.delay = s.delay_until or (s.delay_ms and now + s.delay_ms)
   rec.start_by = s.start_within_ms and now + s.start_within_ms
   rec.tags = s.tags and next(s.tags) and cmsgpack.pack(spec.flatten(s.tags)) or nil
@@ -3220,16 +3809,933 @@ function submit.one(tx, s)
     rec.input = s.input
   end
   rec.score = score.of(tx, copy, rec)
-  runnable.settle(tx, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
-  if s.idempotency_key then remember_key(tx, s) end
+  if s.idempotency_key then remember_key(tx, s, place) end
+  return rec
+end
+
+-- Puts a new execution where it belongs, for everybody to see.
+function submit.place(tx, rec)
+  runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
   event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
-  return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
 end
 
 return submit
+end
+
+source["transition.owed"] = function(require, LIBRARY)
+-- What a transition owes other records of its partition: done at once as far as one call's share goes, the rest is kept with the
+-- record that owes it and paid by whoever fires timers. Work that leads to more work waits in line: a deep flow is not a deep call.
+local limits = require "lib.limits"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local timers = require "index.timers"
+
+local owed = {}
+
+-- Kind of work -> function(tx, rec, from, share) that does it from a place on and answers how many records it touched and where it
+-- stopped, or nil when it is done. Filled by those who know how.
+owed.steps = {}
+-- function(tx, flow) that looks whether a flow has ended; filled as above.
+owed.settle_flow = nil
+
+function owed.timer(id)
+  return "owed:" .. id
+end
+
+local function load_debts(rec)
+  return rec.owed and cmsgpack.unpack(rec.owed) or {}
+end
+
+local function count_in_flow(tx, rec, by)
+  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  if f == nil then return end
+  local n = (f.owed or 0) + by
+  f.owed = n ~= 0 and n or nil
+  flow.save(tx, f)
+end
+
+local function store_debts(tx, rec, debts)
+  local had = rec.owed ~= nil
+  rec.owed = #debts > 0 and cmsgpack.pack(debts) or nil
+  if rec.owed and not had then
+    timers.set(tx, owed.timer(rec.id), tx.now)
+    count_in_flow(tx, rec, 1)
+  elseif had and not rec.owed then
+    timers.clear(tx, owed.timer(rec.id))
+    count_in_flow(tx, rec, -1)
+  end
+  execution.save(tx, rec)
+end
+
+local function keep(tx, rec, kind, from)
+  local debts = load_debts(rec)
+  debts[#debts + 1] = { kind, from }
+  store_debts(tx, rec, debts)
+end
+
+-- Works through the line, then looks at the flows it touched; their end may put more in the line.
+local function work(tx, line)
+  local share, at, settled = limits.consequences_max, 1, 1
+  while true do
+    local item = line[at]
+    if item then
+      at = at + 1
+      local rec = execution.load(tx, item.id, true)
+      if rec then
+        local touched, rest = 0, item.from
+        if share > 0 then touched, rest = owed.steps[item.kind](tx, rec, item.from, share) end
+        share = share - touched
+        if rest then keep(tx, rec, item.kind, rest) end
+      end
+    elseif line.flows[settled] then
+      local f = flow.load(tx, line.flows[settled])
+      settled = settled + 1
+      if f then
+        line.waiting[f.id] = nil
+        owed.settle_flow(tx, f)
+      end
+    else
+      return
+    end
+  end
+end
+
+-- Runs `body` with a line of work open, and works through it afterwards; one that is open already takes it.
+function owed.during(tx, body)
+  if tx.memo.line then return body() end
+  local line = { flows = {}, waiting = {} }
+  tx.memo.line = line
+  local answer = body()
+  work(tx, line)
+  tx.memo.line = nil
+  return answer
+end
+
+-- Work of a kind for a record, from a place on.
+function owed.add(tx, rec, kind, from)
+  owed.during(tx, function()
+    local line = tx.memo.line
+    line[#line + 1] = { id = rec.id, kind = kind, from = from }
+  end)
+end
+
+-- The flow may have ended: looked at when everything else is done.
+function owed.look_at_flow(tx, id)
+  owed.during(tx, function()
+    local line = tx.memo.line
+    if not line.waiting[id] then
+      line.waiting[id] = true
+      line.flows[#line.flows + 1] = id
+    end
+  end)
+end
+
+-- Pays a share of what a record owes; called when its timer fires.
+function owed.pay(tx, id)
+  local rec = execution.load(tx, id, true)
+  local debts = rec and load_debts(rec) or {}
+  if #debts == 0 then return timers.clear(tx, owed.timer(id)) end
+  owed.during(tx, function()
+    local line = tx.memo.line
+    for _, debt in ipairs(debts) do line[#line + 1] = { id = id, kind = debt[1], from = debt[2] } end
+    store_debts(tx, rec, {})
+    if rec.spec.flow_id then owed.look_at_flow(tx, rec.spec.flow_id) end
+  end)
+end
+
+return owed
+end
+
+source["transition.stop"] = function(require, LIBRARY)
+-- Stopping a flow: final for claims at once; its members are cancelled in a walk that is owed until it is done.
+local event = require "lib.event"
+local flow = require "record.flow"
+
+local stop = {}
+
+-- `how`: policy, reason, actor, outcome, data for the event.
+function stop.flow(tx, f, how)
+  f.stop = cmsgpack.pack({ how.policy, how.reason or false, how.actor or false, tx.now })
+  f.outcome = how.outcome
+  f.sealed = f.sealed or tx.now
+  flow.walk_over(tx, f, "cancel")
+  flow.save(tx, f)
+  event.of_flow(tx, f, "flow." .. how.outcome, how.data)
+end
+
+-- A failure that nobody takes up, in a flow that fails with its first.
+function stop.after_failure(tx, f, rec)
+  if f.stop then return end
+  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.spec.key, "execution_id", rec.id } })
+end
+
+return stop
+end
+
+source["transition.resolve"] = function(require, LIBRARY)
+-- What the end of a member means for those that wait for it: edges are met or die, members become ready or are skipped, and so on
+-- downstream; and what it means for the flow.
+local dependencies = require "record.dependencies"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local owed = require "transition.owed"
+local runnable = require "transition.runnable"
+local stop = require "transition.stop"
+
+local resolve = {}
+
+local function failed(rec)
+  return rec.phase == "terminal" and (rec.outcome == "failed" or rec.outcome == "expired")
+end
+
+-- A failure is taken up by an edge on failure or completion, or by an any_of or quorum that is satisfied without it. Kept with a
+-- failed member: { taken up, members that may still take it up }.
+local function fault_of(rec)
+  local f = rec.fault and cmsgpack.unpack(rec.fault) or { false, 0 }
+  return { caught = f[1], hopes = f[2] }
+end
+
+local function store_fault(rec, fault)
+  rec.fault = cmsgpack.pack({ fault.caught, fault.hopes })
+end
+
+-- What a member's outcome means for the flow, once all its edges know of it: "uncaught", "good_sink" or nothing.
+function resolve.verdict(rec)
+  if rec.phase ~= "terminal" or (rec.reached or 0) < (rec.outs or 0) then return nil end
+  if failed(rec) then
+    local fault = fault_of(rec)
+    return not fault.caught and fault.hopes == 0 and "uncaught" or nil
+  end
+  return rec.outcome == "success" and (rec.outs or 0) == 0 and "good_sink" or nil
+end
+
+local counter = { uncaught = "uncaught", good_sink = "sinks" }
+
+local function count(f, verdict, by)
+  if verdict == nil then return end
+  local name = counter[verdict]
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
+-- Keeps the flow's sums in step with a member whose outcome, edges or fault changed, and saves it.
+function resolve.weigh(tx, f, rec)
+  local verdict = resolve.verdict(rec)
+  if verdict ~= rec.verdict then
+    count(f, rec.verdict, -1)
+    count(f, verdict, 1)
+    rec.verdict = verdict
+    flow.save(tx, f)
+    if verdict == "uncaught" and f.policy == "fail_flow" then stop.after_failure(tx, f, rec) end
+  end
+  execution.save(tx, rec)
+end
+
+-- The others of a race that was won: work that nobody else waits for is not needed any more.
+local function needed_elsewhere(tx, up, down)
+  local outs = up.outs or 0
+  if outs > limits.consequences_max then return true end
+  for _, e in ipairs(dependencies.edges(tx, up.id, 1, outs)) do
+    if e.to ~= down.id and e.state == "pending" then return true end
+  end
+  return false
+end
+
+function owed.steps.spare(tx, down, from, share)
+  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
+  local list = dependencies.upstreams(tx, down.id, from, share)
+  for _, item in ipairs(list) do
+    local up = execution.load(tx, item.from)
+    if up and up.phase ~= "terminal" and not needed_elsewhere(tx, up, down) then
+      finish.execution(tx, up, "cancelled", { by = "flow", attempt_state = "cancelled", failure = { "another one was faster", "cancelled" }, data = { "cause", "cancel_remaining" } })
+    end
+  end
+  return #list, #list == share and from + share or nil
+end
+
+-- A race was decided: the failures that hoped for it are taken up, or have one hope less.
+function owed.steps.hopes(tx, down, from, share)
+  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
+  local f = flow.load(tx, down.spec.flow_id)
+  local ready = dependencies.load(down).decided == "ready"
+  local list = dependencies.upstreams(tx, down.id, from, share)
+  for _, item in ipairs(list) do
+    local e = dependencies.edge(tx, item.from, item.number)
+    if e.hope then
+      e.hope = nil
+      dependencies.store_edge(tx, e)
+      local up = execution.load(tx, item.from)
+      if up and failed(up) then
+        local fault = fault_of(up)
+        fault.hopes = fault.hopes - 1
+        fault.caught = fault.caught or ready
+        store_fault(up, fault)
+        resolve.weigh(tx, f, up)
+      end
+    end
+  end
+  return #list, #list == share and from + share or nil
+end
+
+local function too_much(d)
+  return { string.format("its upstreams pass %.0f bytes, at most %d fit", d.bytes, limits.passed_bytes_max), "passed_too_large" }
+end
+
+-- Decides a member whose edges changed. Nothing is decided before the flow is sealed, nor once it is stopped.
+function resolve.decide(tx, f, down, d)
+  if d.decided or down.hidden or f.stop or down.phase ~= "runnable" then return end
+  local decided = dependencies.judge(down.spec.inbound, d)
+  if decided == nil then return end
+  local hopes = d.hopes
+  d.decided, d.hopes = decided, 0
+  dependencies.store(down, d)
+  if decided == "skip" then
+    finish.execution(tx, down, "skipped", { by = "flow", attempt_state = "cancelled", failure = { "its dependencies can no longer be met", "skipped" } })
+  elseif d.bytes > limits.passed_bytes_max then
+    finish.execution(tx, down, "failed", { by = "flow", attempt_state = "cancelled", failure = too_much(d) })
+  else
+    down.start_by = down.spec.start_within_ms and tx.now + down.spec.start_within_ms or nil
+    if down.reason == "waiting_for_dependencies" then
+      runnable.settle(tx, down)
+      execution.save(tx, down)
+      event.of_execution(tx, down, "execution.ready", { "cause", "dependencies" })
+    else
+      execution.save(tx, down)
+    end
+    local inbound = down.spec.inbound
+    if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then owed.add(tx, down, "spare", 0) end
+  end
+  if hopes > 0 then owed.add(tx, down, "hopes", 0) end
+end
+
+local function result_bytes(tx, up)
+  if up.result_far then return #(tx:get(keys.result(tx, up.id)) or "") end
+  return #(up.result or "")
+end
+
+-- Counts an edge of an ended member with the one it leads to.
+local function settle_edge(tx, up, e, d)
+  e.state = dependencies.meets(e.on, up.outcome) and "met" or "dead"
+  if e.state == "met" then
+    d.met = d.met + 1
+    e.bytes = e.pass_as and result_bytes(tx, up) or 0
+    d.bytes = d.bytes + e.bytes
+    dependencies.promise(tx, e)
+  else
+    d.dead = d.dead + 1
+  end
+end
+
+-- Who takes the failure of `up` up, as far as this edge goes. One that was resolved by an earlier run of it says so as well.
+local function blame(up, e, down)
+  local fault, race = fault_of(up), dependencies.is_race(down)
+  local d = dependencies.load(down)
+  if e.on ~= "success" or (race and d.decided == "ready") then
+    fault.caught = true
+  elseif race and d.decided == nil and not e.hope then
+    e.hope = true
+    d.hopes = d.hopes + 1
+    fault.hopes = fault.hopes + 1
+    dependencies.store(down, d)
+  end
+  store_fault(up, fault)
+end
+
+-- One edge of an ended member.
+function resolve.edge(tx, f, up, e)
+  local down = execution.load(tx, e.to, true)
+  if down == nil then error("CORRUPT " .. keys.edges_out(tx, e.from) .. " " .. e.to) end
+  if e.state == "pending" then
+    local d = dependencies.load(down)
+    settle_edge(tx, up, e, d)
+    dependencies.store(down, d)
+    execution.save(tx, down)
+    resolve.decide(tx, f, down, d)
+  end
+  if failed(up) then
+    blame(up, e, down)
+    execution.save(tx, down)
+  end
+  dependencies.store_edge(tx, e)
+end
+
+-- The edges of an ended member; `from` is the number of the first. A stopped flow decides nothing any more.
+function owed.steps.resolve(tx, up, from, share)
+  local f = flow.load(tx, up.spec.flow_id)
+  owed.look_at_flow(tx, f.id)
+  if f.stop or up.phase ~= "terminal" then
+    if up.phase == "terminal" then resolve.weigh(tx, f, up) end
+    return 0, nil
+  end
+  local outs = up.outs or 0
+  local last = math.min(outs, from + share - 1)
+  for _, e in ipairs(dependencies.edges(tx, up.id, from, last)) do resolve.edge(tx, f, up, e) end
+  up.reached = last > 0 and last or nil
+  resolve.weigh(tx, f, up)
+  return math.max(0, last - from + 1), last < outs and last + 1 or nil
+end
+
+local flow_event = { completed = "flow.completed", failed = "flow.failed" }
+local member_outcome = { completed = "success", failed = "failed", cancelled = "cancelled" }
+
+-- The member a flow runs in place of ends with it.
+local function end_parent(tx, f)
+  local rec = f.parent and execution.load(tx, f.parent, true)
+  if rec == nil or rec.phase == "terminal" then return end
+  local failure
+  if f.outcome ~= "completed" then failure = { "its flow " .. (f.outcome == "failed" and "failed" or "was cancelled"), "flow_" .. f.outcome } end
+  finish.execution(tx, rec, member_outcome[f.outcome], { by = "flow", attempt_state = "cancelled", failure = failure })
+end
+
+-- Ends the flow when nothing of it is left to run.
+function owed.settle_flow(tx, f)
+  if f.gone or f.sealed == nil or f.ended or f.owed or f.walk == "release" or f.walk == "cancel" then return end
+  local open = flow.open(f)
+  local leaves_active = f.stop and flow.stopped(f).policy == "cancel_pending" and open == (f["n:active"] or 0)
+  if open > 0 and not leaves_active then return end
+  if f.outcome == nil then
+    local fine = (f.uncaught or 0) == 0 or (f.policy == "isolate_branch" and (f.sinks or 0) > 0)
+    f.outcome = fine and "completed" or "failed"
+    event.of_flow(tx, f, flow_event[f.outcome], {})
+  end
+  f.ended = tx.now
+  if f.stored > 0 then flow.walk_over(tx, f, "free") end
+  flow.save(tx, f)
+  if f.waited then tx:announce("done", f.id) end
+  end_parent(tx, f)
+end
+
+return resolve
+end
+
+source["transition.aftermath"] = function(require, LIBRARY)
+-- What the end of an execution means for others: the members that wait for it, its children, its parent, and a flow that runs in
+-- its place.
+local children = require "record.children"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local flow = require "record.flow"
+local owed = require "transition.owed"
+local runnable = require "transition.runnable"
+local stop = require "transition.stop"
+
+local aftermath = {}
+
+-- True while an ended execution must be kept: others may still ask what became of it.
+function aftermath.still_needed(tx, rec)
+  if rec.spec.flow_id then
+    local f = flow.load(tx, rec.spec.flow_id)
+    return f ~= nil and f.ended == nil
+  end
+  local parent = rec.spec.parent_id and execution.load(tx, rec.spec.parent_id)
+  return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
+end
+
+-- The parent goes on when the last child it waits for has ended.
+local function tell_parent(tx, rec)
+  local parent = execution.load(tx, rec.spec.parent_id)
+  if parent == nil or parent.phase == "terminal" then return end
+  local k = children.load(parent)
+  k.open = k.open - 1
+  children.store(parent, k)
+  local over = k.open == 0 and parent.awaiting ~= nil
+  if over and parent.reason == "waiting_for_children" then
+    runnable.settle(tx, parent)
+    execution.save(tx, parent)
+    event.of_execution(tx, parent, "execution.resumed", { "cause", "children" })
+  else
+    execution.save(tx, parent)
+  end
+end
+
+-- The parent has ended: children that are not abandoned are cancelled, and those that have ended are kept by their own retention now.
+function owed.steps.close(tx, rec, from, share)
+  if rec.phase ~= "terminal" then return 0, nil end
+  local ids = children.ids(tx, rec, from, share)
+  local last = from
+  for _, id in ipairs(ids) do
+    local child = execution.load(tx, id)
+    if child then
+      last = child.spec.number
+      child.bound = nil
+      if child.phase == "terminal" then
+        child.freed = tx.now
+        execution.save(tx, child)
+      elseif child.spec.parent_close == "abandon" then
+        execution.save(tx, child)
+      else
+        finish.execution(tx, child, "cancelled", { by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" }, data = { "cause", "parent_ended" } })
+      end
+    end
+  end
+  return #ids, #ids == share and last + 1 or nil
+end
+
+function aftermath.of(tx, rec)
+  owed.during(tx, function()
+    if rec.bound and not aftermath.still_needed(tx, rec) then
+      rec.bound = nil
+      execution.save(tx, rec)
+    end
+    if rec.spec.flow_id then owed.add(tx, rec, "resolve", 1) end
+    if rec.spec.parent_id then tell_parent(tx, rec) end
+    if rec.kids then owed.add(tx, rec, "close", 1) end
+    local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+    if nested and nested.ended == nil and nested.stop == nil then
+      stop.flow(tx, nested, { policy = "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
+    end
+  end)
+end
+
+return aftermath
+end
+
+source["transition.walk"] = function(require, LIBRARY)
+-- Walks over the members of a flow in bounded steps: to release them when it is sealed, to cancel them when it is stopped, to let
+-- their retention begin when it has ended, and to remove them when it was never sealed.
+local dependencies = require "record.dependencies"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local lists = require "index.lists"
+local owed = require "transition.owed"
+local resolve = require "transition.resolve"
+local retire = require "transition.retire"
+local runnable = require "transition.runnable"
+local timers = require "index.timers"
+
+local walk = {}
+
+-- From here on everybody sees the member.
+local function show(tx, rec)
+  rec.hidden = nil
+  runnable.settle(tx, rec)
+  execution.save(tx, rec)
+  lists.add(tx, rec)
+  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+end
+
+-- A member of a flow that is sealed: it runs, waits for its edges, or is skipped.
+function walk.release(tx, f, rec)
+  if not rec.hidden then return end
+  local d = dependencies.load(rec)
+  d.decided = dependencies.judge(rec.spec.inbound, d)
+  local skip = d.decided == "skip"
+  if skip then d.decided = nil end
+  if rec.deps then dependencies.store(rec, d) end
+  if d.decided == "ready" then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
+  show(tx, rec)
+  if skip then resolve.decide(tx, f, rec, d) end
+end
+
+-- What has no lease is cancelled; what runs ends with it or goes on, as the policy says.
+function walk.cancel(tx, f, rec)
+  if rec.phase == "terminal" then return end
+  local how = flow.stopped(f)
+  if rec.hidden then show(tx, rec) end
+  if rec.phase == "active" and how.policy ~= "cancel_all" then return end
+  local actor = how.actor
+  if actor then execution.note_action(tx, rec, "cancel_flow", actor, how.reason) end
+  finish.execution(tx, rec, "cancelled", {
+    by = "flow", attempt_state = "cancelled", failure = { how.reason or "", "cancelled" }, actor = actor,
+    data = { "cause", "flow_" .. f.outcome, "reason", how.reason or "" },
+  })
+end
+
+-- A member of a stopped flow that somebody met before the walk did.
+function walk.cancel_member(tx, rec)
+  walk.cancel(tx, flow.load(tx, rec.spec.flow_id), rec)
+end
+
+-- The flow has ended: from now on the member is kept for as long as its retention says.
+function walk.free(tx, f, rec)
+  if not rec.bound then return end
+  rec.bound = nil
+  rec.freed = rec.phase == "terminal" and f.ended or nil
+  execution.save(tx, rec)
+end
+
+-- Nobody sealed the flow: it was never submitted.
+function walk.remove(tx, f, rec)
+  retire.hidden(tx, rec)
+end
+
+-- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are known.
+function walk.seal(tx, f, all)
+  f.sealed = tx.now
+  event.of_flow(tx, f, "flow.sealed", {})
+  if all == nil then
+    flow.walk_over(tx, f, "release")
+    return walk.step(tx, f, limits.batch_max)
+  end
+  flow.save(tx, f)
+  owed.during(tx, function()
+    for _, one in ipairs(all) do walk.release(tx, f, one.rec) end
+    owed.look_at_flow(tx, f.id)
+  end)
+end
+
+local function number(n) return string.format("%.0f", n) end
+
+-- One step over at most `limit` members; true when there is more to do.
+function walk.step(tx, f, limit)
+  local what = f.walk
+  if what == nil then return false end
+  local page = tx:zlowest(keys.flow_members(tx, f.id), "(" .. number(f.walked), "+inf", limit)
+  owed.during(tx, function()
+    for _, item in ipairs(page) do
+      local rec = execution.load(tx, item.member, true)
+      if rec then walk[what](tx, f, rec) end
+      -- The flow went with its last member, or a member that failed has stopped it: another walk begins.
+      if f.gone or f.walk ~= what then return end
+      f.walked = item.score
+    end
+    if #page < limit then
+      flow.walk_done(tx, f)
+      if what == "remove" then return flow.remove(tx, f) end
+      owed.look_at_flow(tx, f.id)
+    end
+    flow.save(tx, f)
+  end)
+  return not f.gone and f.walk ~= nil
+end
+
+-- What the flow's timer means.
+function walk.fire(tx, id)
+  local f = flow.load(tx, id)
+  if f == nil then return timers.clear(tx, flow.timer(id)) end
+  local due = flow.wake_at(f)
+  if due == nil or due > tx.now then return flow.save(tx, f) end
+  if f.walk == nil and f.ended then return flow.remove(tx, f) end
+  if f.walk == nil then flow.walk_over(tx, f, "remove") end
+  walk.step(tx, f, limits.batch_max)
+end
+
+return walk
+end
+
+source["transition.grow"] = function(require, LIBRARY)
+-- Adding members and edges to a flow: what is new counts before anything can be claimed.
+local dependencies = require "record.dependencies"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local resolve = require "transition.resolve"
+local runnable = require "transition.runnable"
+local submit = require "transition.submit"
+
+local grow = {}
+
+local function invalid(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- The refusal when nothing can be added to the flow any more.
+function grow.refusal(f)
+  if f == nil then return reply.err("flow_not_found") end
+  if f.stop or f.outcome or f.ended then return reply.err("flow_terminal", { state = flow.state(f) }) end
+end
+
+local function inbound_problem(inbound)
+  if inbound == nil then return nil end
+  if inbound.policy == "quorum" and inbound.k == nil then return "k", "is missing: quorum needs it" end
+  if inbound.policy ~= "quorum" and inbound.k then return "k", "belongs to quorum" end
+end
+
+-- What a member shares with its flow and with nobody else.
+local function place_of(f, m)
+  local _, _, budgets = flow.defaults(f)
+  return { flow_id = f.id, key = m.key, number = f.last + 1, inbound = m.inbound, nested = m.nested, budgets = budgets, deadline = f.deadline }
+end
+
+-- Makes one member, hidden for now; answers { id, rec, duplicate } or nil and the refusal.
+local function member(tx, f, m, at)
+  local s = m.submission
+  if string.sub(s.execution_id, -4) ~= string.sub(f.id, -4) then return nil, invalid(at .. ".submission.execution_id", "must end like the flow's id: they share a partition") end
+  if s.namespace ~= f.namespace then return nil, invalid(at .. ".submission.namespace", "must be the flow's, " .. f.namespace) end
+  local field, problem = inbound_problem(m.inbound)
+  if field then return nil, invalid(at .. ".inbound." .. field, problem) end
+  local known = flow.member_id(tx, f, m.key)
+  if known then
+    local rec = execution.load(tx, known, true)
+    if rec and rec.spec.body_digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
+    return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
+  end
+  if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  if m.nested then
+    local nested = flow.load(tx, m.nested)
+    if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
+  end
+  local place = place_of(f, m)
+  local answer = submit.repeated(tx, s, place)
+  if answer and answer.err then return nil, answer end
+  -- An id or a key that belongs to someone else already.
+  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
+  local rec, refusal = submit.new(tx, s, place)
+  if refusal then return nil, refusal end
+  rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
+  f.last, f.stored = place.number, f.stored + 1
+  execution.block(rec, "waiting_for_dependencies", nil, tx.now)
+  tx:zadd(keys.flow_members(tx, f.id), place.number, rec.id)
+  tx:hset(keys.flow_names(tx, f.id), { m.key, rec.id })
+  execution.save(tx, rec)
+  return { id = rec.id, rec = rec, duplicate = false }
+end
+
+-- Makes members; answers a list of { id, rec, duplicate }, or nil and the refusal.
+function grow.members(tx, f, list)
+  local out = {}
+  for i, m in ipairs(list) do
+    local made, refusal = member(tx, f, m, string.format("members[%d]", i - 1))
+    if refusal then return nil, refusal end
+    out[i] = made
+  end
+  return out
+end
+
+local function started(rec)
+  return rec.phase ~= "runnable" or rec.first_started ~= nil or rec.grant ~= nil or rec.reason == "waiting_for_children"
+end
+
+-- Stores an edge on both sides. `up` and `down` are saved by those who call.
+local function store(tx, up, down, e)
+  up.outs = (up.outs or 0) + 1
+  local edge = { from = up.id, to = down.id, number = up.outs, on = e.on, pass_as = e.pass_as, state = "pending" }
+  dependencies.store_edge(tx, edge)
+  tx:zadd(keys.edges_in(tx, down.id), edge.number, up.id)
+  if e.pass_as then
+    down.passes = 1
+    dependencies.promise(tx, edge)
+  end
+  local d = dependencies.load(down)
+  d.total = d.total + 1
+  -- A member that could have run waits again, unless it needs no more than it has.
+  if d.decided and dependencies.judge(down.spec.inbound, d) ~= "ready" then d.decided = nil end
+  dependencies.store(down, d)
+  return edge
+end
+
+-- `fresh` is the set of members made in this call. An edge between members that were there must not close a cycle: `checked` says
+-- that the caller looked at the graph as it is; without it the edge must lead forward, in a flow whose edges all do.
+local function edge(tx, f, e, at, fresh, checked)
+  local from, to = flow.member_id(tx, f, e.from), flow.member_id(tx, f, e.to)
+  if from == nil then return nil, invalid(at .. ".from", "is not the key of a member: " .. e.from) end
+  if to == nil then return nil, invalid(at .. ".to", "is not the key of a member: " .. e.to) end
+  if from == to then return nil, reply.err("cycle_detected", { field = at, key = e.from }) end
+  local up, down = execution.load(tx, from, true), execution.load(tx, to, true)
+  local number = tx:zscore(keys.edges_in(tx, to), from)
+  if number then
+    local known = dependencies.edge(tx, from, number)
+    if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
+    return nil, reply.err("idempotency_conflict", { field = at, problem = "there is another edge between these members" })
+  end
+  local forward = up.spec.number < down.spec.number
+  if not checked then
+    if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
+    if not fresh[to] and (f.sealed or f.backward) then return nil, reply.err("flow_changed", { version = f.version }) end
+  end
+  if not fresh[to] and not down.hidden and started(down) then return nil, reply.err("member_started", { field = at .. ".to", key = e.to, execution_id = to }) end
+  if e.pass_as and tx:hget(keys.passed(tx, to), e.pass_as) then return nil, invalid(at .. ".pass_as", "is passed by another edge") end
+  if not forward then f.backward = 1 end
+  return { up = up, down = down, edge = store(tx, up, down, e) }
+end
+
+-- Adds edges; answers how many were new, or nil and the refusal.
+function grow.edges(tx, f, list, fresh, checked)
+  local made, touched, order = {}, {}, {}
+  local function touch(rec)
+    if not touched[rec.id] then
+      touched[rec.id] = true
+      order[#order + 1] = rec
+    end
+  end
+  for i, e in ipairs(list) do
+    local one, refusal = edge(tx, f, e, string.format("edges[%d]", i - 1), fresh, checked)
+    if refusal then return nil, refusal end
+    if one.edge then
+      made[#made + 1] = one
+      touch(one.up)
+      touch(one.down)
+    end
+  end
+  for _, rec in ipairs(order) do execution.save(tx, rec) end
+  if #made > 0 then f.version = f.version + 1 end
+  return made
+end
+
+-- What new edges mean, once the members are visible: those from ended upstreams resolve at once, and a member that could have run
+-- may have to wait again.
+function grow.count(tx, f, made)
+  for _, one in ipairs(made) do
+    local up, down = one.up, one.down
+    if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+      runnable.settle(tx, down)
+      execution.save(tx, down)
+    end
+    -- An upstream whose end still reaches its edges one by one will reach this one too.
+    if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then
+      resolve.edge(tx, f, up, one.edge)
+      up.reached = one.edge.number
+    end
+    resolve.weigh(tx, f, up)
+  end
+end
+
+return grow
+end
+
+source["transition.reopen"] = function(require, LIBRARY)
+-- Running an ended member again: what was skipped because of it waits for it again, and the flow goes on.
+local children = require "record.children"
+local dependencies = require "record.dependencies"
+local event = require "lib.event"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local owed = require "transition.owed"
+local reply = require "lib.reply"
+local resolve = require "transition.resolve"
+local runnable = require "transition.runnable"
+
+local reopen = {}
+
+-- Why the execution cannot run again, or nil.
+function reopen.refusal(tx, rec)
+  if rec.spec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.spec.nested }) end
+  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  if not f or f.stop == nil then return nil end
+  -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled cannot.
+  if f.outcome == "failed" and f.ended then return nil end
+  return reply.err("flow_terminal", { state = flow.state(f) })
+end
+
+-- The flow of a member that runs again is running again, and so is the one around it.
+local function reopen_flow(tx, f)
+  if f.outcome == nil and f.ended == nil then return end
+  f.outcome, f.ended, f.stop = nil, nil, nil
+  flow.walk_done(tx, f)
+  flow.save(tx, f)
+  event.of_flow(tx, f, "flow.reopened", {})
+  local rec = f.parent and execution.load(tx, f.parent)
+  if rec and rec.phase == "terminal" then
+    rec.phase, rec.outcome, rec.ended, rec.failure, rec.freed, rec.bound = "runnable", nil, nil, nil, nil, 1
+    execution.block(rec, "waiting_for_children", { "flow_id", f.id }, tx.now)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.reopened", {})
+    reopen.member(tx, rec)
+  end
+end
+
+-- An edge counts anew: what it leads to has not been decided, or was skipped and waits again.
+local function take_back(tx, f, up, e)
+  local down = execution.load(tx, e.to)
+  if e.state == "pending" or down == nil then return end
+  local d = dependencies.load(down)
+  local skipped = down.phase == "terminal" and down.outcome == "skipped"
+  if d.decided and not skipped then return end
+  if e.state == "met" then
+    d.met = d.met - 1
+    d.bytes = d.bytes - (e.bytes or 0)
+  else
+    d.dead = d.dead - 1
+  end
+  if e.hope then d.hopes = math.max(0, d.hopes - 1) end
+  e.state, e.hope = "pending", nil
+  dependencies.store_edge(tx, e)
+  dependencies.promise(tx, e)
+  d.decided = nil
+  dependencies.store(down, d)
+  if skipped then
+    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached = "runnable", nil, nil, nil, nil, 1, nil
+    execution.block(down, "waiting_for_dependencies", nil, tx.now)
+    resolve.weigh(tx, f, down)
+    event.of_execution(tx, down, "execution.reopened", { "cause", up.spec.key })
+    owed.add(tx, down, "reopen", 1)
+  else
+    execution.save(tx, down)
+  end
+end
+
+-- The edges out of a member that runs again.
+function owed.steps.reopen(tx, up, from, share)
+  local f = flow.load(tx, up.spec.flow_id)
+  local last = math.min(up.outs or 0, from + share - 1)
+  for _, e in ipairs(dependencies.edges(tx, up.id, from, last)) do take_back(tx, f, up, e) end
+  if last < (up.outs or 0) then return last - from + 1, last + 1 end
+  -- It has ended again before all its edges knew that it ran.
+  if up.phase == "terminal" then
+    up.reached, up.fault = nil, nil
+    owed.add(tx, up, "resolve", 1)
+  end
+  return math.max(0, last - from + 1), nil
+end
+
+-- A skipped member that runs again waits for its edges again, also for those that died.
+function owed.steps.wait_again(tx, down, from, share)
+  local d = dependencies.load(down)
+  local list = dependencies.upstreams(tx, down.id, from, share)
+  for _, item in ipairs(list) do
+    local e = dependencies.edge(tx, item.from, item.number)
+    if e.state == "dead" then
+      e.state = "pending"
+      if e.hope then d.hopes = math.max(0, d.hopes - 1) end
+      e.hope = nil
+      dependencies.store_edge(tx, e)
+      d.dead = d.dead - 1
+    end
+  end
+  dependencies.store(down, d)
+  execution.save(tx, down)
+  return #list, #list == share and from + share or nil
+end
+
+-- A member is about to run again; it has been saved.
+function reopen.member(tx, rec)
+  local f = flow.load(tx, rec.spec.flow_id)
+  reopen_flow(tx, f)
+  rec.reached, rec.fault = nil, nil
+  resolve.weigh(tx, f, rec)
+  owed.add(tx, rec, "reopen", 1)
+end
+
+-- Called for every execution that is replayed, before it is placed; `skipped` says that it never ran.
+function reopen.execution(tx, rec, skipped)
+  rec.freed = nil
+  if rec.spec.parent_id then
+    local parent = execution.load(tx, rec.spec.parent_id)
+    if parent and parent.phase ~= "terminal" then
+      rec.bound = 1
+      local k = children.load(parent)
+      k.open = k.open + 1
+      children.store(parent, k)
+      if parent.phase == "runnable" and parent.awaiting then runnable.settle(tx, parent) end
+      execution.save(tx, parent)
+    end
+  end
+  if rec.spec.flow_id then
+    rec.bound = 1
+    if skipped and rec.deps then
+      local d = dependencies.load(rec)
+      d.decided = nil
+      dependencies.store(rec, d)
+    end
+  end
+end
+
+return reopen
 end
 
 source["transition.choose"] = function(require, LIBRARY)
@@ -3375,13 +4881,21 @@ end
 source["transition.start"] = function(require, LIBRARY)
 -- Gives a worker the lease: a new attempt, or the same one when it was only waiting.
 local keys = require "lib.keys"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local event = require "lib.event"
+local flow = require "record.flow"
 local frames = require "record.frames"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
 
 local start = {}
+
+-- True when its flow was stopped: it will not start any more.
+function start.stopped(tx, rec)
+  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  return f and f.stop ~= nil
+end
 
 -- True when the execution may start now; nothing starts past its deadline, its queue time or the grace of a cancel.
 function start.possible(rec, now)
@@ -3417,6 +4931,20 @@ function start.lease(tx, rec, holder, ids)
   event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
 end
 
+-- What its upstreams pass to a member.
+local function passed(tx, rec)
+  if rec.passes == nil then return nil end
+  local view = require "record.view"
+  local out = {}
+  for _, item in ipairs(dependencies.passed(tx, rec)) do
+    local up = execution.load(tx, item.from)
+    if up and up.phase == "terminal" then
+      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = view.result(tx, up), encoding = up.result_encoding, failure = view.failure(up) }
+    end
+  end
+  return out
+end
+
 -- What the worker gets to see.
 function start.task(tx, rec)
   local tier = rec.tier
@@ -3429,6 +4957,7 @@ function start.task(tx, rec)
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
     resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
+    passed = passed(tx, rec), flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 
@@ -3524,6 +5053,7 @@ function finish.execution(tx, rec, outcome, how)
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.awaiting = nil, nil, nil
   rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then
@@ -3536,6 +5066,7 @@ function finish.execution(tx, rec, outcome, how)
     data[#data + 1], data[#data + 2] = "category", how.failure[2]
   end
   event.of_execution(tx, rec, events[outcome], data)
+  if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end
 
 return finish
@@ -3653,26 +5184,47 @@ local fair = require "index.fair"
 local home = require "index.home"
 local lists = require "index.lists"
 local timers = require "index.timers"
+local children = require "record.children"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
+local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
 local waitpoint = require "record.waitpoint"
 
 local retire = {}
 
-function retire.execution(tx, rec)
+local function remove(tx, rec)
   home.leave(tx, rec)
   fair.forget(tx, execution.lane_path(rec), rec)
-  lists.remove(tx, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
+  tx.memo[keys.core(tx, rec.id)] = nil
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
   frames.remove_all(tx, rec)
+  dependencies.remove_all(tx, rec)
+  if rec.spec.flow_id then flow.forget_member(tx, rec) end
+  if rec.spec.parent_id then children.forget(tx, rec) end
+end
+
+function retire.execution(tx, rec)
+  lists.remove(tx, rec)
+  remove(tx, rec)
   event.of_execution(tx, rec, "execution.retired", {})
+end
+
+-- A member nobody has seen goes without a word; so does the flow that would have run in its place.
+function retire.hidden(tx, rec)
+  local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+  if nested then
+    flow.walk_over(tx, nested, "remove")
+    flow.save(tx, nested)
+  end
+  remove(tx, rec)
 end
 
 return retire
@@ -4147,6 +5699,7 @@ end
 
 source["transition.due"] = function(require, LIBRARY)
 -- What a timer means for an execution: whatever is due now, checked again inside the call, so nothing happens early.
+local aftermath = require "transition.aftermath"
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
@@ -4202,7 +5755,12 @@ end
 function due.fire(tx, rec, draw)
   local now = tx.now
   if rec.phase == "terminal" then
-    if rec.ended + rec.spec.retention_ms <= now then return retire.execution(tx, rec) end
+    if aftermath.still_needed(tx, rec) then
+      rec.bound = 1
+      return execution.save(tx, rec)
+    end
+    local retire_at = execution.wake_at(rec)
+    if retire_at and retire_at <= now then return retire.execution(tx, rec) end
     return execution.save(tx, rec)
   end
   if rec.deadline and rec.deadline <= now then return expire(tx, rec, "deadline") end
@@ -4613,6 +6171,8 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local owed = require "transition.owed"
+local reopen = require "transition.reopen"
 local runnable = require "transition.runnable"
 
 define.fn {
@@ -4621,14 +6181,17 @@ define.fn {
   flags = {},
   args = { execution_id = "execution_id", actor = "actor", reason = "reason?" },
   reply = { replayed = { state = "public_state", replay_count = "count" } },
-  errs = { "execution_not_found", "execution_not_terminal", "max_replays" },
+  errs = { "execution_not_found", "execution_not_terminal", "max_replays", "flow_terminal" },
   call = function(tx, a, now)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
     local replays = rec.replays or 0
     if replays >= rec.spec.max_replays then return reply.err("max_replays", { max_replays = rec.spec.max_replays }) end
+    local refusal = reopen.refusal(tx, rec)
+    if refusal then return refusal end
     rec.replays = replays + 1
+    local skipped = rec.outcome == "skipped"
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
     rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
@@ -4636,10 +6199,17 @@ define.fn {
     if rec.deadline and rec.deadline <= now then rec.deadline = nil end
     rec.start_by = rec.spec.start_within_ms and now + rec.spec.start_within_ms or nil
     rec.first_started = nil
+    reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
     execution.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
+    if rec.spec.flow_id then
+      owed.during(tx, function()
+        if skipped and rec.deps then owed.add(tx, rec, "wait_again", 0) end
+        reopen.member(tx, rec)
+      end)
+    end
     return reply.ok("replayed", { state = execution.public_state(rec), replay_count = rec.replays })
   end,
 }
@@ -4649,6 +6219,7 @@ source["execution.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local aftermath = require "transition.aftermath"
 local retire = require "transition.retire"
 
 define.fn {
@@ -4657,11 +6228,12 @@ define.fn {
   flags = { "allow-oom" },
   args = { execution_id = "execution_id" },
   reply = { deleted = {} },
-  errs = { "execution_not_found", "execution_not_terminal" },
+  errs = { "execution_not_found", "execution_not_terminal", "flow_not_terminal" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
+    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id }) end
     retire.execution(tx, rec)
     return reply.ok("deleted")
   end,
@@ -4710,6 +6282,7 @@ local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 -- The leases this very request already took, so that a lost reply is answered again.
 local function replayed(tx, a)
@@ -4729,6 +6302,10 @@ end
 local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { ok = "cancelled" }
+  end
   start.lease(tx, rec, a, ids)
   fair.started(tx, copy, rec)
   return { ok = rec }
@@ -4765,11 +6342,11 @@ define.fn {
         if #tasks == 0 then return answer end
         break
       end
-      if answer and answer.ok then
+      if answer and answer.ok and answer.ok ~= "cancelled" then
         local rec = answer.ok
         first_wake = math.min(first_wake or rec.wake, rec.wake)
         tasks[#tasks + 1] = start.task(tx, rec)
-      else
+      elseif answer == nil or answer.err then
         choose.pass(found, entry)
       end
     end
@@ -4930,6 +6507,7 @@ local keys = require "lib.keys"
 local choose = require "transition.choose"
 local grant = require "transition.grant"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 -- Grants of this very request that are still open, so that a lost reply is answered again.
 local function replayed(tx, copy, found, a)
@@ -4972,6 +6550,10 @@ define.fn {
       local answer = tx:item(function()
         local rec = execution.load(tx, entry.id)
         if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+        if start.stopped(tx, rec) then
+          walk.cancel_member(tx, rec)
+          return { ok = "cancelled" }
+        end
         grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
         event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
         return { ok = rec }
@@ -4980,7 +6562,11 @@ define.fn {
         if #grants == 0 then return answer end
         break
       end
-      if answer and answer.ok then grants[#grants + 1] = grant.typed(answer.ok) else choose.pass(found, entry) end
+      if answer == nil or answer.err then
+        choose.pass(found, entry)
+      elseif answer.ok ~= "cancelled" then
+        grants[#grants + 1] = grant.typed(answer.ok)
+      end
     end
     return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
   end,
@@ -5015,7 +6601,7 @@ define.fn {
     if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
       return reply.ok("replayed", { task = start.task(tx, rec) })
     end
-    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) then
+    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("grant_not_found", { grant_id = a.grant_id })
     end
     local capabilities = choose.set_of(a.capabilities)
@@ -5142,7 +6728,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
     local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
-    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) then
+    if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)
@@ -5639,6 +7225,479 @@ define.fn {
       execution.save(tx, rec)
     end
     return reply.ok("following")
+  end,
+}
+end
+
+source["flow.submit"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local flow = require "record.flow"
+local grow = require "transition.grow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local walk = require "transition.walk"
+
+local week_ms = 604800000
+
+local function create(tx, n)
+  local f = flow.new(n.flow_id)
+  f.namespace, f.kind, f.policy, f.digest, f.parent = n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
+  f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
+  f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
+  if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
+  tx:zadd(keys.flows(tx), tx.now, f.id)
+  flow.save(tx, f)
+  event.of_flow(tx, f, "flow.created", {})
+  return f
+end
+
+define.fn {
+  name = "ff_submit_flow",
+  doc = "Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.",
+  flags = {},
+  args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
+  reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
+  errs = { "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  call = function(tx, a)
+    local n = a.flow
+    if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
+    if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
+    local known = flow.load(tx, n.flow_id)
+    if known then
+      if known.digest ~= n.body_digest then return reply.err("idempotency_conflict", { flow_id = n.flow_id }) end
+      return reply.ok("duplicate", { flow = flow.typed(known) })
+    end
+    local f = create(tx, n)
+    local made, refusal = grow.members(tx, f, a.members)
+    if refusal then return refusal end
+    local fresh = {}
+    for _, one in ipairs(made) do fresh[one.id] = true end
+    local _, wrong = grow.edges(tx, f, a.edges, fresh, false)
+    if wrong then return wrong end
+    flow.save(tx, f)
+    if a.seal then walk.seal(tx, f, made) end
+    return reply.ok("created", { flow = flow.typed(f) })
+  end,
+}
+end
+
+source["flow.add_members"] = function(require, LIBRARY)
+local define = require "lib.define"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local grow = require "transition.grow"
+local owed = require "transition.owed"
+local reply = require "lib.reply"
+local walk = require "transition.walk"
+
+define.fn {
+  name = "ff_add_members",
+  doc = "Adds members with the edges into them, whole or not at all; a member of a sealed flow can run as soon as its edges let it. A known key with the same body is answered again.",
+  flags = {},
+  args = { flow_id = "flow_id", members = "new_members", edges = "new_edges" },
+  reply = { added = { items = "[added_member]", version = "count" } },
+  errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    local refusal = grow.refusal(f)
+    if refusal then return refusal end
+    local made
+    made, refusal = grow.members(tx, f, a.members)
+    if refusal then return refusal end
+    local fresh, edges = {}, nil
+    for _, one in ipairs(made) do
+      if not one.duplicate then fresh[one.id] = true end
+    end
+    edges, refusal = grow.edges(tx, f, a.edges, fresh, false)
+    if refusal then return refusal end
+    f.touched = tx.now
+    flow.save(tx, f)
+    owed.during(tx, function()
+      grow.count(tx, f, edges)
+      if f.sealed then
+        for _, one in ipairs(made) do walk.release(tx, f, one.rec) end
+      end
+    end)
+    local items = {}
+    for i, one in ipairs(made) do
+      items[i] = { key = one.rec.spec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
+    end
+    return reply.ok("added", { items = items, version = f.version })
+  end,
+}
+end
+
+source["flow.add_edges"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local grow = require "transition.grow"
+local owed = require "transition.owed"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_add_edges",
+  doc = "Adds edges between members that are there. `version` is that of the graph the caller checked for cycles; without it every edge must lead to a later member of an unsealed flow.",
+  flags = {},
+  args = { flow_id = "flow_id", edges = "new_edges", version = "count?" },
+  reply = { added = { count = "count", version = "count" } },
+  errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    local refusal = grow.refusal(f)
+    if refusal then return refusal end
+    if a.version and a.version ~= f.version then return reply.err("flow_changed", { version = f.version }) end
+    local made
+    made, refusal = grow.edges(tx, f, a.edges, {}, a.version ~= nil)
+    if refusal then return refusal end
+    f.touched = tx.now
+    flow.save(tx, f)
+    owed.during(tx, function() grow.count(tx, f, made) end)
+    return reply.ok("added", { count = #made, version = f.version })
+  end,
+}
+end
+
+source["flow.seal"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local reply = require "lib.reply"
+local walk = require "transition.walk"
+
+define.fn {
+  name = "ff_seal_flow",
+  doc = "Releases the members a flow holds: the first in this call, the rest in a walk that is owed. The flow may still grow.",
+  flags = {},
+  args = { flow_id = "flow_id" },
+  reply = { sealed = { flow = "flow" }, already = { flow = "flow" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    if f.parent then return reply.err("invalid_argument", { field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes" }) end
+    if f.sealed then return reply.ok("already", { flow = flow.typed(f) }) end
+    walk.seal(tx, f)
+    return reply.ok("sealed", { flow = flow.typed(f) })
+  end,
+}
+end
+
+source["flow.cancel"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local stop = require "transition.stop"
+local walk = require "transition.walk"
+
+define.fn {
+  name = "ff_cancel_flow",
+  doc = "Cancels a flow: from this call on none of its members can be claimed. Members are cancelled in a walk, the first ones here; running ones end at once under cancel_all and finish under the other policies.",
+  flags = { "allow-oom" },
+  args = { flow_id = "flow_id", policy = "cancel_policy", actor = "actor", reason = "reason?" },
+  reply = { cancelled = { flow = "flow", more = "bool" }, already = { flow = "flow" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    if f.stop or f.outcome then return reply.ok("already", { flow = flow.typed(f) }) end
+    stop.flow(tx, f, { policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled", data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy } })
+    local more = walk.step(tx, f, limits.batch_max)
+    return reply.ok("cancelled", { flow = flow.typed(f), more = more and f.walk == "cancel" })
+  end,
+}
+end
+
+source["flow.walk"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local reply = require "lib.reply"
+local walk = require "transition.walk"
+
+define.fn {
+  name = "ff_walk_flow",
+  doc = "Goes on with the walk a flow owes its members, before its timer does.",
+  flags = { "allow-oom" },
+  args = { flow_id = "flow_id", limit = "batch_size" },
+  reply = { walked = { flow = "flow?", more = "bool" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    local more = walk.step(tx, f, a.limit)
+    return reply.ok("walked", { flow = not f.gone and flow.typed(f) or nil, more = more })
+  end,
+}
+end
+
+source["flow.describe"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_describe_flow",
+  doc = "A flow with its state and the counts of its members.",
+  flags = { "no-writes" },
+  args = { flow_id = "flow_id" },
+  reply = { found = { flow = "flow" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    return reply.ok("found", { flow = flow.typed(f) })
+  end,
+}
+end
+
+source["flow.await"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_await_flow",
+  doc = "Says how a flow stands and marks it, so that its end is announced to whoever waits.",
+  flags = { "allow-oom" },
+  args = { flow_id = "flow_id" },
+  reply = { waiting = { flow = "flow" }, ended = { flow = "flow" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    if f.ended then return reply.ok("ended", { flow = flow.typed(f) }) end
+    if f.waited == nil then
+      f.waited = 1
+      flow.save(tx, f)
+    end
+    return reply.ok("waiting", { flow = flow.typed(f) })
+  end,
+}
+end
+
+source["flow.read"] = function(require, LIBRARY)
+local define = require "lib.define"
+local dependencies = require "record.dependencies"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+local function member(rec)
+  return {
+    key = rec.spec.key, execution_id = rec.id, number = rec.spec.number, state = execution.member_state(rec), kind = rec.spec.kind, lane = rec.lane, inbound = rec.spec.inbound,
+    nested = rec.spec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
+  }
+end
+
+-- Edges of one member after a number, as many as fit; answers where they stopped, or nil when there are no more.
+local function edges_of(tx, rec, after, out)
+  local last = math.min(rec.outs or 0, after + limits.edges_per_call_max - #out)
+  for _, e in ipairs(dependencies.edges(tx, rec.id, after + 1, last)) do
+    out[#out + 1] = { from = e.from, to = e.to, on = e.on, pass_as = e.pass_as, state = e.state }
+  end
+  if last < (rec.outs or 0) then return last end
+end
+
+define.fn {
+  name = "ff_read_flow",
+  doc = "Members of a flow in the order they were added, a page at a time, with the edges out of them when asked for; `next` is where to go on.",
+  flags = { "no-writes" },
+  args = { flow_id = "flow_id", after = "graph_position?", limit = "list_limit", edges = "bool" },
+  reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
+  errs = { "flow_not_found" },
+  call = function(tx, a)
+    local f = flow.load(tx, a.flow_id)
+    if f == nil then return reply.err("flow_not_found") end
+    local after = a.after or { member = 0, edge = 0 }
+    local members, edges = {}, {}
+    local answer = { members = members, edges = edges, version = f.version }
+    -- With an edge number the page goes on in the middle of that member's edges.
+    local from = after.edge > 0 and string.format("%.0f", after.member) or string.format("(%.0f", after.member)
+    for _, item in ipairs(tx:zlowest(keys.flow_members(tx, f.id), from, "+inf", a.limit)) do
+      local rec = execution.load(tx, item.member, true)
+      local within = after.edge > 0 and item.score == after.member
+      if rec then
+        if not within then members[#members + 1] = member(rec) end
+        local stopped = a.edges and edges_of(tx, rec, within and after.edge or 0, edges)
+        if stopped then
+          -- A place before the member's first edge cannot be named: the member is read again with it.
+          if stopped == 0 then
+            members[#members] = nil
+            answer.next = { member = item.score - 1, edge = 0 }
+          else
+            answer.next = { member = item.score, edge = stopped }
+          end
+          return reply.ok("page", answer)
+        end
+      end
+      answer.next = { member = item.score, edge = 0 }
+    end
+    if answer.next and answer.next.member >= f.last then answer.next = nil end
+    return reply.ok("page", answer)
+  end,
+}
+end
+
+source["flow.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local flow = require "record.flow"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_list_flows",
+  doc = "Flows of this partition, newest first, that match every filter given; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", kind = "kind?", state = "flow_state?", after = "flow_position?", limit = "list_limit" },
+  reply = { page = { items = "[flow]", last = "flow_position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local looks = limits.list_looks_max
+    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
+    local found = tx:zhighest(keys.flows(tx), top, "-inf", looks)
+    -- Entries of one millisecond come in the order of their ids, backwards; those up to `after` have been seen.
+    local items, last, more = {}, nil, #found == looks
+    for _, item in ipairs(found) do
+      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.flow_id
+      if not seen then
+        if #items >= a.limit then
+          more = true
+          break
+        end
+        local f = flow.load(tx, item.member)
+        if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
+          items[#items + 1] = flow.typed(f)
+        end
+        last = { created_at = item.score, flow_id = item.member }
+      end
+    end
+    return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["child.spawn"] = function(require, LIBRARY)
+local define = require "lib.define"
+local children = require "record.children"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local submit = require "transition.submit"
+
+-- Makes one child; answers an item of the reply, or nil and the refusal.
+local function spawn(tx, rec, k, c, at)
+  local s = c.submission
+  if string.sub(s.execution_id, -4) ~= string.sub(rec.id, -4) then
+    return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
+  end
+  local place = {
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.spec.budgets, deadline = rec.deadline,
+  }
+  local answer = submit.repeated(tx, s, place)
+  if answer and answer.err then return nil, answer end
+  if answer then return { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = true } end
+  if k.total >= limits.children_max then return nil, reply.err("flow_full", { children_max = limits.children_max }) end
+  local child, refusal = submit.new(tx, s, place)
+  if refusal then return nil, refusal end
+  child.bound = 1
+  k.total, k.open = k.total + 1, k.open + 1
+  tx:zadd(keys.children(tx, rec.id), place.number, child.id)
+  submit.place(tx, child)
+  return { execution_id = child.id, state = execution.public_state(child), duplicate = false }
+end
+
+define.fn {
+  name = "ff_spawn_children",
+  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
+  reply = { spawned = { items = "[submitted]" } },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen",
+    "lane_depth_needed", "capability_invalid", "flow_full",
+  },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local k, items = children.load(rec), {}
+    for i, c in ipairs(a.children) do
+      local item, wrong = spawn(tx, rec, k, c, string.format("children[%d]", i - 1))
+      if wrong then return wrong end
+      items[i] = item
+    end
+    children.store(rec, k)
+    execution.save(tx, rec)
+    return reply.ok("spawned", { items = items })
+  end,
+}
+end
+
+source["child.wait"] = function(require, LIBRARY)
+local define = require "lib.define"
+local children = require "record.children"
+local event = require "lib.event"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_wait_children",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id" },
+  reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "wait_children")
+    if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
+    if refusal then return refusal end
+    local open = children.load(rec).open
+    if open == 0 then
+      local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+      return reply.ok("ended", { children = list, more = rest ~= nil })
+    end
+    rec.ended_by, rec.ended_value = "wait_children", tx.now
+    rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+    rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+    rec.attempt_state, rec.resume, rec.awaiting = "suspended", 1, 1
+    rec.woken = cmsgpack.pack({ a.wait_id, "children", {} })
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.waiting", { "reason", "waiting_for_children", "open", string.format("%d", open) })
+    return reply.ok("waiting", { open = open })
+  end,
+}
+end
+
+source["child.read"] = function(require, LIBRARY)
+local define = require "lib.define"
+local children = require "record.children"
+local execution = require "record.execution"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_read_children",
+  doc = "The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", from = "count?", limit = "list_limit" },
+  reply = { page = { children = "[child]", next = "count?" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    local list, rest = children.page(tx, rec, a.from or 1, a.limit, limits.stream_read_bytes_max)
+    return reply.ok("page", { children = list, next = rest })
   end,
 }
 end
@@ -6507,12 +8566,27 @@ local function worker_entries(tx, a)
   return list
 end
 
+-- The members of a flow, the one added last first; `after` is the last one looked at.
+local function member_entries(tx, a, looks)
+  local last = a.after and execution.load(tx, a.after.execution_id)
+  if a.after and last == nil then return {}, false end
+  local top = last and string.format("(%.0f", last.spec.number) or "+inf"
+  local list = {}
+  local found = tx:zhighest(keys.flow_members(tx, a.flow_id), top, "-inf", looks)
+  for _, item in ipairs(found) do
+    local rec = execution.load(tx, item.member)
+    local created = rec and rec.spec.created_at
+    if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
+  end
+  return list, #found == looks
+end
+
 define.fn {
   name = "ff_list_executions",
   doc = "Executions of this partition, newest first, that match every filter given. Looks at a bounded number of index entries; a page may be short, `more` says whether to go on after `last`.",
   flags = { "no-writes" },
   args = {
-    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?",
+    namespace = "namespace?", lane = "lane?", kind = "kind?", state = "public_state?", tag_key = "tag_key?", tag_value = "tag_value?", worker = "instance?", flow_id = "flow_id?",
     created_after = "time_ms?", created_before = "time_ms?", after = "position?", limit = "list_limit",
   },
   reply = { page = { items = "[summary]", last = "position?", more = "bool" } },
@@ -6522,7 +8596,9 @@ define.fn {
       return reply.err("invalid_argument", { field = "tag_value", problem = "tag_key and tag_value go together" })
     end
     local entries, more = {}, false
-    if a.worker and not a.tag_key then
+    if a.flow_id then
+      entries, more = member_entries(tx, a, math.min(limits.list_looks_max, math.max(a.limit * 2, 64)))
+    elseif a.worker and not a.tag_key then
       entries = worker_entries(tx, a)
     else
       local looks = math.min(limits.list_looks_max, math.max(a.limit * 2, 64))
@@ -6532,7 +8608,7 @@ define.fn {
         for _, entry in ipairs(found) do entries[#entries + 1] = entry end
       end
     end
-    table.sort(entries, before)
+    if not a.flow_id then table.sort(entries, before) end
     local items, last = {}, nil
     for i, entry in ipairs(entries) do
       if #items >= a.limit then more = true break end
@@ -6596,18 +8672,42 @@ end
 source["query.explain"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local reply = require "lib.reply"
+local children = require "record.children"
+local dependencies = require "record.dependencies"
 local queues = require "index.queues"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local view = require "record.view"
+
+-- How far the edges into a member are, and the first upstreams that have not ended.
+local function dependency_facts(tx, rec)
+  local d, open = dependencies.load(rec), {}
+  for _, item in ipairs(dependencies.upstreams(tx, rec.id, 0, limits.list_looks_max)) do
+    if #open >= limits.dependencies_shown_max then break end
+    local e = dependencies.edge(tx, item.from, item.number)
+    local up = e.state == "pending" and execution.load(tx, item.from, true)
+    if up then open[#open + 1] = { execution_id = up.id, key = up.spec.key, state = execution.member_state(up), on = e.on } end
+  end
+  local inbound = rec.spec.inbound
+  return {
+    policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total, met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
+  }
+end
+
+local function children_facts(rec)
+  local k = children.load(rec)
+  return { total = k.total, open = k.open, nested = rec.spec.nested }
+end
 
 define.fn {
   name = "ff_explain_execution",
   doc = "The facts of this partition that say why an execution is not running.",
   flags = { "no-writes" },
   args = { execution_id = "execution_id" },
-  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool" } },
+  reply = { facts = { execution = "execution", lane_state = "lane_state?", max_active = "max_active?", ahead = "count?", queue = "queue", uncovered = "bool",
+    dependencies = "dependency_facts?", children = "children_facts?" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
@@ -6621,6 +8721,7 @@ define.fn {
     local entry = queues.get(tx, path, rec.spec.queue)
     return reply.ok("facts", {
       execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,
 }
@@ -6693,10 +8794,12 @@ end
 source["query.stats"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local reply = require "lib.reply"
 local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local flow = require "record.flow"
 local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
@@ -6738,12 +8841,26 @@ local function lane_counts(tx, path)
   return counts
 end
 
+-- Members of stopped flows that have not been cancelled yet; the flows stopped first are counted.
+local function pending_cancels(tx)
+  local pending = 0
+  for _, id in ipairs(tx:read("ZRANGE", keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
+    local f = flow.load(tx, id)
+    if f then
+      pending = pending + flow.open(f)
+      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f["n:active"] or 0) end
+    end
+  end
+  return pending
+end
+
 define.fn {
   name = "ff_partition_stats",
   doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
   flags = { "no-writes" },
   args = { namespace = "namespace?", lane = "lane?" },
-  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count" } },
+  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
+      flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
   errs = {},
   call = function(tx, a)
     local lanes = {}
@@ -6755,6 +8872,7 @@ define.fn {
     return reply.ok("stats", {
       lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
       stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+      flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,
 }
@@ -6808,11 +8926,160 @@ define.fn {
 }
 end
 
+source["maintenance.flow_invariants"] = function(require, LIBRARY)
+-- What must hold for a flow and for the part of a member that its flow knows; the numbers are those of ARCHITECTURE.md.
+local keys = require "lib.keys"
+local dependencies = require "record.dependencies"
+local execution = require "record.execution"
+local children = require "record.children"
+local flow = require "record.flow"
+local owed = require "transition.owed"
+local resolve = require "transition.resolve"
+
+local check = {}
+
+-- Edges looked at of one member or child list; a longer one is checked as far.
+local looks = 1024
+
+local function expect(found, findings, number, key, what, stored, counted)
+  if stored ~= counted then found(findings, number, key, string.format("%s is %s, counted %s", what, tostring(stored), tostring(counted)), false) end
+end
+
+-- The edges into a member: its counts are those of the edges, and what it is follows from them.
+local function check_inbound(tx, rec, findings, found)
+  local key = keys.edges_in(tx, rec.id)
+  local d, total = dependencies.load(rec), tx:zcard(key)
+  expect(found, findings, 21, key, "total", d.total, total)
+  if total > looks then return end
+  local met, dead, hopes, bytes = 0, 0, 0, 0
+  for _, item in ipairs(dependencies.upstreams(tx, rec.id, 0, looks)) do
+    local e = dependencies.edge(tx, item.from, item.number)
+    if e == nil or e.to ~= rec.id then
+      found(findings, 19, key, item.from .. " has no such edge", false)
+    else
+      if e.state == "met" then met, bytes = met + 1, bytes + (e.bytes or 0) end
+      if e.state == "dead" then dead = dead + 1 end
+      if e.hope then hopes = hopes + 1 end
+      local up = execution.load(tx, item.from, true)
+      if up == nil then
+        found(findings, 19, key, item.from .. " has no record", false)
+      elseif e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
+        found(findings, 19, key, "edge from " .. item.from .. " is " .. e.state .. " before it ended", false)
+      end
+    end
+  end
+  expect(found, findings, 21, key, "met", d.met, met)
+  expect(found, findings, 21, key, "dead", d.dead, dead)
+  expect(found, findings, 23, key, "bytes", d.bytes, bytes)
+  if d.decided == nil then expect(found, findings, 21, key, "hopes", d.hopes, hopes) end
+end
+
+-- Nothing runs before its policy is satisfied, and what can no longer run is skipped.
+local function check_decision(tx, rec, f, findings, found)
+  local key, d = keys.core(tx, rec.id), dependencies.load(rec)
+  local judged = dependencies.judge(rec.spec.inbound, d)
+  if (rec.first_started or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
+  if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil and f.owed == nil then
+    found(findings, judged == "skip" and 20 or 18, key, "is not decided, should be " .. judged, false)
+  end
+end
+
+local function check_outbound(tx, rec, f, findings, found)
+  local key = keys.edges_out(tx, rec.id)
+  local outs = rec.outs or 0
+  for _, e in ipairs(dependencies.edges(tx, rec.id, 1, math.min(outs, looks))) do
+    if tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
+    if rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then found(findings, 19, key, "edge to " .. e.to .. " was passed over", false) end
+  end
+  if rec.phase == "terminal" and (rec.reached or 0) < outs and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
+  if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
+end
+
+local function check_debts(tx, rec, findings, found)
+  local due = tx:zscore(keys.timers(tx), owed.timer(rec.id)) ~= nil
+  if due ~= (rec.owed ~= nil) then found(findings, 11, keys.timers(tx), rec.id .. (due and " owes nothing" or " owes something and nothing wakes it"), false) end
+end
+
+local function check_children(tx, rec, findings, found)
+  local key, k = keys.children(tx, rec.id), children.load(rec)
+  local open, seen = 0, 0
+  for _, id in ipairs(children.ids(tx, rec, 1, looks)) do
+    seen = seen + 1
+    local child = execution.load(tx, id)
+    if child == nil or child.spec.parent_id ~= rec.id then
+      found(findings, 37, key, id .. " is no child of this execution", false)
+    elseif child.phase ~= "terminal" then
+      open = open + 1
+    end
+  end
+  if rec.phase ~= "terminal" then
+    if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
+    if rec.reason == "waiting_for_children" and rec.spec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
+  end
+end
+
+function check.member(tx, rec, findings, found)
+  check_debts(tx, rec, findings, found)
+  if rec.kids then check_children(tx, rec, findings, found) end
+  if rec.spec.flow_id == nil then return end
+  local f = flow.load(tx, rec.spec.flow_id)
+  if f == nil then return found(findings, 37, keys.core(tx, rec.id), "its flow is gone", false) end
+  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.spec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
+  if tx:hget(keys.flow_names(tx, f.id), rec.spec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.spec.key .. " does not name " .. rec.id, false) end
+  if rec.deps then
+    check_inbound(tx, rec, findings, found)
+    check_decision(tx, rec, f, findings, found)
+  end
+  check_outbound(tx, rec, f, findings, found)
+  if f.stop and rec.phase == "active" and flow.stopped(f).policy == "cancel_all" and f.walk ~= "cancel" then
+    found(findings, 17, keys.core(tx, rec.id), "runs although its flow is cancelled", false)
+  end
+end
+
+-- A flow: its counts are those of its members, and it is over when they are.
+function check.flow(tx, f, findings, found)
+  local key = keys.flow(tx, f.id)
+  local members = keys.flow_members(tx, f.id)
+  local total = tx:zcard(members)
+  expect(found, findings, 21, key, "stored", f.stored, total)
+  if tx:zscore(keys.flows(tx), f.id) ~= f.created then found(findings, 10, keys.flows(tx), f.id .. " is missing", false) end
+  if tx:zscore(keys.timers(tx), flow.timer(f.id)) ~= flow.wake_at(f) then found(findings, 11, keys.timers(tx), flow.timer(f.id) .. " should wake at another time", false) end
+  if (tx:zscore(keys.cancel_backlog(tx), f.id) ~= nil) ~= (f.walk == "cancel") then found(findings, 11, keys.cancel_backlog(tx), f.id .. " and its walk disagree", false) end
+  if f.ended == nil and f.sealed and f.walk == nil and f.owed == nil and flow.open(f) == 0 then found(findings, 21, key, "is not over although its members are", false) end
+  local counts, uncaught, sinks, owing, last, page = {}, 0, 0, 0, 0, nil
+  repeat
+    page = tx:zlowest(members, string.format("(%.0f", last), "+inf", looks)
+    for _, item in ipairs(page) do
+      last = item.score
+      local rec = execution.load(tx, item.member, true)
+      if rec == nil then
+        found(findings, 37, members, item.member .. " has no record", false)
+      else
+        local state = execution.member_state(rec)
+        counts[state] = (counts[state] or 0) + 1
+        if rec.verdict == "uncaught" then uncaught = uncaught + 1 end
+        if rec.verdict == "good_sink" then sinks = sinks + 1 end
+        if rec.owed then owing = owing + 1 end
+      end
+    end
+  until #page < looks
+  for _, list in ipairs({ flow.open_states, flow.ended_states }) do
+    for _, state in ipairs(list) do expect(found, findings, 21, key, state, f["n:" .. state], counts[state]) end
+  end
+  expect(found, findings, 21, key, "uncaught", f.uncaught or 0, uncaught)
+  expect(found, findings, 21, key, "sinks", f.sinks or 0, sinks)
+  expect(found, findings, 21, key, "owed", f.owed or 0, owing)
+end
+
+return check
+end
+
 source["maintenance.invariants"] = function(require, LIBRARY)
 -- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
 local keys = require "lib.keys"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local flows = require "maintenance.flow_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
 local home = require "index.home"
@@ -6899,6 +9166,7 @@ local function check_holds(tx, rec, key, findings, repair)
 end
 
 local function check_lists(tx, rec, findings, repair)
+  if rec.hidden then return end
   local created = rec.spec.created_at
   local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
   local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
@@ -6966,6 +9234,7 @@ function invariants.record(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
   check_holds(tx, rec, key, findings, repair)
+  flows.member(tx, rec, findings, invariants.found)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end
@@ -6984,7 +9253,9 @@ local worker = require "record.worker"
 local holders = require "index.holders"
 local timers = require "index.timers"
 local due = require "transition.due"
+local owed = require "transition.owed"
 local start = require "transition.start"
+local walk = require "transition.walk"
 
 local function fire_idempotency(tx, digest, member)
   local key = keys.idempotency(tx, digest)
@@ -7017,6 +9288,10 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "flow" then
+    walk.fire(tx, name)
+  elseif kind == "owed" then
+    owed.pay(tx, name)
   else
     local rec = execution.load(tx, member)
     if rec then due.fire(tx, rec, draw) else timers.clear(tx, member) end
@@ -7300,6 +9575,8 @@ local keys = require "lib.keys"
 local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
+local flow = require "record.flow"
+local flows = require "maintenance.flow_invariants"
 local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
@@ -7314,7 +9591,7 @@ end
 -- Every entry of an index must belong to a record that its state puts there.
 local function check_entries(tx, key, findings, repair, belongs)
   for _, id in ipairs(members(tx, key)) do
-    local rec = execution.load(tx, id)
+    local rec = execution.load(tx, id, true)
     if rec == nil or not belongs(rec) then
       check.found(findings, rec and 10 or 37, key, id .. (rec and " does not belong here" or " has no record"), repair)
       if repair then tx:zrem(key, id) end
@@ -7327,6 +9604,10 @@ local function check_timers(tx, key, findings, repair)
     local kind, name = string.match(member, "^(%a+):(.+)$")
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
+    elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "owed" then
+      local rec = execution.load(tx, name, true)
+      owner = rec and rec.owed
     elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
@@ -7349,11 +9630,12 @@ end
 -- Which field of an execution says that it has the key.
 local owner_field = {
   payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  out = "outs", ["in"] = "deps", passed = "passes", children = "kids",
 }
 
 local function check_part(tx, key, rest, findings, repair)
   local id = string.sub(rest, 1, 36)
-  local rec = execution.load(tx, id)
+  local rec = execution.load(tx, id, true)
   local part = string.sub(rest, 38)
   if rec == nil then
     check.found(findings, 37, key, "its execution is gone", repair)
@@ -7367,6 +9649,27 @@ local function check_part(tx, key, rest, findings, repair)
     check.found(findings, 37, key, "its execution does not know it", repair)
   end
   if repair then tx:del(key) end
+end
+
+-- The parts of a flow belong to its record.
+local function check_flow(tx, key, rest, findings, repair)
+  local f = flow.load(tx, string.sub(rest, 1, 36))
+  if f == nil then
+    check.found(findings, 37, key, "its flow is gone", repair)
+    if repair then tx:del(key) end
+  elseif string.sub(rest, 38) == "core" then
+    flows.flow(tx, f, findings, check.found)
+  end
+end
+
+-- Flows in a list are stored.
+local function check_flows(tx, key, findings, repair)
+  for _, id in ipairs(members(tx, key)) do
+    if flow.load(tx, id) == nil then
+      check.found(findings, 37, key, id .. " has no record", repair)
+      if repair then tx:zrem(key, id) end
+    end
+  end
 end
 
 -- A waitpoint stays with its execution, which lists it.
@@ -7410,6 +9713,7 @@ end
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
+  if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -7461,6 +9765,8 @@ define.fn {
           check_waitpoint(tx, key, rest, findings, a.repair)
         elseif family == "stream" then
           check_stream(tx, key, rest, findings, a.repair)
+        elseif family == "flow" then
+          check_flow(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "quota" then
@@ -7530,6 +9836,19 @@ redis.register_function{ function_name = "ff_append_frames", callback = function
 redis.register_function{ function_name = "ff_read_stream", callback = function(k, a) return invoke("ff_read_stream", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_summary", callback = function(k, a) return invoke("ff_read_summary", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_follow_stream", callback = function(k, a) return invoke("ff_follow_stream", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_submit_flow", callback = function(k, a) return invoke("ff_submit_flow", k, a) end }
+redis.register_function{ function_name = "ff_add_members", callback = function(k, a) return invoke("ff_add_members", k, a) end }
+redis.register_function{ function_name = "ff_add_edges", callback = function(k, a) return invoke("ff_add_edges", k, a) end }
+redis.register_function{ function_name = "ff_seal_flow", callback = function(k, a) return invoke("ff_seal_flow", k, a) end }
+redis.register_function{ function_name = "ff_cancel_flow", callback = function(k, a) return invoke("ff_cancel_flow", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_walk_flow", callback = function(k, a) return invoke("ff_walk_flow", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_describe_flow", callback = function(k, a) return invoke("ff_describe_flow", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_await_flow", callback = function(k, a) return invoke("ff_await_flow", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_read_flow", callback = function(k, a) return invoke("ff_read_flow", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_flows", callback = function(k, a) return invoke("ff_list_flows", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_spawn_children", callback = function(k, a) return invoke("ff_spawn_children", k, a) end }
+redis.register_function{ function_name = "ff_wait_children", callback = function(k, a) return invoke("ff_wait_children", k, a) end }
+redis.register_function{ function_name = "ff_read_children", callback = function(k, a) return invoke("ff_read_children", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_set_capacity", callback = function(k, a) return invoke("ff_set_capacity", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_holders", callback = function(k, a) return invoke("ff_admit_holders", k, a) end }

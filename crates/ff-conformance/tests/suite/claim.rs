@@ -82,6 +82,10 @@ for_each_host! {
             fallback_index: None, fallback: None, trace_parent: Some("trace".into()), deadline_at: Some(created + 99_000), attempt_deadline_at: Some(store.now() + 4_000),
             resume: None,
             frames: 0,
+            passed: None,
+            flow_id: None,
+            parent_id: None,
+            key: None,
         };
         assert_eq!(task, expected);
         let lease = store.describe(id).await.lease.unwrap();

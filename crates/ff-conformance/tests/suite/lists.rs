@@ -49,6 +49,7 @@ for_each_host! {
         let running = Summary {
             execution_id: task.execution_id, namespace: NAMESPACE.into(), lane: LANE.into(), kind: "mail".into(), state: PublicState::Active, phase: LifecyclePhase::Active,
             blocking_reason: None, outcome: None, priority: 4, created_at: created, updated_at: created, ended_at: None, attempt_index: Some(0), worker_instance: Some("w1".into()),
+            flow_id: None, parent_id: None, key: None,
         };
         assert_eq!(list().await, running);
         store.advance(9);

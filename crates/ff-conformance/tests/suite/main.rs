@@ -8,6 +8,7 @@ mod conditions;
 mod contract;
 mod events;
 mod fence;
+mod flows;
 mod fsck;
 mod grants;
 mod lanes;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::state::PublicState;
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{ListExecutions, ListExecutionsReply, Position, Summary};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -30,6 +30,8 @@ pub struct ExecutionFilter {
     pub tag: Option<(String, String)>,
     /// Leased by this worker instance.
     pub worker: Option<String>,
+    /// Members of this flow, the one added last first.
+    pub flow: Option<FlowId>,
     /// Created at or after this time.
     pub created_after: Option<i64>,
     /// Created at or before this time.
@@ -89,6 +91,13 @@ impl Operations {
     /// One page of executions that match, after a cursor of an earlier page.
     pub async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<Page, Error> {
         let after = after.map(|c| Position { created_at: c.created_at, execution_id: c.execution_id });
+        if let Some(flow) = &filter.flow {
+            // One partition holds all of them, in an order of their own.
+            let Share { items, looked_to } =
+                self.list_share(self.client.route_of_flow(flow), filter, after, limit).await?;
+            let next = looked_to.map(|to| ListCursor { created_at: to.created_at, execution_id: to.execution_id });
+            return Ok(Page { items, next });
+        }
         let shares: Vec<Share> = stream::iter(self.client.execution_routes())
             .map(|route| self.list_share(route, filter, after.clone(), limit))
             .buffer_unordered(AT_ONCE)
@@ -108,6 +117,7 @@ impl Operations {
             after,
             created_after: filter.created_after,
             created_before: filter.created_before,
+            flow_id: filter.flow,
             kind: filter.kind.clone(),
             lane: filter.lane.clone(),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),

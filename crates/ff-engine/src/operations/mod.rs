@@ -4,8 +4,10 @@
 //! bounded lane) is told and the call repeated; calls that concern every partition go to all of them at once.
 
 mod challenge;
+mod children;
 mod execution;
 mod fleet;
+mod flow;
 mod holders;
 mod lane;
 mod list;
@@ -18,6 +20,8 @@ use std::sync::Arc;
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
+pub use children::{NewChild, Spawned, child_id};
+pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};

@@ -72,7 +72,7 @@ fn seed_of(namespace: &str, key: &str) -> u16 {
 }
 
 /// The digest of what was submitted, without what may differ between two sendings of the same thing.
-fn body_digest(fields: &Submission) -> String {
+pub(super) fn body_digest(fields: &Submission) -> String {
     let body = Submission {
         execution_id: ExecutionId::from_uuid(Uuid::nil()),
         idempotency_key: None,

@@ -479,6 +479,10 @@ impl Execution {
             attempt_deadline_at: running.timeout_at,
             resume: self.waits.resume(),
             frames: self.streams.count(running.index),
+            passed: None,
+            flow_id: None,
+            parent_id: None,
+            key: None,
         }
     }
 
@@ -561,6 +565,13 @@ impl Execution {
             waitpoints: self.waits.typed_open(),
             past_suspensions: self.waits.past.clone(),
             signals: self.waits.signals.len() as i64,
+            flow_id: None,
+            parent_id: None,
+            key: None,
+            inbound: None,
+            nested: None,
+            children: 0,
+            children_open: 0,
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum ResumeCause {
     Timeout,
     /// An operator.
     Operator,
+    /// Its children have ended.
+    Children,
 }
 
 impl From<generated::ResumeCause> for ResumeCause {
@@ -24,6 +26,7 @@ impl From<generated::ResumeCause> for ResumeCause {
             generated::ResumeCause::Signal => Self::Signal,
             generated::ResumeCause::Timeout => Self::Timeout,
             generated::ResumeCause::Operator => Self::Operator,
+            generated::ResumeCause::Children => Self::Children,
         }
     }
 }

@@ -105,7 +105,7 @@ async fn matching(
         ));
     }
     let mut cursor = filters.cursor()?;
-    let Some(filter) = wanted.filter else { return Ok((Vec::new(), None)) };
+    let filter = wanted.filter;
     let mut ids = Vec::new();
     loop {
         let page = operations.list(&filter, cursor, PAGE.min(limit - ids.len())).await?;

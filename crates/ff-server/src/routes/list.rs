@@ -29,10 +29,10 @@ pub struct FilterQuery {
     cursor: Option<String>,
 }
 
-/// What a list shows; nothing when no execution can match.
+/// What a list shows.
 pub struct Wanted {
-    /// The filter, unless nothing can match.
-    pub filter: Option<ExecutionFilter>,
+    /// The filter.
+    pub filter: ExecutionFilter,
     /// True when some filter is given.
     pub narrowed: bool,
 }
@@ -78,6 +78,10 @@ impl FilterQuery {
                 Some((key.to_owned(), value.to_owned()))
             }
         };
+        let flow = match said(&self.flow_id) {
+            None => None,
+            Some(id) => Some(id.parse().map_err(|_| Problem::invalid("flow_id", format!("{id:?} is not a UUID")))?),
+        };
         let filter = ExecutionFilter {
             namespace: said(&self.namespace),
             lane: said(&self.lane),
@@ -85,13 +89,12 @@ impl FilterQuery {
             state,
             tag,
             worker: said(&self.worker),
+            flow,
             created_after: number("created_after", self.created_after.as_deref())?,
             created_before: number("created_before", self.created_before.as_deref())?,
         };
-        let of_a_flow = said(&self.flow_id).is_some();
-        let narrowed = of_a_flow || filter != ExecutionFilter::default();
-        // No execution belongs to a flow yet.
-        Ok(Wanted { filter: (!of_a_flow).then_some(filter), narrowed })
+        let narrowed = filter != ExecutionFilter::default();
+        Ok(Wanted { filter, narrowed })
     }
 
     /// Where the page begins.
@@ -107,7 +110,7 @@ impl FilterQuery {
 pub async fn list(State(app): State<App>, Query(query): Query<FilterQuery>) -> JsonAnswer<Listed<SummaryShape>> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
     let cursor = query.cursor()?;
-    let Some(filter) = query.wanted()?.filter else { return Ok(Json(Listed { items: Vec::new(), next_cursor: None })) };
+    let filter = query.wanted()?.filter;
     let page = app.operations.list(&filter, cursor, limit).await?;
     let items = page.items.into_iter().map(SummaryShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))

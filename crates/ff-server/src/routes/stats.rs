@@ -28,6 +28,10 @@ struct Stats {
     events: i64,
     outbox: i64,
     stuck: i64,
+    flows: i64,
+    /// Flows that still owe their members a cancel, and how many members that is.
+    cancel_backlog: i64,
+    pending_cancels: i64,
 }
 
 #[derive(Serialize)]
@@ -57,11 +61,27 @@ async fn stats(State(app): State<App>) -> JsonAnswer<Stats> {
         events: 0,
         outbox: 0,
         stuck: 0,
+        flows: 0,
+        cancel_backlog: 0,
+        pending_cancels: 0,
     };
     let mut by_lane: BTreeMap<(String, String), CountsShape> = BTreeMap::new();
     for partition in partitions {
-        let PartitionStatsReply::Stats { events, executions, lanes, next_timer_at, outbox, stuck, timers } =
-            partition.stats;
+        let PartitionStatsReply::Stats {
+            cancel_backlog,
+            events,
+            executions,
+            flows,
+            lanes,
+            next_timer_at,
+            outbox,
+            pending_cancels,
+            stuck,
+            timers,
+        } = partition.stats;
+        sum.flows += flows;
+        sum.cancel_backlog += cancel_backlog;
+        sum.pending_cancels += pending_cancels;
         sum.executions += executions;
         sum.events += events;
         sum.outbox += outbox;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::Delivered;
 use serde::Serialize;
-use uuid::Uuid;
 
 /// An event as readers get it.
 #[derive(Serialize)]
@@ -21,7 +20,7 @@ pub struct EventShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<ExecutionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    flow_id: Option<Uuid>,
+    flow_id: Option<FlowId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]

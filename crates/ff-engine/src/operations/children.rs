@@ -1,0 +1,144 @@
+//! Children: spawned by a running attempt, waited for without a worker.
+
+use std::collections::BTreeSet;
+
+use ff_core::types::{ExecutionId, SuspensionId};
+use ff_script::Error;
+use ff_script::generated::{
+    self as wire, Child, Fence, ParentClose, ReadChildren, ReadChildrenReply, SpawnChildren, SpawnChildrenReply,
+    Submission, WaitChildren, WaitChildrenReply,
+};
+use uuid::Uuid;
+
+use super::Operations;
+use super::flow::derived_id;
+use super::submission::body_digest;
+
+const CHILDREN: usize = 64;
+const TRIES: usize = 4;
+
+/// A child to spawn.
+///
+/// Its partition is its parent's. What is not said about namespace and lane is as the caller fills it in; the parent's budgets
+/// and deadline hold for it as well.
+#[derive(Clone, Debug)]
+pub struct NewChild {
+    /// The fields of its execution; see [`child_id`] for an id that makes the call safe to repeat.
+    pub fields: Submission,
+    /// A name the parent knows it by.
+    pub key: Option<String>,
+    /// What the parent's end means for it; cancelled unless said otherwise.
+    pub parent_close: Option<ParentClose>,
+}
+
+impl NewChild {
+    /// A child in a lane.
+    #[must_use]
+    pub fn new(
+        id: ExecutionId,
+        namespace: impl Into<String>,
+        lane: impl Into<String>,
+        kind: impl Into<String>,
+    ) -> Self {
+        let fields = Submission::new(id, namespace.into(), lane.into(), kind.into(), String::new());
+        Self { fields, key: None, parent_close: None }
+    }
+}
+
+/// The id of the `index`-th child of one request: the same when the request is repeated.
+#[must_use]
+pub fn child_id(parent: ExecutionId, request: Uuid, index: usize) -> ExecutionId {
+    derived_id(parent.as_uuid(), &[b"child", request.as_bytes(), &(index as u64).to_be_bytes()])
+}
+
+/// What became of one child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawned {
+    /// Its id; with an idempotency key that of the first one.
+    pub execution_id: ExecutionId,
+    /// It had been spawned before.
+    pub duplicate: bool,
+}
+
+impl Operations {
+    /// Spawns children of a running attempt; up to 64 in one call, all or none, more in several.
+    pub async fn spawn(
+        &self,
+        parent: ExecutionId,
+        fence: &Fence,
+        children: Vec<NewChild>,
+    ) -> Result<Vec<Spawned>, Error> {
+        let mut spawned = Vec::with_capacity(children.len());
+        let mut children = children.into_iter();
+        loop {
+            let batch: Vec<NewChild> = children.by_ref().take(CHILDREN).collect();
+            if batch.is_empty() {
+                return Ok(spawned);
+            }
+            spawned.extend(self.spawn_batch(parent, fence, batch).await?);
+        }
+    }
+
+    async fn spawn_batch(
+        &self,
+        parent: ExecutionId,
+        fence: &Fence,
+        batch: Vec<NewChild>,
+    ) -> Result<Vec<Spawned>, Error> {
+        let route = self.client.route_of(&parent);
+        let children = batch.into_iter().map(|child| {
+            let mut submission = child.fields;
+            submission.body_digest = body_digest(&submission);
+            wire::NewChild { key: child.key, parent_close: child.parent_close, submission }
+        });
+        let mut call = SpawnChildren { children: children.collect(), execution_id: parent, fence: fence.clone() };
+        let mut tries = 1;
+        let items = loop {
+            let error = match self.client.call(route, &call).await {
+                Ok(SpawnChildrenReply::Spawned { items }) => break items,
+                Err(error) if tries < TRIES => error,
+                Err(error) => return Err(error),
+            };
+            tries += 1;
+            let lanes: BTreeSet<(String, String)> =
+                call.children.iter().map(|c| (c.submission.namespace.clone(), c.submission.lane.clone())).collect();
+            self.tell_lanes(route, &error, &lanes, |lane, depth| {
+                for child in call.children.iter_mut().filter(|child| child.submission.lane == *lane) {
+                    child.submission.lane_depth = Some(depth);
+                }
+            })
+            .await?;
+        };
+        items
+            .into_iter()
+            .map(|item| {
+                let missing =
+                    || Error::Decode { function: "ff_spawn_children", detail: "execution_id: is missing".to_owned() };
+                let execution_id = item.execution_id.ok_or_else(missing)?;
+                Ok(Spawned { execution_id, duplicate: item.duplicate == Some(true) })
+            })
+            .collect()
+    }
+
+    /// Sets the attempt aside until its children have ended; with none open the lease stays and their outcomes are the answer.
+    pub async fn wait_children(
+        &self,
+        parent: ExecutionId,
+        fence: Fence,
+        wait_id: SuspensionId,
+    ) -> Result<WaitChildrenReply, Error> {
+        self.client.call(self.client.route_of(&parent), &WaitChildren { execution_id: parent, fence, wait_id }).await
+    }
+
+    /// Children in the order they were spawned, from a number on, and where to go on.
+    pub async fn children(
+        &self,
+        parent: ExecutionId,
+        from: Option<i64>,
+        limit: i64,
+    ) -> Result<(Vec<Child>, Option<i64>), Error> {
+        let call = ReadChildren { execution_id: parent, from, limit };
+        let ReadChildrenReply::Page { children, next } = self.client.call(self.client.route_of(&parent), &call).await?;
+        Ok((children, next))
+    }
+}

@@ -1,0 +1,56 @@
+local define = require "lib.define"
+local children = require "record.children"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local submit = require "transition.submit"
+
+-- Makes one child; answers an item of the reply, or nil and the refusal.
+local function spawn(tx, rec, k, c, at)
+  local s = c.submission
+  if string.sub(s.execution_id, -4) ~= string.sub(rec.id, -4) then
+    return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
+  end
+  local place = {
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.spec.budgets, deadline = rec.deadline,
+  }
+  local answer = submit.repeated(tx, s, place)
+  if answer and answer.err then return nil, answer end
+  if answer then return { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = true } end
+  if k.total >= limits.children_max then return nil, reply.err("flow_full", { children_max = limits.children_max }) end
+  local child, refusal = submit.new(tx, s, place)
+  if refusal then return nil, refusal end
+  child.bound = 1
+  k.total, k.open = k.total + 1, k.open + 1
+  tx:zadd(keys.children(tx, rec.id), place.number, child.id)
+  submit.place(tx, child)
+  return { execution_id = child.id, state = execution.public_state(child), duplicate = false }
+end
+
+define.fn {
+  name = "ff_spawn_children",
+  doc = "Submits children of a running execution, all or none; each shares its parent's budgets and deadline. A known id or key is answered again.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", children = "new_children" },
+  reply = { spawned = { items = "[submitted]" } },
+  errs = {
+    "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen",
+    "lane_depth_needed", "capability_invalid", "flow_full",
+  },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local k, items = children.load(rec), {}
+    for i, c in ipairs(a.children) do
+      local item, wrong = spawn(tx, rec, k, c, string.format("children[%d]", i - 1))
+      if wrong then return wrong end
+      items[i] = item
+    end
+    children.store(rec, k)
+    execution.save(tx, rec)
+    return reply.ok("spawned", { items = items })
+  end,
+}

@@ -1,0 +1,37 @@
+local define = require "lib.define"
+local children = require "record.children"
+local event = require "lib.event"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local runnable = require "transition.runnable"
+
+define.fn {
+  name = "ff_wait_children",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id" },
+  reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now, "wait_children")
+    if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
+    if refusal then return refusal end
+    local open = children.load(rec).open
+    if open == 0 then
+      local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
+      return reply.ok("ended", { children = list, more = rest ~= nil })
+    end
+    rec.ended_by, rec.ended_value = "wait_children", tx.now
+    rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+    rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+    rec.attempt_state, rec.resume, rec.awaiting = "suspended", 1, 1
+    rec.woken = cmsgpack.pack({ a.wait_id, "children", {} })
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.waiting", { "reason", "waiting_for_children", "open", string.format("%d", open) })
+    return reply.ok("waiting", { open = open })
+  end,
+}
