@@ -3,6 +3,7 @@
 
 mod announcements;
 mod arguments;
+mod children;
 mod claim;
 mod conditions;
 mod contract;
