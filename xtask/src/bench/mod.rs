@@ -5,6 +5,8 @@ mod cost;
 #[cfg(feature = "engine")]
 mod engine;
 #[cfg(feature = "engine")]
+mod flows;
+#[cfg(feature = "engine")]
 mod idle;
 #[cfg(feature = "engine")]
 mod load;
@@ -40,6 +42,8 @@ pub enum Bench {
     Sdk(SdkOptions),
     /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
     Waits(WaitsOptions),
+    /// A chain of ten, fan-outs with a join, and the cancel of a thousand members.
+    Flows(FlowsOptions),
 }
 
 /// How to measure.
@@ -87,6 +91,20 @@ pub struct WaitsOptions {
     store: Option<String>,
 }
 
+/// How to measure flows.
+#[derive(clap::Args)]
+pub struct FlowsOptions {
+    /// One short run of each figure instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also put the tables into docs/benchmarks.md.
+    #[arg(long)]
+    publish: bool,
+    /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
+    #[arg(long)]
+    store: Option<String>,
+}
+
 /// Measures; builds itself optimised first.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
@@ -95,9 +113,10 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
             Bench::Engine(options) => engine::run(root, options),
             Bench::Sdk(options) => sdk::run(root, options),
             Bench::Waits(options) => waits::run(root, options),
+            Bench::Flows(options) => flows::run(root, options),
         };
     }
-    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_)) = bench;
+    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_) | Bench::Flows(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

@@ -5,7 +5,7 @@ mod flush;
 mod frames;
 mod report;
 mod resume;
-mod world;
+pub mod world;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
