@@ -13,13 +13,21 @@ pub struct Wiretap {
     calls: Mutex<BTreeMap<&'static str, usize>>,
     announcements: broadcast::Sender<WakeUp>,
     muted: AtomicBool,
+    /// A function that is not answered any more after so many calls.
+    cut: Mutex<Option<(&'static str, usize)>>,
 }
 
 impl Wiretap {
     pub fn on(inner: Arc<dyn Host>) -> Arc<Self> {
         let mut heard = inner.watch();
         let (announcements, _) = broadcast::channel(4_096);
-        let tap = Arc::new(Self { inner, calls: Mutex::default(), announcements, muted: AtomicBool::new(false) });
+        let tap = Arc::new(Self {
+            inner,
+            calls: Mutex::default(),
+            announcements,
+            muted: AtomicBool::new(false),
+            cut: Mutex::default(),
+        });
         let passing = Arc::downgrade(&tap);
         tokio::spawn(async move {
             loop {
@@ -42,6 +50,11 @@ impl Wiretap {
         self.muted.store(muted, Ordering::SeqCst);
     }
 
+    /// The function is answered so many times, and then no more.
+    pub fn cut_after(&self, function: &'static str, calls: usize) {
+        *self.cut.lock().unwrap() = Some((function, calls));
+    }
+
     /// Says that announcements of these routes may have been lost.
     pub fn say_lost(&self, routes: Vec<Route>) {
         let _ = self.announcements.send(WakeUp::Resubscribed { routes });
@@ -57,6 +70,13 @@ impl Wiretap {
 impl Host for Wiretap {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
         *self.calls.lock().unwrap().entry(invocation.function).or_default() += 1;
+        let cut = *self.cut.lock().unwrap();
+        if let Some((function, calls)) = cut
+            && invocation.function == function
+            && self.calls(function) > calls
+        {
+            return Err(HostError::Unavailable { detail: "cut".to_owned() });
+        }
         self.inner.call(invocation).await
     }
 
