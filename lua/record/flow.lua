@@ -56,11 +56,12 @@ function flow.load(tx, id)
   return f
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
+-- in place of a member waits for its turn as long as the member is there.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil and f.parent == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.

@@ -72,7 +72,9 @@ function aftermath.of(tx, rec)
     if rec.kids then owed.add(tx, rec, "close", 1) end
     local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
     if nested and nested.ended == nil and nested.stop == nil then
-      stop.flow(tx, nested, { policy = "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
+      -- The flow inside is as gentle as the cancel that reached its member.
+      local outer = rec.spec.flow_id and flow.stopped(flow.load(tx, rec.spec.flow_id))
+      stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
     end
   end)
 end

@@ -19,6 +19,7 @@ local walk = {}
 -- From here on everybody sees the member.
 local function show(tx, rec)
   rec.hidden = nil
+  if not dependencies.waits(rec) then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
@@ -28,14 +29,9 @@ end
 -- A member of a flow that is sealed: it runs, waits for its edges, or is skipped.
 function walk.release(tx, f, rec)
   if not rec.hidden then return end
-  local d = dependencies.load(rec)
-  d.decided = dependencies.judge(rec.spec.inbound, d)
-  local skip = d.decided == "skip"
-  if skip then d.decided = nil end
-  if rec.deps then dependencies.store(rec, d) end
-  if d.decided == "ready" then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
   show(tx, rec)
-  if skip then resolve.decide(tx, f, rec, d) end
+  local d = dependencies.load(rec)
+  if rec.deps or dependencies.judge(rec.spec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
 
 -- What has no lease is cancelled; what runs ends with it or goes on, as the policy says.
@@ -117,6 +113,10 @@ function walk.fire(tx, id)
   local due = flow.wake_at(f)
   if due == nil or due > tx.now then return flow.save(tx, f) end
   if f.walk == nil and f.ended then return flow.remove(tx, f) end
+  if f.walk == nil and f.parent and execution.read(tx, f.parent) then
+    f.touched = tx.now
+    return flow.save(tx, f)
+  end
   if f.walk == nil then flow.walk_over(tx, f, "remove") end
   walk.step(tx, f, limits.batch_max)
 end

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 16, hash = "4054986908349531e121d969e7b9861a78f67051f0a55295f5eac640f2866096" }
+local LIBRARY = { number = 17, hash = "129404dcc850862bd1d6e741a4270bdac51bb1ace6d2954d1f8823435548c08f" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1823,11 +1823,12 @@ function flow.load(tx, id)
   return f
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
+-- in place of a member waits for its turn as long as the member is there.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil and f.parent == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.
@@ -4290,7 +4291,9 @@ function aftermath.of(tx, rec)
     if rec.kids then owed.add(tx, rec, "close", 1) end
     local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
     if nested and nested.ended == nil and nested.stop == nil then
-      stop.flow(tx, nested, { policy = "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
+      -- The flow inside is as gentle as the cancel that reached its member.
+      local outer = rec.spec.flow_id and flow.stopped(flow.load(tx, rec.spec.flow_id))
+      stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
     end
   end)
 end
@@ -4320,6 +4323,7 @@ local walk = {}
 -- From here on everybody sees the member.
 local function show(tx, rec)
   rec.hidden = nil
+  if not dependencies.waits(rec) then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
@@ -4329,14 +4333,9 @@ end
 -- A member of a flow that is sealed: it runs, waits for its edges, or is skipped.
 function walk.release(tx, f, rec)
   if not rec.hidden then return end
-  local d = dependencies.load(rec)
-  d.decided = dependencies.judge(rec.spec.inbound, d)
-  local skip = d.decided == "skip"
-  if skip then d.decided = nil end
-  if rec.deps then dependencies.store(rec, d) end
-  if d.decided == "ready" then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
   show(tx, rec)
-  if skip then resolve.decide(tx, f, rec, d) end
+  local d = dependencies.load(rec)
+  if rec.deps or dependencies.judge(rec.spec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
 
 -- What has no lease is cancelled; what runs ends with it or goes on, as the policy says.
@@ -4418,6 +4417,10 @@ function walk.fire(tx, id)
   local due = flow.wake_at(f)
   if due == nil or due > tx.now then return flow.save(tx, f) end
   if f.walk == nil and f.ended then return flow.remove(tx, f) end
+  if f.walk == nil and f.parent and execution.read(tx, f.parent) then
+    f.touched = tx.now
+    return flow.save(tx, f)
+  end
   if f.walk == nil then flow.walk_over(tx, f, "remove") end
   walk.step(tx, f, limits.batch_max)
 end

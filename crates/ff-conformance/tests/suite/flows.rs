@@ -559,6 +559,45 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_flow_inside_that_nobody_took_up_goes_and_one_that_waits_stays(store) {
+        store.install_default_lane().await;
+        let (orphan, waits) = (store.new_flow(), store.new_flow());
+        let mut members = store.members("a flow");
+        let (parent, orphan_id, waits_id) = (members[1].submission.execution_id, orphan.flow_id, waits.flow_id);
+        members[1].nested = Some(waits_id);
+        for (flow, parent_id) in [(orphan, store.execution_id()), (waits, parent)] {
+            let flow = NewFlow { parent_id: Some(parent_id), ..flow };
+            store.ask(&SubmitFlow { edges: vec![], flow, members: store.members("x"), seal: false }).await.unwrap();
+        }
+        store.flow_of(store.new_flow(), members, "a>flow").await;
+        store.advance(600_000);
+        store.fire_all().await;
+        assert_eq!(refusal(store.find_flow(orphan_id).await), ErrorCode::FlowNotFound);
+        store.assert_sound().await;
+        assert_eq!(store.see_flow(waits_id).await.state, FlowState::Open);
+        store.complete(&store.claim_one("w1").await).await;
+        store.fire_all().await;
+        assert_eq!(store.see_flow(waits_id).await.state, FlowState::Running);
+    }
+
+    async fn a_late_race_takes_up_a_failure_that_came_before_it(store) {
+        store.install_default_lane().await;
+        let mut flow = store.flow("a b keep", "").await;
+        let tasks = store.claim_members(&flow).await;
+        store.fail(&tasks["a"], "broken").await;
+        store.complete(&tasks["b"]).await;
+        assert_eq!(store.see_flow(flow.id).await.uncaught_failures, 1);
+        let late = with_inbound(store.member("late"), any_of());
+        flow.ids.insert("late".into(), late.submission.execution_id);
+        add(&store, flow.id, vec![late], "a>late b>late").await.unwrap();
+        assert_eq!(store.see_flow(flow.id).await.uncaught_failures, 0);
+        store.assert_sound().await;
+        store.complete(&tasks["keep"]).await;
+        run(&store, &flow, &[]).await;
+        assert_eq!(state_of(&store, &flow).await, "completed");
+        store.assert_sound().await;
+    }
+
     async fn a_hold_and_the_edges_of_a_member_both_count(store) {
         store.install_default_lane().await;
         let flow = store.flow("a b", "a>b").await;
