@@ -169,7 +169,7 @@ for_each_transport! {
             tokio::time::sleep(Duration::from_millis(300)).await;
             HandlerResult::<SdkError>::Ok(None)
         };
-        let runtime = WorkerRuntime::new(world.worker("w-1").await).drain_grace(Duration::from_secs(1)).on("slow", slow).on("quick", quick);
+        let runtime = WorkerRuntime::new(world.worker("w-1").await).drain_grace(Duration::from_secs(3)).on("slow", slow).on("quick", quick);
         let runtime = start(runtime);
         let slow = world.submit("slow", b"{}").await;
         let quick = world.submit("quick", b"{}").await;
