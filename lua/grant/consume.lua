@@ -11,11 +11,11 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_consume_grant",
-  doc = "Turns a grant into a lease for the worker it was given to.",
+  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
   flags = {},
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id",
+    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -39,6 +39,7 @@ define.fn {
     local copy = lane.load(tx, execution.lane_path(rec))
     -- The lane was limited after the grant was given: nobody has admitted it.
     if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    if a.keep then holds.keep_aside(rec, a.keep) end
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)

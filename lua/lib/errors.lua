@@ -41,6 +41,8 @@ return {
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
   { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
+  { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
+  { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }

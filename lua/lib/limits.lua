@@ -25,6 +25,11 @@ return {
   lanes_per_worker_max = 64,
   active_max = 1000000, -- the highest max_active of a lane
   holder_set_bytes_max = 512,
+  rate_max = 1000000, -- the highest limit of a quota's rate
+  window_ms_max = 2678400000, -- 31 days
+  window_sweep_max = 1000, -- entries behind a window that one call removes
+  call_again_ms = 500, -- when a quota looks whether those it called have come
+  quota_walk_max = 16, -- keys of a changed quota that one step looks at
   overdue_again_ms = 1000, -- how often it is said that holders are overdue, until someone has asked for them
   duration_ms_max = 315360000000, -- ten years
   time_ms_max = 9007199254740991, -- 2^53 - 1

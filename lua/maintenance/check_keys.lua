@@ -5,9 +5,10 @@ local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
 local flows = require "maintenance.flow_invariants"
-local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
+local quota = require "record.quota"
+local quotas = require "maintenance.quota_invariants"
 local waitpoint = require "record.waitpoint"
 local worker = require "record.worker"
 
@@ -36,6 +37,8 @@ local function check_timers(tx, key, findings, repair)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
+    elseif kind == "quota" then owner = quota.load(tx, name, true)
+    elseif kind == "room" then owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
     elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
@@ -161,6 +164,7 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
+  if rest == "quotas" then return quotas.list(tx, key, findings, repair, check.found) end
   if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
@@ -198,7 +202,7 @@ define.fn {
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "quota" then
-          holders.check(tx, rest, findings, a.repair, check.found)
+          quotas.key(tx, key, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end

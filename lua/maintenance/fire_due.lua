@@ -6,6 +6,7 @@ local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
 local holders = require "index.holders"
+local room = require "index.room"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
@@ -43,6 +44,10 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "room" then
+    room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
+  elseif kind == "quota" then
+    room.walk(tx, name)
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then

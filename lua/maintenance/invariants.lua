@@ -81,8 +81,7 @@ end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
 local function check_holds(tx, rec, key, findings, repair)
-  local holder = holds.of(rec)
-  if holder and rec.phase ~= "active" and rec.grant ~= holder then
+  if holds.stray(rec) then
     invariants.found(findings, 32, key, "holds slots without a grant or a lease", repair)
     if repair then execution.save(tx, rec) end
   end

@@ -18,6 +18,7 @@ local function owed(tx, set)
 end
 
 local function state(tx, rec, a, holder)
+  if rec and holds.keeps(rec, holder.holder_id, a.set) then return "running" end
   if rec == nil or holds.of(rec) ~= holder.holder_id or not holds.in_set(rec, a.set) then return "gone" end
   if rec.phase == "active" then return "running" end
   -- A grant that ran out cannot be consumed any more.

@@ -1,5 +1,6 @@
--- The holder sets an execution stands in while it is granted or runs. The record names them from the grant on, and the call
--- that ends the grant or the lease owes each set its release: no way out of either can forget it.
+-- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
+-- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+local keys = require "lib.keys"
 local outbox = require "lib.outbox"
 
 local holds = {}
@@ -8,29 +9,101 @@ function holds.of_lane(path)
   return "lane:" .. path
 end
 
--- The sets an execution of this lane must enter before it starts, or nil.
-function holds.needed(copy)
-  if copy and copy.max_active then return { holds.of_lane(copy.path) } end
+function holds.of_quota(id, digest)
+  return "quota:" .. id .. ":" .. digest
+end
+
+function holds.of_budget(id)
+  return "budget:" .. id
+end
+
+-- Stored as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A kept
+-- set outlives the lease that entered it, so it goes with the holder id of that lease.
+local function noted(rec)
+  if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
+  local list = cmsgpack.unpack(rec.holds)
+  return { holder = list[1] or nil, sets = list[2], keep = list[3] or {}, kept = list[4] or {} }
+end
+
+local function store(rec, h)
+  if #h.sets == 0 and #h.kept == 0 then
+    rec.holds = nil
+  elseif #h.keep == 0 and #h.kept == 0 then
+    rec.holds = cmsgpack.pack({ h.holder, h.sets })
+  else
+    rec.holds = cmsgpack.pack({ h.holder or false, h.sets, h.keep, h.kept })
+  end
+end
+
+local function contains(list, wanted)
+  for _, item in ipairs(list) do
+    if item == wanted then return true end
+  end
+  return false
+end
+
+local function is_kept(h, set)
+  for _, entry in ipairs(h.kept) do
+    if entry[2] == set then return true end
+  end
+  return false
+end
+
+-- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its quotas
+-- and its budgets.
+function holds.needed(rec, copy)
+  local h, sets = noted(rec), {}
+  local function add(set)
+    if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
+  end
+  if copy and copy.max_active then add(holds.of_lane(copy.path)) end
+  for _, ref in ipairs(rec.spec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
+  for _, ref in ipairs(rec.spec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  return sets
+end
+
+-- The quotas of the execution that have to admit it: not those whose slot it kept.
+function holds.asked_quotas(rec)
+  local h, refs = noted(rec), {}
+  for _, ref in ipairs(rec.spec.quotas or {}) do
+    if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
+  end
+  return refs
 end
 
 -- `holder` is the id the execution has in each of the sets.
 function holds.note(rec, holder, sets)
-  rec.holds = sets and cmsgpack.pack({ holder, sets }) or nil
+  local h = noted(rec)
+  h.holder, h.sets, h.keep = #sets > 0 and holder or nil, sets, {}
+  store(rec, h)
+end
+
+-- None of the sets has taken it in.
+function holds.drop(rec)
+  holds.note(rec, nil, {})
+end
+
+-- Says which of its sets stay with the execution while its attempt is set aside.
+function holds.keep_aside(rec, sets)
+  local h = noted(rec)
+  for _, set in ipairs(sets) do
+    if contains(h.sets, set) and not contains(h.keep, set) then h.keep[#h.keep + 1] = set end
+  end
+  store(rec, h)
 end
 
 -- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
 function holds.join(rec, set)
-  local holder, sets = holds.of(rec)
-  sets = sets or {}
-  sets[#sets + 1] = set
-  holds.note(rec, holder or rec.lease_id, sets)
+  local h = noted(rec)
+  h.sets[#h.sets + 1] = set
+  h.holder = h.holder or rec.lease_id
+  store(rec, h)
 end
 
 -- The holder id and the sets, or nothing.
 function holds.of(rec)
-  if rec.holds == nil then return nil end
-  local noted = cmsgpack.unpack(rec.holds)
-  return noted[1], noted[2]
+  local h = noted(rec)
+  if h.holder then return h.holder, h.sets end
 end
 
 function holds.sets(rec)
@@ -39,29 +112,57 @@ function holds.sets(rec)
 end
 
 function holds.in_set(rec, set)
-  for _, name in ipairs(holds.sets(rec) or {}) do
-    if name == set then return true end
+  return contains(holds.sets(rec) or {}, set)
+end
+
+-- Under this id the execution keeps the set while its attempt is set aside, and from then on.
+function holds.keeps(rec, holder, set)
+  for _, entry in ipairs(noted(rec).kept) do
+    if entry[1] == holder and entry[2] == set then return true end
   end
   return false
 end
 
 -- True when the record names every set its lane asks for by now.
 function holds.covers(rec, copy)
-  for _, set in ipairs(holds.needed(copy) or {}) do
-    if not holds.in_set(rec, set) then return false end
-  end
-  return true
+  return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
+end
+
+local function owe(tx, rec, holder, set, unused)
+  local data = { "set", set, "execution_id", rec.id, "holder_id", holder }
+  if unused then data[7], data[8] = "unused", "1" end
+  outbox.owe(tx, "release_holder", data)
+end
+
+-- True while the attempt is set aside or about to go on: what it keeps stays.
+local function set_aside(rec)
+  return rec.phase == "suspended" or rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
+end
+
+-- True when the record holds something that neither a grant nor a lease nor an attempt set aside accounts for.
+function holds.stray(rec)
+  local h = noted(rec)
+  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then return true end
+  return #h.kept > 0 and not set_aside(rec)
 end
 
 -- Part of every save: what the record no longer holds by a grant or a lease is owed back.
 function holds.keep(tx, rec)
-  if rec.holds == nil then return end
-  local holder, sets = holds.of(rec)
-  if rec.phase == "active" or rec.grant == holder then return end
-  for _, set in ipairs(sets) do
-    outbox.owe(tx, "release_holder", { "set", set, "execution_id", rec.id, "holder_id", holder })
+  if rec.holds == nil or not holds.stray(rec) then return end
+  local h = noted(rec)
+  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then
+    local ran = rec.before.phase == "active"
+    local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
+    for _, set in ipairs(h.sets) do
+      if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
+    end
+    h.holder, h.sets, h.keep = nil, {}, {}
   end
-  rec.holds = nil
+  if not set_aside(rec) then
+    for _, entry in ipairs(h.kept) do owe(tx, rec, entry[1], entry[2], false) end
+    h.kept = {}
+  end
+  store(rec, h)
 end
 
 return holds

@@ -4,17 +4,17 @@ local holds = require "record.holds"
 
 local grant = {}
 
--- `copy` is the lane's: it says which holder sets the execution must enter before the grant is consumed.
+-- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
-  holds.note(rec, id, holds.needed(copy))
+  holds.note(rec, id, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = rec.spec.quotas, holder_sets = holds.sets(rec),
+    budgets = rec.spec.budgets, quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
 

@@ -88,6 +88,10 @@ text_enum! {
         CapacityUnknown = "capacity_unknown",
         /// Every slot of a concurrency limit is held; detail names it.
         AtCapacity = "at_capacity",
+        /// No quota has this id.
+        QuotaNotFound = "quota_not_found",
+        /// The quota exists, or its definition changed in between; detail says which version it has.
+        QuotaVersionConflict = "quota_version_conflict",
         /// The partition is moving; nothing was written.
         TryAgain = "try_again",
         /// A stored record cannot be read; detail names key and field.
@@ -141,6 +145,8 @@ impl ErrorCode {
             ErrorCode::LaneDepthNeeded => Class::Retryable,
             ErrorCode::CapacityUnknown => Class::Retryable,
             ErrorCode::AtCapacity => Class::Retryable,
+            ErrorCode::QuotaNotFound => Class::NotFound,
+            ErrorCode::QuotaVersionConflict => Class::Conflict,
             ErrorCode::TryAgain => Class::Retryable,
             ErrorCode::CorruptRecord => Class::Corrupt,
         }
@@ -191,6 +197,8 @@ impl ErrorCode {
             ErrorCode::LaneDepthNeeded => "The lane has a max_depth; the client adds the lane's depth and asks again.",
             ErrorCode::CapacityUnknown => "The holder set has no capacity yet; the client counts what runs, sets it and asks again.",
             ErrorCode::AtCapacity => "Every slot of a concurrency limit is held; detail names it.",
+            ErrorCode::QuotaNotFound => "No quota has this id.",
+            ErrorCode::QuotaVersionConflict => "The quota exists, or its definition changed in between; detail says which version it has.",
             ErrorCode::TryAgain => "The partition is moving; nothing was written.",
             ErrorCode::CorruptRecord => "A stored record cannot be read; detail names key and field.",
         }

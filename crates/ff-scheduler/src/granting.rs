@@ -139,7 +139,7 @@ impl Granting {
         match self.admission.admit(grant).await {
             Ok(Admitted::Yes) => Ok(true),
             Ok(Admitted::No { reason, detail }) => {
-                let call = BlockExecution { detail, execution_id, grant_id, reason };
+                let call = BlockExecution { unheld: None, detail, execution_id, grant_id, reason };
                 self.operations.client().call(route, &call).await?;
                 Ok(false)
             }

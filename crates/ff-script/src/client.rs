@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::call::Call;
 use crate::error::Error;
+use crate::holder_set::HolderSet;
 use crate::host::{Host, Invocation, Route};
 use crate::refusal;
 use crate::wire::{DecodeError, Fields, parse};
@@ -84,9 +85,14 @@ impl Client {
         Route::Quota(self.partitions.of_quota(id))
     }
 
-    /// Where a holder set lives: its name decides.
+    /// Where a holder set lives: with the quota or budget its name has the id of, and otherwise where the name's hash says.
     #[must_use]
     pub fn route_of_holder_set(&self, set: &str) -> Route {
+        match HolderSet::read(set) {
+            Some(HolderSet::Quota { id, .. }) => return self.route_of_quota(&id),
+            Some(HolderSet::Budget { id }) => return self.route_of_budget(&id),
+            Some(HolderSet::Lane { .. }) | None => {}
+        }
         let digest = Sha256::digest(set);
         Route::Quota(u16::from_be_bytes([digest[0], digest[1]]) % self.partitions.quotas)
     }
@@ -94,6 +100,11 @@ impl Client {
     /// Every partition that holds quotas.
     pub fn quota_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.quotas).map(Route::Quota)
+    }
+
+    /// Every partition that holds budgets.
+    pub fn budget_routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.budgets).map(Route::Budget)
     }
 
     /// Every partition that holds executions.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use uuid::Uuid;
 
 use crate::wire::Bytes;
@@ -10,6 +10,24 @@ use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, 
 
 pub use ff_core::policy::Jitter;
 pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
+
+wire_words! {
+    /// The contract type `rate_mode`.
+    RateMode {
+        Sliding = "sliding",
+        Smooth = "smooth",
+    }
+}
+
+wire_words! {
+    /// The contract type `quota_part`.
+    QuotaPart {
+        Throttle = "throttle",
+        Rate = "rate",
+        Concurrency = "concurrency",
+        Weighted = "weighted",
+    }
+}
 
 wire_words! {
     /// The contract type `holder_state`.
@@ -1436,15 +1454,17 @@ wire_struct! {
         budgets ("budgets"): Option<Vec<BudgetRef>>,
         /// `quota_refs?`: list of `quota_ref`, at most 16
         quotas ("quotas"): Option<Vec<QuotaRef>>,
-        /// `holder_sets?`: list of `holder_set`, at most 17
+        /// `holder_sets?`: list of `holder_set`, at most 33
         holder_sets ("holder_sets"): Option<Vec<String>>,
+        /// `holder_sets?`: list of `holder_set`, at most 33
+        keep ("keep"): Option<Vec<String>>,
     }
 }
 impl Grant {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64) -> Self {
-        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None, holder_sets: None }
+        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None, holder_sets: None, keep: None }
     }
 }
 
@@ -1476,6 +1496,180 @@ wire_struct! {
         holder_id ("holder_id"): Uuid,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         expires_at ("expires_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// So many starts in a window: anywhere in it, or evenly spaced.
+    QuotaRate {
+        /// `rate_limit`: 1 to 1000000
+        limit ("limit"): i64,
+        /// `window_ms`: 1 to 2678400000
+        window_ms ("window_ms"): i64,
+        /// `rate_mode`: `sliding`, `smooth`
+        mode ("mode"): RateMode,
+    }
+}
+
+wire_struct! {
+    /// So much weight in a window.
+    QuotaWeights {
+        /// `amount`: 1 to 9007199254740991
+        limit ("limit"): i64,
+        /// `window_ms`: 1 to 2678400000
+        window_ms ("window_ms"): i64,
+    }
+}
+
+wire_struct! {
+    /// What each key of a quota allows; everything named has to pass.
+    Quota {
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `quota_rate?`
+        rate ("rate"): Option<QuotaRate>,
+        /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
+        concurrency ("concurrency"): Option<i64>,
+        /// `quota_weights?`
+        weighted ("weighted"): Option<QuotaWeights>,
+        /// `bool`: true or false
+        hold_while_suspended ("hold_while_suspended"): bool,
+    }
+}
+impl Quota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(quota_id: QuotaPolicyId, namespace: String, hold_while_suspended: bool) -> Self {
+        Self { quota_id, namespace, hold_while_suspended, rate: None, concurrency: None, weighted: None }
+    }
+}
+
+wire_struct! {
+    /// A quota as it is stored.
+    QuotaEntry {
+        /// `quota`
+        quota ("quota"): Quota,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `count`: 0 to 9007199254740991
+        keys ("keys"): i64,
+    }
+}
+
+wire_struct! {
+    /// An execution that asks a quota to start under a key.
+    QuotaCandidate {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `amount`: 1 to 9007199254740991
+        weight ("weight"): i64,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+    }
+}
+
+wire_struct! {
+    /// What a quota said to a candidate: the part that refused it, and when to ask again.
+    QuotaAnswer {
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `bool`: true or false
+        admitted ("admitted"): bool,
+        /// `quota_part?`: `throttle`, `rate`, `concurrency`, `weighted`
+        part ("part"): Option<QuotaPart>,
+        /// `count?`: 0 to 9007199254740991
+        used ("used"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        limit ("limit"): Option<i64>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_at ("next_at"): Option<i64>,
+        /// `holder_set?`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
+        keep ("keep"): Option<String>,
+    }
+}
+impl QuotaAnswer {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(holder_id: Uuid, admitted: bool) -> Self {
+        Self { holder_id, admitted, part: None, used: None, limit: None, next_at: None, keep: None }
+    }
+}
+
+wire_struct! {
+    /// A holder that leaves a key of a quota; unused when it never ran.
+    QuotaReturn {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `key_digest`: 20 to 20 bytes of `^%x+$`. The digest under which a quota keeps what it knows of a key.
+        key_digest ("key_digest"): String,
+        /// `bool`: true or false
+        unused ("unused"): bool,
+    }
+}
+
+wire_struct! {
+    /// How far one part of a quota is used under a key.
+    QuotaUse {
+        /// `quota_part`: `throttle`, `rate`, `concurrency`, `weighted`
+        part ("part"): QuotaPart,
+        /// `count`: 0 to 9007199254740991
+        used ("used"): i64,
+        /// `count`: 0 to 9007199254740991
+        limit ("limit"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_at ("next_at"): Option<i64>,
+    }
+}
+impl QuotaUse {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(part: QuotaPart, used: i64, limit: i64) -> Self {
+        Self { part, used, limit, next_at: None }
+    }
+}
+
+wire_struct! {
+    /// What a quota knows of one key.
+    QuotaKeyState {
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `[quota_use]`
+        parts ("parts"): Vec<QuotaUse>,
+        /// `count`: 0 to 9007199254740991
+        held ("held"): i64,
+        /// `count`: 0 to 9007199254740991
+        waiting ("waiting"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        throttled_until ("throttled_until"): Option<i64>,
+    }
+}
+impl QuotaKeyState {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(key: String, parts: Vec<QuotaUse>, held: i64, waiting: i64) -> Self {
+        Self { key, parts, held, waiting, throttled_until: None }
+    }
+}
+
+wire_struct! {
+    /// Where a list of quotas goes on.
+    QuotaPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
     }
 }
 
@@ -2762,7 +2956,7 @@ wire_reply! {
 wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false);
 
 wire_struct! {
-    /// Turns a grant into a lease for the worker it was given to.
+    /// Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.
     ///
     /// Calls `ff_consume_grant`.
     /// Refused with `execution_not_found`.
@@ -2780,6 +2974,8 @@ wire_struct! {
         grant_id ("grant_id"): Uuid,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `holder_sets?`: list of `holder_set`, at most 33
+        keep ("keep"): Option<Vec<String>>,
         /// `lease_id`: a UUID in lower case
         lease_id ("lease_id"): LeaseId,
         /// `lease_ttl_ms`: 1000 to 3600000
@@ -2834,7 +3030,7 @@ impl ReleaseGrant {
 }
 
 wire_struct! {
-    /// Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.
+    /// Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.
     ///
     /// Calls `ff_block_execution`.
     /// Refused with `execution_not_found`.
@@ -2848,6 +3044,8 @@ wire_struct! {
         grant_id ("grant_id"): Uuid,
         /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
         reason ("reason"): AdmissionReason,
+        /// `bool?`: true or false
+        unheld ("unheld"): Option<bool>,
     }
 }
 wire_reply! {
@@ -2858,15 +3056,24 @@ wire_reply! {
     }
 }
 wire_call!(BlockExecution -> BlockExecutionReply, "ff_block_execution", read_only: false);
+impl BlockExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(detail: BTreeMap<String, String>, execution_id: ExecutionId, grant_id: Uuid, reason: AdmissionReason) -> Self {
+        Self { detail, execution_id, grant_id, reason, unheld: None }
+    }
+}
 
 wire_struct! {
-    /// What the execution waited for has cleared: it is eligible again at the place of its original score.
+    /// What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.
     ///
     /// Calls `ff_unblock_execution`.
     /// Refused with `execution_not_found`.
     UnblockExecution {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
+        /// `holder_id?`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Option<Uuid>,
         /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
         reason ("reason"): AdmissionReason,
     }
@@ -2883,6 +3090,13 @@ wire_reply! {
     }
 }
 wire_call!(UnblockExecution -> UnblockExecutionReply, "ff_unblock_execution", read_only: false);
+impl UnblockExecution {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, reason: AdmissionReason) -> Self {
+        Self { execution_id, reason, holder_id: None }
+    }
+}
 
 wire_struct! {
     /// An operator hands an interrupted execution to a chosen worker.
@@ -3843,7 +4057,7 @@ wire_struct! {
     SetCapacity {
         /// `max_active?`: 1 to 1000000. How many executions of a lane may run at once.
         limit ("limit"): Option<i64>,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
         /// `count`: 0 to 9007199254740991
         version ("version"): i64,
@@ -3879,7 +4093,7 @@ wire_struct! {
         counted ("counted"): Option<bool>,
         /// `candidates`: list of `candidate`, at most 64
         holders ("holders"): Vec<Candidate>,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
     }
 }
@@ -3909,7 +4123,7 @@ wire_struct! {
     ConfirmHolders {
         /// `holders`: list of `holder`, at most 64
         holders ("holders"): Vec<Holder>,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
     }
 }
@@ -3930,7 +4144,7 @@ wire_struct! {
     ReleaseHolders {
         /// `holders`: list of `holder`, at most 64
         holders ("holders"): Vec<Holder>,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
     }
 }
@@ -3954,7 +4168,7 @@ wire_struct! {
         limit ("limit"): i64,
         /// `count`: 0 to 9007199254740991
         offset ("offset"): i64,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
     }
 }
@@ -3979,7 +4193,7 @@ wire_struct! {
     CheckHolders {
         /// `holders`: list of `holder`, at most 64
         holders ("holders"): Vec<Holder>,
-        /// `holder_set`: 1 to 512 bytes. The name of a concurrency limit: `lane:<namespace>/<lane>`.
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
         set ("set"): String,
     }
 }
@@ -4027,6 +4241,230 @@ impl AdoptHolders {
     #[must_use]
     pub fn new(lane: String, limit: i64, namespace: String, note: bool) -> Self {
         Self { lane, limit, namespace, note, after: None }
+    }
+}
+
+wire_struct! {
+    /// Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.
+    ///
+    /// Calls `ff_put_quota`.
+    /// Refused with `quota_not_found`.
+    /// Refused with `quota_version_conflict`.
+    PutQuota {
+        /// `quota`
+        quota ("quota"): Quota,
+        /// `count?`: 0 to 9007199254740991
+        version ("version"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`PutQuota`] answers.
+    PutQuotaReply {
+        Created ("created") {
+            entry ("entry"): QuotaEntry,
+        },
+        Duplicate ("duplicate") {
+            entry ("entry"): QuotaEntry,
+        },
+        Replaced ("replaced") {
+            entry ("entry"): QuotaEntry,
+        },
+    }
+}
+wire_call!(PutQuota -> PutQuotaReply, "ff_put_quota", read_only: false);
+impl PutQuota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self { quota, version: None }
+    }
+}
+
+wire_struct! {
+    /// A quota and, of the key asked for, how far each of its parts is used, who holds it and who waits.
+    ///
+    /// Calls `ff_get_quota`.
+    /// Refused with `quota_not_found`.
+    GetQuota {
+        /// `quota_key?`: 1 to 256 bytes
+        key ("key"): Option<String>,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`GetQuota`] answers.
+    GetQuotaReply {
+        Quota ("quota") {
+            entry ("entry"): QuotaEntry,
+            now ("now"): i64,
+            state ("state"): Option<QuotaKeyState>,
+        },
+    }
+}
+wire_call!(GetQuota -> GetQuotaReply, "ff_get_quota", read_only: true);
+impl GetQuota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(quota_id: QuotaPolicyId) -> Self {
+        Self { quota_id, key: None }
+    }
+}
+
+wire_struct! {
+    /// Quotas of this partition, newest first; a page may be short, `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_quotas`.
+    ListQuotas {
+        /// `quota_position?`
+        after ("after"): Option<QuotaPosition>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`ListQuotas`] answers.
+    ListQuotasReply {
+        Page ("page") {
+            items ("items"): Vec<QuotaEntry>,
+            last ("last"): Option<QuotaPosition>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListQuotas -> ListQuotasReply, "ff_list_quotas", read_only: true);
+impl ListQuotas {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, namespace: None }
+    }
+}
+
+wire_struct! {
+    /// Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.
+    ///
+    /// Calls `ff_delete_quota`.
+    /// Refused with `quota_not_found`.
+    DeleteQuota {
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`DeleteQuota`] answers.
+    DeleteQuotaReply {
+        Deleted ("deleted"),
+    }
+}
+wire_call!(DeleteQuota -> DeleteQuotaReply, "ff_delete_quota", read_only: false);
+
+wire_struct! {
+    /// Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.
+    ///
+    /// Calls `ff_admit_quota`.
+    /// Refused with `quota_not_found`.
+    AdmitQuota {
+        /// `quota_candidates`: list of `quota_candidate`, at most 64
+        candidates ("candidates"): Vec<QuotaCandidate>,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`AdmitQuota`] answers.
+    AdmitQuotaReply {
+        Answered ("answered") {
+            items ("items"): Vec<QuotaAnswer>,
+        },
+    }
+}
+wire_call!(AdmitQuota -> AdmitQuotaReply, "ff_admit_quota", read_only: false);
+
+wire_struct! {
+    /// Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. Whoever waits for the room is called.
+    ///
+    /// Calls `ff_return_quota`.
+    ReturnQuota {
+        /// `quota_returns`: list of `quota_return`, at most 64
+        items ("items"): Vec<QuotaReturn>,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`ReturnQuota`] answers.
+    ReturnQuotaReply {
+        Returned ("returned") {
+            count ("count"): i64,
+        },
+    }
+}
+wire_call!(ReturnQuota -> ReturnQuotaReply, "ff_return_quota", read_only: false);
+
+wire_struct! {
+    /// Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.
+    ///
+    /// Calls `ff_settle_quota`.
+    /// Refused with `quota_not_found`.
+    SettleQuota {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+        /// `count`: 0 to 9007199254740991
+        weight ("weight"): i64,
+    }
+}
+wire_reply! {
+    /// What [`SettleQuota`] answers.
+    SettleQuotaReply {
+        Gone ("gone"),
+        Settled ("settled") {
+            limit ("limit"): i64,
+            used ("used"): i64,
+        },
+    }
+}
+wire_call!(SettleQuota -> SettleQuotaReply, "ff_settle_quota", read_only: false);
+
+wire_struct! {
+    /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.
+    ///
+    /// Calls `ff_throttle_quota`.
+    /// Refused with `quota_not_found`.
+    ThrottleQuota {
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        until ("until"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ThrottleQuota`] answers.
+    ThrottleQuotaReply {
+        Cleared ("cleared"),
+        Throttled ("throttled") {
+            until ("until"): i64,
+        },
+    }
+}
+wire_call!(ThrottleQuota -> ThrottleQuotaReply, "ff_throttle_quota", read_only: false);
+impl ThrottleQuota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(key: String, quota_id: QuotaPolicyId, until: i64) -> Self {
+        Self { key, quota_id, until, actor: None }
     }
 }
 
@@ -4972,6 +5410,14 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_list_holders",
     "ff_check_holders",
     "ff_adopt_holders",
+    "ff_put_quota",
+    "ff_get_quota",
+    "ff_list_quotas",
+    "ff_delete_quota",
+    "ff_admit_quota",
+    "ff_return_quota",
+    "ff_settle_quota",
+    "ff_throttle_quota",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -5038,6 +5484,8 @@ pub const COMMANDS: &[&str] = &[
 /// Every type of this file, for round-trip tests.
 #[cfg(any(test, feature = "samples"))]
 pub const SPECIMENS: &[crate::sample::Specimen] = &[
+    crate::sample::Specimen::of::<RateMode>("RateMode"),
+    crate::sample::Specimen::of::<QuotaPart>("QuotaPart"),
     crate::sample::Specimen::of::<HolderState>("HolderState"),
     crate::sample::Specimen::of::<SuspensionReason>("SuspensionReason"),
     crate::sample::Specimen::of::<TimeoutBehavior>("TimeoutBehavior"),
@@ -5117,6 +5565,16 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Grant>("Grant"),
     crate::sample::Specimen::of::<Holder>("Holder"),
     crate::sample::Specimen::of::<Candidate>("Candidate"),
+    crate::sample::Specimen::of::<QuotaRate>("QuotaRate"),
+    crate::sample::Specimen::of::<QuotaWeights>("QuotaWeights"),
+    crate::sample::Specimen::of::<Quota>("Quota"),
+    crate::sample::Specimen::of::<QuotaEntry>("QuotaEntry"),
+    crate::sample::Specimen::of::<QuotaCandidate>("QuotaCandidate"),
+    crate::sample::Specimen::of::<QuotaAnswer>("QuotaAnswer"),
+    crate::sample::Specimen::of::<QuotaReturn>("QuotaReturn"),
+    crate::sample::Specimen::of::<QuotaUse>("QuotaUse"),
+    crate::sample::Specimen::of::<QuotaKeyState>("QuotaKeyState"),
+    crate::sample::Specimen::of::<QuotaPosition>("QuotaPosition"),
     crate::sample::Specimen::of::<HeldSlot>("HeldSlot"),
     crate::sample::Specimen::of::<QueuePosition>("QueuePosition"),
     crate::sample::Specimen::of::<Failure>("Failure"),
@@ -5264,6 +5722,22 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<CheckHoldersReply>("CheckHoldersReply"),
     crate::sample::Specimen::of::<AdoptHolders>("AdoptHolders"),
     crate::sample::Specimen::of::<AdoptHoldersReply>("AdoptHoldersReply"),
+    crate::sample::Specimen::of::<PutQuota>("PutQuota"),
+    crate::sample::Specimen::of::<PutQuotaReply>("PutQuotaReply"),
+    crate::sample::Specimen::of::<GetQuota>("GetQuota"),
+    crate::sample::Specimen::of::<GetQuotaReply>("GetQuotaReply"),
+    crate::sample::Specimen::of::<ListQuotas>("ListQuotas"),
+    crate::sample::Specimen::of::<ListQuotasReply>("ListQuotasReply"),
+    crate::sample::Specimen::of::<DeleteQuota>("DeleteQuota"),
+    crate::sample::Specimen::of::<DeleteQuotaReply>("DeleteQuotaReply"),
+    crate::sample::Specimen::of::<AdmitQuota>("AdmitQuota"),
+    crate::sample::Specimen::of::<AdmitQuotaReply>("AdmitQuotaReply"),
+    crate::sample::Specimen::of::<ReturnQuota>("ReturnQuota"),
+    crate::sample::Specimen::of::<ReturnQuotaReply>("ReturnQuotaReply"),
+    crate::sample::Specimen::of::<SettleQuota>("SettleQuota"),
+    crate::sample::Specimen::of::<SettleQuotaReply>("SettleQuotaReply"),
+    crate::sample::Specimen::of::<ThrottleQuota>("ThrottleQuota"),
+    crate::sample::Specimen::of::<ThrottleQuotaReply>("ThrottleQuotaReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),

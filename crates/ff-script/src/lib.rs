@@ -17,12 +17,14 @@ pub mod sample;
 
 pub mod client;
 mod error;
+mod holder_set;
 mod refusal;
 pub mod wake;
 
 pub use call::Call;
 pub use client::{Client, Counted};
 pub use error::Error;
+pub use holder_set::HolderSet;
 pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
 pub use library::Library;
 pub use wake::Wake;

@@ -159,16 +159,17 @@ for_each_host! {
         emits(&store, id, "execution.ready", &[("cause", "grant_released")], store.ask(&release)).await.unwrap();
         let call = issue(&store);
         store.ask(&call).await.unwrap();
-        let block = BlockExecution { execution_id: id, grant_id: call.grant_ids[0], reason: AdmissionReason::WaitingForQuota, detail: map(&[("quota", "q")]) };
+        let block = BlockExecution { unheld: None, execution_id: id, grant_id: call.grant_ids[0], reason: AdmissionReason::WaitingForQuota, detail: map(&[("quota", "q")]) };
         emits(&store, id, "execution.blocked", &[("reason", "waiting_for_quota")], store.ask(&block)).await.unwrap();
         silent(&store, store.ask(&block)).await.unwrap();
-        let unblock = UnblockExecution { execution_id: id, reason: AdmissionReason::WaitingForQuota };
+        let unblock = UnblockExecution { holder_id: None, execution_id: id, reason: AdmissionReason::WaitingForQuota };
         emits(&store, id, "execution.ready", &[("cause", "waiting_for_quota")], store.ask(&unblock)).await.unwrap();
         silent(&store, store.ask(&unblock)).await.unwrap();
         let call = issue(&store);
         store.ask(&call).await.unwrap();
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
+                keep: None,
             execution_id: id, grant_id: call.grant_ids[0], instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0),
             attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };

@@ -33,6 +33,7 @@ async fn issued(store: &Store, call: &IssueGrants) -> Vec<Grant> {
 fn consume(store: &Store, grant: &Grant, worker: &str) -> ConsumeGrant {
     let ids = store.lease_ids();
     ConsumeGrant {
+        keep: None,
         execution_id: grant.execution_id,
         grant_id: grant.grant_id,
         instance: worker.into(),
@@ -54,6 +55,7 @@ fn metered(store: &Store, kind: &str) -> Submission {
 
 fn block(grant: &Grant, reason: AdmissionReason) -> BlockExecution {
     BlockExecution {
+        unheld: None,
         execution_id: grant.execution_id,
         grant_id: grant.grant_id,
         reason,
@@ -190,9 +192,9 @@ for_each_host! {
             assert_eq!((e.state, e.blocking_reason, e.granted_until), (PublicState::RateLimited, Some(expected), None));
             assert_eq!(e.blocking_detail.unwrap()["quota"], "q1");
             let other = if reason == AdmissionReason::WaitingForQuota { AdmissionReason::WaitingForBudget } else { AdmissionReason::WaitingForQuota };
-            let reply = store.ask(&UnblockExecution { execution_id: id, reason: other }).await;
+            let reply = store.ask(&UnblockExecution { holder_id: None, execution_id: id, reason: other }).await;
             assert_eq!(reply, Ok(UnblockExecutionReply::Already { state: PublicState::RateLimited }), "another reason clears nothing");
-            let reply = store.ask(&UnblockExecution { execution_id: id, reason }).await;
+            let reply = store.ask(&UnblockExecution { holder_id: None, execution_id: id, reason }).await;
             assert_eq!(reply, Ok(UnblockExecutionReply::Unblocked { state: PublicState::Waiting }));
             let grants = issued(&store, &issue(&store, "w1", 2)).await;
             assert_eq!(grants.iter().map(|grant| grant.execution_id).collect::<Vec<_>>(), [id, later], "the place of its original score");

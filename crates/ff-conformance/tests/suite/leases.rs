@@ -257,6 +257,7 @@ for_each_host! {
         assert!(store.claim("w2", 1).await.is_empty(), "nobody else gets it");
         let ids = store.lease_ids();
         let consume = |worker: &str| ConsumeGrant {
+                keep: None,
             execution_id: id, grant_id: hand.grant_id, instance: worker.into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: hand.grant_id,
             attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };

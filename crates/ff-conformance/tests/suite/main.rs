@@ -16,6 +16,7 @@ mod lanes;
 mod leases;
 mod lists;
 mod operators;
+mod quotas;
 mod retry;
 mod routes;
 mod signals;

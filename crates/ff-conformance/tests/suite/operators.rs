@@ -53,6 +53,7 @@ async fn runnable(store: &Store, sub_state: &str) -> ExecutionId {
             let grant = grant_next(store, &[]).await;
             assert_eq!(grant.execution_id, id);
             let block = BlockExecution {
+                unheld: None,
                 execution_id: id,
                 grant_id: grant.grant_id,
                 reason: AdmissionReason::WaitingForQuota,

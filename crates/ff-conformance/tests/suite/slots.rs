@@ -72,6 +72,7 @@ async fn admit(store: &Store, grants: &[Grant]) -> Vec<Uuid> {
 fn consume(store: &Store, grant: &Grant, worker: &str, lease_ttl_ms: i64) -> ConsumeGrant {
     let ids = store.lease_ids();
     ConsumeGrant {
+        keep: None,
         execution_id: grant.execution_id,
         grant_id: grant.grant_id,
         instance: worker.into(),
@@ -480,6 +481,7 @@ fn typed(holder: &Candidate) -> Grant {
         score: 0,
         budgets: None,
         quotas: None,
+        keep: None,
         holder_sets: None,
     }
 }

@@ -6,6 +6,7 @@ use ff_script::generated::{
     Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, Refusal, ReleaseGrant,
     ReleaseGrantReply, UnblockExecution, UnblockExecutionReply,
 };
+use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
 use super::claim::{Holder, LOOKS_MAX};
@@ -55,7 +56,7 @@ impl Model {
 
     fn reserve(&mut self, id: ExecutionId, grant_id: Uuid, instance: &str, ttl_ms: i64) -> Grant {
         let until = self.now + ttl_ms;
-        let holder_sets = self.lane_of(&self.executions[&id]).and_then(|lane| self.slots_of(id, lane));
+        let holder_sets = self.holder_sets(id);
         self.edit(id, |execution| {
             let waiting = execution.waiting_mut().expect("only waiting work is granted");
             waiting.grant = Some(Granted { id: grant_id, instance: instance.to_owned(), until, holder_sets });
@@ -63,9 +64,16 @@ impl Model {
         })
     }
 
-    /// The holder sets an execution of a limited lane must enter before it starts.
-    fn slots_of(&self, id: ExecutionId, lane: &Lane) -> Option<Vec<String>> {
-        lane.definition.max_active.map(|_| vec![format!("lane:{}", self.executions[&id].path())])
+    /// What an execution must enter before it starts: its lane's slots, its quotas, its budgets.
+    fn holder_sets(&self, id: ExecutionId) -> Option<Vec<String>> {
+        let execution = &self.executions[&id];
+        let mut sets: Vec<String> =
+            self.lane_of(execution).and_then(|lane| slots_of(execution, lane)).into_iter().collect();
+        for quota in &execution.said.quotas {
+            sets.push(format!("quota:{}:{}", quota.quota_id, &hex::encode(Sha1::digest(&quota.key))[..20]));
+        }
+        sets.extend(execution.said.budgets.iter().map(|budget| format!("budget:{}", budget.budget_id)));
+        (!sets.is_empty()).then_some(sets)
     }
 
     /// The open grant with this id.
@@ -92,8 +100,9 @@ impl Model {
         if !missing.is_empty() {
             return Err(refused("not_capable", &[("missing", Some(missing.join(",")))]));
         }
-        let needed = self.lane_of(execution).and_then(|lane| self.slots_of(id, lane));
-        if needed.is_some() && self.open_grant(id, call.grant_id)?.holder_sets.is_none() {
+        if let Some(needed) = self.lane_of(execution).and_then(|lane| slots_of(execution, lane))
+            && !self.open_grant(id, call.grant_id)?.holder_sets.iter().flatten().any(|set| *set == needed)
+        {
             return Err(no_grant(call.grant_id));
         }
         let holder = Holder {
@@ -129,7 +138,8 @@ impl Model {
 
     pub fn unblock(&mut self, call: &UnblockExecution) -> Answer<UnblockExecutionReply> {
         let execution = self.get(call.execution_id)?;
-        if execution.blocked_by() != Some(blocking(call.reason)) {
+        let refused = call.holder_id.is_some_and(|grant| self.open_grant(call.execution_id, grant).is_ok());
+        if execution.blocked_by() != Some(blocking(call.reason)) && !refused {
             return Ok(UnblockExecutionReply::Already { state: execution.state() });
         }
         self.settle(call.execution_id);
@@ -159,6 +169,11 @@ impl Model {
     }
 }
 
+/// The slots of a limited lane.
+fn slots_of(execution: &Execution, lane: &Lane) -> Option<String> {
+    lane.definition.max_active.map(|_| format!("lane:{}", execution.path()))
+}
+
 fn typed(execution: &Execution) -> Grant {
     let grant = execution.waiting().and_then(|w| w.grant.as_ref()).expect("it is granted");
     Grant {
@@ -171,6 +186,7 @@ fn typed(execution: &Execution) -> Grant {
         budgets: Some(execution.said.budgets.clone()),
         quotas: Some(execution.said.quotas.clone()),
         holder_sets: grant.holder_sets.clone(),
+        keep: None,
     }
 }
 

@@ -343,6 +343,7 @@ impl Memory {
                 // Mostly a capable worker.
                 let able = if able % 4 == 0 { capabilities(*able) } else { capabilities(7) };
                 ConsumeGrant {
+                    keep: None,
                     attempt_id,
                     capabilities: able,
                     execution_id,
@@ -361,11 +362,18 @@ impl Memory {
             }
             Act::Block { which, budget, detail } => {
                 let (execution_id, grant_id, _) = self.granted(*which, model);
-                BlockExecution { detail: tags(*detail), execution_id, grant_id, reason: admission(*budget) }.into()
+                BlockExecution {
+                    unheld: None,
+                    detail: tags(*detail),
+                    execution_id,
+                    grant_id,
+                    reason: admission(*budget),
+                }
+                .into()
             }
             Act::Unblock { of, budget } => {
                 let execution_id = self.find(*of, model, |e| e.blocked_by().is_some());
-                UnblockExecution { execution_id, reason: admission(*budget) }.into()
+                UnblockExecution { holder_id: None, execution_id, reason: admission(*budget) }.into()
             }
             Act::GrantReclaim { of, worker, ttl_ms } => {
                 let execution_id = self.find(*of, model, |e| e.is_eligible() && e.fence().is_some());

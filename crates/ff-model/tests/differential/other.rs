@@ -1,6 +1,6 @@
 //! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
 
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_model::model::Model;
 use ff_model::store::ROUTE;
 use ff_script::Route;
@@ -116,6 +116,75 @@ fn slots(rng: &mut StdRng, model: &Model) -> Invocation {
     }
 }
 
+fn quota(rng: &mut StdRng) -> g::Quota {
+    let mode = g::RateMode::ALL[rng.random_range(0..2)];
+    g::Quota {
+        concurrency: maybe(rng, |rng| rng.random_range(1..4)),
+        rate: maybe(rng, |rng| g::QuotaRate {
+            limit: rng.random_range(1..4),
+            mode,
+            window_ms: rng.random_range(1..4_000),
+        }),
+        weighted: maybe(rng, |rng| g::QuotaWeights {
+            limit: rng.random_range(1..9),
+            window_ms: rng.random_range(1..4_000),
+        }),
+        ..g::Quota::new(quota_id(rng), "default".to_owned(), rng.random())
+    }
+}
+
+fn quota_id(rng: &mut StdRng) -> QuotaPolicyId {
+    QuotaPolicyId::from_uuid(id(rng))
+}
+
+/// Calls about quotas: few ids and keys, so that they meet.
+fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
+    const DIGESTS: [&str; 2] = ["86f7e437faa5a7fce15d", "e9d71f5ee7c92d6dc9e9"];
+    let now = model.now;
+    let key = |rng: &mut StdRng| ["a", "b"][rng.random_range(0..2)].to_owned();
+    let quota_id = quota_id(rng);
+    match rng.random_range(0..12) {
+        0 | 1 => {
+            let version = maybe(rng, |rng| rng.random_range(0..4));
+            call(SLOTS, &g::PutQuota { quota: quota(rng), version }, now)
+        }
+        2 => call(SLOTS, &g::GetQuota { key: maybe(rng, key), quota_id }, now),
+        3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
+        4 if rng.random_ratio(1, 4) => call(SLOTS, &g::DeleteQuota { quota_id }, now),
+        5..=7 => {
+            let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaCandidate {
+                execution_id: holder.execution_id,
+                expires_at: holder.expires_at.unwrap_or(now + 5_000),
+                holder_id: holder.holder_id,
+                key: key(rng),
+                score: rng.random_range(-5..5),
+                weight: rng.random_range(1..9),
+            };
+            let candidates = holders(rng, model).into_iter().map(|holder| one(holder, rng)).collect();
+            call(SLOTS, &g::AdmitQuota { candidates, quota_id }, now)
+        }
+        8 | 9 => {
+            let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaReturn {
+                execution_id: holder.execution_id,
+                holder_id: holder.holder_id,
+                key_digest: DIGESTS[rng.random_range(0..2)].to_owned(),
+                unused: rng.random(),
+            };
+            let items = holders(rng, model).into_iter().map(|holder| one(holder, rng)).collect();
+            call(SLOTS, &g::ReturnQuota { items, quota_id }, now)
+        }
+        10 => {
+            let (execution_id, holder_id) = (some_execution(rng, model), id(rng));
+            let weight = rng.random_range(0..12);
+            call(SLOTS, &g::SettleQuota { execution_id, holder_id, key: key(rng), quota_id, weight }, now)
+        }
+        _ => {
+            let until = now + rng.random_range(-500..2_000);
+            call(SLOTS, &g::ThrottleQuota { actor: None, key: key(rng), quota_id, until }, now)
+        }
+    }
+}
+
 fn list(rng: &mut StdRng, model: &Model) -> g::ListExecutions {
     let tag = maybe(rng, |rng| ["red", "blue"][rng.random_range(0..2)].to_owned()).filter(|_| rng.random());
     let position = |rng: &mut StdRng| {
@@ -177,7 +246,7 @@ fn function_name(type_name: &str) -> String {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..33) {
+    match rng.random_range(0..39) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -228,6 +297,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
             call(Route::Fleet, &g::NoteKeys { gone, key_ids: (0..count).map(|_| key(rng)).collect() }, now)
         }
         30..=32 => slots(rng, model),
+        33..=38 => quotas(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

@@ -1,6 +1,6 @@
 //! A store with an execution in every state, and for every function a call that it accepts.
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
@@ -115,6 +115,7 @@ fn candidate(n: u64, expires_at: i64) -> g::Candidate {
 fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
     let g::LeaseIds { attempt_id, lease_id } = ids(lease);
     g::ConsumeGrant {
+        keep: None,
         attempt_id,
         capabilities: vec![],
         execution_id: id(n),
@@ -241,7 +242,7 @@ pub fn stage() -> Vec<Invocation> {
         let reason = g::AdmissionReason::WaitingForQuota;
         at(
             ROUTE,
-            &g::BlockExecution { detail: [].into(), execution_id: id(n), grant_id: uuid(grant), reason },
+            &g::BlockExecution { unheld: None, detail: [].into(), execution_id: id(n), grant_id: uuid(grant), reason },
             START_MS,
         )
     };
@@ -316,6 +317,8 @@ pub fn stage() -> Vec<Invocation> {
         at(SLOTS, &g::SetCapacity { limit: Some(2), set: narrow_set(), version: 1 }, START_MS),
         at(SLOTS, &g::AdmitHolders { counted: None, holders, set: narrow_set() }, START_MS),
         at(ROUTE, &consume(who::HOLDER, who::HOLDER), START_MS),
+        at(SLOTS, &g::PutQuota { quota: a_quota(1), version: None }, START_MS),
+        at(SLOTS, &g::AdmitQuota { candidates: asking(400..404), quota_id: quota_id() }, START_MS),
     ]);
     calls.extend([
         submit(g::Submission { input: Some(Bytes(vec![0xff; 5_000])), ..submission(who::WAITING) }),
@@ -371,6 +374,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(operator_rows());
     rows.extend(grant_rows());
     rows.extend(slot_rows());
+    rows.extend(quota_rows());
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
     rows
@@ -562,6 +566,7 @@ fn grant_rows() -> Vec<Row> {
         row(
             "consume",
             &g::ConsumeGrant {
+                keep: None,
                 attempt_id,
                 capabilities: vec![],
                 execution_id: granted,
@@ -577,6 +582,7 @@ fn grant_rows() -> Vec<Row> {
         row(
             "block",
             &g::BlockExecution {
+                unheld: None,
                 detail: [("key".to_owned(), "k".to_owned())].into(),
                 execution_id: granted,
                 grant_id,
@@ -585,7 +591,11 @@ fn grant_rows() -> Vec<Row> {
         ),
         row(
             "unblock",
-            &g::UnblockExecution { execution_id: id(who::BLOCKED), reason: g::AdmissionReason::WaitingForQuota },
+            &g::UnblockExecution {
+                holder_id: None,
+                execution_id: id(who::BLOCKED),
+                reason: g::AdmissionReason::WaitingForQuota,
+            },
         ),
         row(
             "grant a reclaim",
@@ -677,5 +687,71 @@ fn reader_rows() -> Vec<Row> {
         row("depth", &g::LaneDepth { lane: main_lane(), namespace: default() }),
         row("library", &g::Library {}),
         row("next due", &g::NextDue {}),
+    ]
+}
+
+fn quota_id() -> QuotaPolicyId {
+    QuotaPolicyId::from_uuid(uuid(500))
+}
+
+fn a_quota(concurrency: i64) -> g::Quota {
+    g::Quota {
+        concurrency: Some(concurrency),
+        rate: Some(g::QuotaRate { limit: 9, mode: g::RateMode::Sliding, window_ms: 3_000 }),
+        weighted: Some(g::QuotaWeights { limit: 9, window_ms: 2_000 }),
+        ..g::Quota::new(quota_id(), default(), true)
+    }
+}
+
+fn asking(numbers: std::ops::Range<u64>) -> Vec<g::QuotaCandidate> {
+    let one = |n| g::QuotaCandidate {
+        execution_id: id(n),
+        expires_at: NOW + 10_000,
+        holder_id: uuid(n),
+        key: "k".to_owned(),
+        score: n as i64,
+        weight: if n == 403 { 10 } else { 2 },
+    };
+    numbers.map(one).collect()
+}
+
+fn quota_rows() -> Vec<Row> {
+    let (quota_id, key) = (quota_id(), || "k".to_owned());
+    let returned = |unused| g::QuotaReturn {
+        execution_id: id(400),
+        holder_id: uuid(400),
+        key_digest: "13fbd79c3d390e5d6585".to_owned(),
+        unused,
+    };
+    vec![
+        on(
+            SLOTS,
+            "create a quota",
+            &g::PutQuota {
+                quota: g::Quota { quota_id: QuotaPolicyId::from_uuid(uuid(501)), ..a_quota(2) },
+                version: None,
+            },
+        ),
+        on(SLOTS, "replace a quota", &g::PutQuota { quota: a_quota(3), version: Some(1) }),
+        on(SLOTS, "get a quota", &g::GetQuota { key: Some(key()), quota_id }),
+        on(SLOTS, "list quotas", &g::ListQuotas::new(10)),
+        on(SLOTS, "delete a quota", &g::DeleteQuota { quota_id }),
+        on(SLOTS, "ask a quota", &g::AdmitQuota { candidates: asking(402..406), quota_id }),
+        on(SLOTS, "return to a quota", &g::ReturnQuota { items: vec![returned(false)], quota_id }),
+        on(SLOTS, "return unused to a quota", &g::ReturnQuota { items: vec![returned(true)], quota_id }),
+        on(
+            SLOTS,
+            "settle a weight",
+            &g::SettleQuota { execution_id: id(400), holder_id: uuid(400), key: key(), quota_id, weight: 1 },
+        ),
+        on(SLOTS, "throttle a key", &g::ThrottleQuota { actor: None, key: key(), quota_id, until: NOW + 500 }),
+        row(
+            "unblock what was refused under its grant",
+            &g::UnblockExecution {
+                execution_id: id(who::GRANTED),
+                holder_id: Some(uuid(who::GRANTED)),
+                reason: g::AdmissionReason::WaitingForQuota,
+            },
+        ),
     ]
 }

@@ -327,6 +327,7 @@ impl Backend for Direct {
         request_id: Uuid,
     ) -> Result<Claim, SdkError> {
         let call = ConsumeGrant {
+            keep: None,
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
             execution_id,

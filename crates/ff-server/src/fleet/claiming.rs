@@ -137,6 +137,7 @@ impl Fleet {
         request_id: Uuid,
     ) -> Answer<Task> {
         let call = ConsumeGrant {
+            keep: None,
             attempt_id: AttemptId::mint(),
             capabilities: profile.capabilities.clone(),
             execution_id,

@@ -1,0 +1,428 @@
+-- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
+--
+-- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that. Waiters leave in the
+-- order of their scores when there is room for them, and the partition owes each its call.
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local quota = require "record.quota"
+local holders = require "index.holders"
+local timers = require "index.timers"
+
+local room = {}
+
+local function text(n) return string.format("%.0f", n) end
+
+-- Entries that stand in the window that ends now.
+local function inside(tx, window_ms) return "(" .. text(tx.now - window_ms) end
+
+-- Entries the window has passed, a bounded number of them.
+local function passed(tx, key, window_ms)
+  return tx:zlowest(key, "-inf", text(tx.now - window_ms), limits.window_sweep_max)
+end
+
+local function load_rate(tx, k, rate)
+  k.rate = keys.quota_part(tx, k.q.id, "rate", k.digest)
+  k.starts = tx:zcount(k.rate, inside(tx, rate.window_ms), "+inf")
+  k.newest = tx:zhighest(k.rate, "+inf", "-inf", 1)[1]
+  k.rate_passed = passed(tx, k.rate, rate.window_ms)
+end
+
+-- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one call takes off.
+local function load_weighted(tx, k, weighted)
+  k.weighted, k.weights = keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
+  k.weighted_passed = passed(tx, k.weighted, weighted.window_ms)
+  k.behind = #k.weighted_passed == limits.window_sweep_max
+  local gone = {}
+  for i, item in ipairs(k.weighted_passed) do gone[i] = item.member end
+  k.sum = tonumber(k.raw.sum or "0")
+  if #gone > 0 then
+    for _, weight in ipairs(tx:hmget(k.weights, gone)) do k.sum = k.sum - (tonumber(weight) or 0) end
+  end
+  k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
+end
+
+-- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
+-- not in use, unless `fresh` says that it is about to be.
+function room.load(tx, q, digest, key, fresh)
+  local raw = tx:hgetall(keys.quota_part(tx, q.id, "key", digest))
+  if raw == nil and not fresh then return nil end
+  local k = {
+    q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
+    -- What has been decided in this call and is written by room.save.
+    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
+  }
+  k.key = k.raw.key or key
+  k.tat, k.throttled, k.wake = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil)
+  k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
+  k.holders = keys.holders(tx, k.set)
+  k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
+  if q.definition.rate then load_rate(tx, k, q.definition.rate) end
+  if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
+  return k
+end
+
+-- When the window has passed enough starts for one more; those of this call stand at its end.
+local function next_start(tx, k, rate)
+  local over = k.starts - rate.limit
+  local item = tx:zlowest(k.rate, inside(tx, rate.window_ms), "+inf", 1, over)[1]
+  return (item and item.score or tx.now) + rate.window_ms
+end
+
+-- When enough weight has left the window for so much more, as far as one call looks; until then it is asked again.
+local function next_weight(tx, k, weighted, weight)
+  if k.behind then return tx.now end
+  local page = tx:zlowest(k.weighted, inside(tx, weighted.window_ms), "+inf", limits.batch_max)
+  if #page == 0 then return tx.now + weighted.window_ms end
+  local names, sum = {}, k.sum
+  for i, item in ipairs(page) do names[i] = item.member end
+  for i, amount in ipairs(tx:hmget(k.weights, names)) do
+    sum = sum - (tonumber(amount) or 0)
+    if sum + weight <= weighted.limit then return page[i].score + weighted.window_ms end
+  end
+  return page[#page].score + weighted.window_ms
+end
+
+-- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it may.
+local parts = {}
+
+function parts.throttle(tx, k)
+  if k.throttled == nil or k.throttled <= tx.now then return nil end
+  return { part = "throttle", used = 0, limit = 0, passes = false, next_at = function() return k.throttled end }
+end
+
+function parts.rate(tx, k)
+  local rate = k.q.definition.rate
+  if rate == nil then return nil end
+  local use = { part = "rate", used = k.starts, limit = rate.limit }
+  if rate.mode == "smooth" then
+    use.passes = k.tat == nil or k.tat <= tx.now
+    use.next_at = function() return k.tat end
+  else
+    use.passes = k.starts < rate.limit
+    use.next_at = function() return next_start(tx, k, rate) end
+  end
+  return use
+end
+
+function parts.concurrency(_, k)
+  local cap = k.q.definition.concurrency
+  if cap == nil then return nil end
+  -- Nobody knows when a slot comes back: whoever brings it calls the next.
+  return { part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end }
+end
+
+function parts.weighted(tx, k, weight)
+  local weighted = k.q.definition.weighted
+  if weighted == nil then return nil end
+  return {
+    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
+    next_at = function()
+      if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
+    end,
+  }
+end
+
+local order = { "throttle", "rate", "concurrency", "weighted" }
+
+-- The first part that does not let so much more pass, or nil.
+function room.refusal(tx, k, weight)
+  for _, name in ipairs(order) do
+    local use = parts[name](tx, k, weight)
+    if use and not use.passes then return use end
+  end
+end
+
+-- Every part but the throttle as it stands.
+function room.uses(tx, k)
+  local out = {}
+  for i = 2, #order do
+    local use = parts[order[i]](tx, k, 1)
+    if use then out[#out + 1] = { part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil } end
+  end
+  return out
+end
+
+-- Counts one more, without saying who.
+local function count(tx, k, weight)
+  local d = k.q.definition
+  k.held = k.held + 1
+  if d.rate then
+    k.starts = k.starts + 1
+    if d.rate.mode == "smooth" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit) end
+  end
+  if d.weighted then k.sum = k.sum + weight end
+end
+
+-- True when the holder is in.
+function room.holds(tx, k, member)
+  return k.entered[member] or tx:zscore(k.holders, member) ~= nil
+end
+
+-- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
+function room.admit(tx, k, member, candidate)
+  count(tx, k, candidate.weight)
+  k.enters[#k.enters + 1] = { member = member, candidate = candidate }
+  k.entered[member] = true
+end
+
+-- Refused: it waits in the order of its score. What can never pass waits for another definition.
+function room.wait(k, candidate, use, next_at)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
+  if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- Takes the weight of an entry in the window off the sum; answers whether there was one.
+local function unweigh(tx, k, member)
+  local at = tx:zscore(k.weighted, member)
+  if at == nil or at <= tx.now - k.q.definition.weighted.window_ms then return false end
+  k.sum = k.sum - (tonumber(tx:hget(k.weights, member)) or 0)
+  return true
+end
+
+-- A holder leaves; answers whether it was there. One that never ran gives its start and its weight back.
+function room.leave(tx, k, member, unused)
+  if k.left[member] or not room.holds(tx, k, member) then return false end
+  local gone = { member = member }
+  k.left[member], k.leaves[#k.leaves + 1], k.held = true, gone, k.held - 1
+  if not unused then return true end
+  local d = k.q.definition
+  local at = d.rate and tx:zscore(k.rate, member)
+  if at then
+    gone.started = true
+    if at > tx.now - d.rate.window_ms then k.starts = k.starts - 1 end
+    -- The step of the last start alone can be undone: those after it were spaced from each other.
+    if d.rate.mode == "smooth" and k.tat == at + math.ceil(d.rate.window_ms / d.rate.limit) then k.tat = at end
+  end
+  if d.weighted then gone.weighed = unweigh(tx, k, member) end
+  return true
+end
+
+-- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
+function room.reweigh(tx, k, member, weight)
+  if k.weighted == nil or not unweigh(tx, k, member) then return false end
+  k.sum = k.sum + weight
+  k.reweighed = { member, weight }
+  return true
+end
+
+local function owe_call(tx, k, id, holder)
+  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", k.set })
+end
+
+-- The first of a line: id, the holder it asked under and its weight.
+local function first_of(tx, k, line)
+  local found, names = tx:zlowest(line, "-inf", "+inf", limits.batch_max), {}
+  if #found == 0 then return {} end
+  for i, item in ipairs(found) do names[i] = item.member end
+  local asked, out = tx:hmget(k.asked, names), {}
+  for i, item in ipairs(found) do
+    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
+    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
+    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
+  end
+  return out
+end
+
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+local function call(tx, k)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  for _, one in ipairs(k.waiting > 0 and first_of(tx, k, k.waiters) or {}) do
+    local use = room.refusal(tx, k, one.weight)
+    if use then
+      k.head_at = use.next_at()
+      break
+    end
+    count(tx, k, one.weight)
+    k.calls[#k.calls + 1] = one
+  end
+  -- Who is called takes nothing until it comes.
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+end
+
+-- After a change of the definition everyone may ask anew whom the old one could never let pass.
+function room.call_oversized(tx, k)
+  if k.too_large == 0 then return end
+  for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
+end
+
+-- When the key needs attention: the next in line may pass, or nobody uses it any more.
+local function wake_at(tx, k, called)
+  local d = k.q.definition
+  if k.waiting > 0 then
+    if called > 0 then return tx.now + limits.call_again_ms end
+    return k.head_at
+  end
+  if k.held > 0 or k.too_large > 0 then return nil end
+  local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
+  if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
+  if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
+  return at
+end
+
+-- The name of its timer entry.
+function room.timer(id, digest)
+  return "room:" .. id .. ":" .. digest
+end
+
+-- An execution that asks anew does not stand in line for what it asked before.
+local function leave_line(tx, k, id)
+  if k.waiting > 0 and tx:zscore(k.waiters, id) then
+    tx:zrem(k.waiters, id)
+    tx:hdel(k.asked, id)
+    k.waiting = k.waiting - 1
+  end
+  if k.too_large > 0 and tx:zscore(k.oversized, id) then
+    tx:zrem(k.oversized, id)
+    tx:hdel(k.asked, id)
+    k.too_large = k.too_large - 1
+  end
+end
+
+local function write_holders(tx, k)
+  local d, first = k.q.definition, nil
+  for _, gone in ipairs(k.leaves) do
+    tx:zrem(k.holders, gone.member)
+    if gone.started then tx:zrem(k.rate, gone.member) end
+    if gone.weighed then
+      tx:zrem(k.weighted, gone.member)
+      tx:hdel(k.weights, gone.member)
+    end
+  end
+  for _, one in ipairs(k.enters) do
+    local c = one.candidate
+    tx:zadd(k.holders, c.expires_at, one.member)
+    first = math.min(first or c.expires_at, c.expires_at)
+    if d.rate then
+      tx:zadd(k.rate, tx.now, one.member)
+      k.newest = { score = tx.now }
+    end
+    if d.weighted then
+      tx:zadd(k.weighted, tx.now, one.member)
+      tx:hset(k.weights, { one.member, c.weight })
+      k.heaviest = { score = tx.now }
+    end
+    leave_line(tx, k, c.execution_id)
+  end
+  if first then holders.watch(tx, k.set, first) end
+end
+
+local function write_lines(tx, k)
+  for _, one in ipairs(k.waits) do
+    local c = one.candidate
+    leave_line(tx, k, c.execution_id)
+    tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
+    if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
+  end
+  for _, one in ipairs(k.calls) do
+    leave_line(tx, k, one.id)
+    owe_call(tx, k, one.id, one.holder)
+  end
+end
+
+local function write_passed(tx, k)
+  for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
+  for _, item in ipairs(k.weighted_passed or {}) do
+    tx:zrem(k.weighted, item.member)
+    tx:hdel(k.weights, item.member)
+  end
+  if k.reweighed then tx:hset(k.weights, k.reweighed) end
+end
+
+local function write_hash(tx, k)
+  local key = keys.quota_part(tx, k.q.id, "key", k.digest)
+  if k.fresh then
+    quota.enter_key(tx, k.q, k.digest)
+    tx:hset(key, { "key", k.key })
+  end
+  for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
+    local value = k[name]
+    if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
+    if value == nil and k.raw[name] then tx:hdel(key, name) end
+  end
+end
+
+-- Nobody uses the key: what is left of it goes.
+local function forget(tx, k)
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  quota.leave_key(tx, k.q, k.digest)
+  timers.clear(tx, room.timer(k.q.id, k.digest))
+end
+
+-- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does not: it
+-- leaves less than there was.
+function room.save(tx, k, admission)
+  if not admission then call(tx, k) end
+  local called = #k.calls
+  write_holders(tx, k)
+  write_lines(tx, k)
+  write_passed(tx, k)
+  local at
+  if admission and k.waiting > 0 then
+    at = k.wake
+    if k.next_at then at = math.min(k.next_at, at or k.next_at) end
+  else
+    at = wake_at(tx, k, called)
+  end
+  if at and at <= tx.now and k.waiting == 0 then
+    if not k.fresh then forget(tx, k) end
+    return
+  end
+  local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
+  timers.keep(tx, entry, at)
+  k.wake = at
+  write_hash(tx, k)
+end
+
+-- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
+local function dissolve(tx, k)
+  for _, line in ipairs({ k.waiters, k.oversized }) do
+    for _, one in ipairs(first_of(tx, k, line)) do k.calls[#k.calls + 1] = one end
+  end
+  write_lines(tx, k)
+  if k.waiting + k.too_large == 0 then forget(tx, k) end
+end
+
+-- The key's timer: room may have come back, or nobody uses the key any more.
+function room.fire(tx, id, digest)
+  local q = quota.load(tx, id)
+  local k = q and room.load(tx, q, digest)
+  if k then return room.save(tx, k) end
+  timers.clear(tx, room.timer(id, digest))
+end
+
+-- The quota's timer: after a change of its definition every key is looked at, a few at a time.
+function room.walk(tx, id)
+  local q = quota.load(tx, id, true)
+  if q == nil or q.walked == nil then return timers.clear(tx, quota.timer(id)) end
+  local found = tx:zlowest(keys.quota_keys(tx, id), "(" .. text(q.walked), "+inf", limits.quota_walk_max)
+  local walked = q.walked
+  for _, item in ipairs(found) do
+    local k = room.load(tx, q, item.member)
+    if k == nil then error("CORRUPT " .. keys.quota_part(tx, id, "key", item.member) .. " key") end
+    if q.deleted then
+      dissolve(tx, k)
+    else
+      room.call_oversized(tx, k)
+      room.save(tx, k)
+      if k.too_large == 0 then walked = item.score end
+      if k.too_large > 0 then break end
+    end
+  end
+  if #found > 0 then
+    tx:hset(keys.quota(tx, id), { "walked", walked })
+    tx:zadd(keys.timers(tx), tx.now, quota.timer(id))
+  else
+    timers.clear(tx, quota.timer(id))
+    if q.deleted then
+      tx:del(keys.quota(tx, id))
+      tx:zrem(keys.quotas(tx), id)
+    else
+      tx:hdel(keys.quota(tx, id), "walked")
+    end
+  end
+end
+
+return room

@@ -1,0 +1,20 @@
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_delete_quota",
+  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id" },
+  reply = { deleted = {} },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
+    quota.walk(tx, q)
+    return reply.ok("deleted")
+  end,
+}

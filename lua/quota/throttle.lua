@@ -1,0 +1,23 @@
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_throttle_quota",
+  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.",
+  flags = {},
+  args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
+  reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local wanted = a["until"]
+    k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
+    room.save(tx, k)
+    if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
+    return reply.ok("cleared")
+  end,
+}
