@@ -86,6 +86,7 @@ impl Engine {
         }
         let mut watched: Vec<Route> = client.execution_routes().collect();
         watched.extend(client.quota_routes());
+        watched.extend(client.budget_routes());
         watched.push(Route::Fleet);
         host.subscribe(&watched).await?;
         Ok(Self { operations, waiting, streams, readers, server_id, background: options.background, stop, tasks })

@@ -1,49 +1,178 @@
-//! The admission step between a grant and its claim: quotas and budgets plug in here.
+//! The admission step between a grant and its claim: quotas, then budgets, each asked once for a whole batch.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use ff_core::EngineError;
+use ff_core::error::Detail;
+use ff_core::error_code::ErrorCode;
+use ff_core::types::QuotaPolicyId;
+use ff_engine::Operations;
 use ff_script::Error;
-use ff_script::generated::{AdmissionReason, Grant};
+use ff_script::generated::{AdmissionReason, Grant, QuotaAnswer, QuotaCandidate};
+use uuid::Uuid;
+
+/// The most one call of the library takes.
+const BATCH: usize = 64;
 
 /// What admission says about a granted execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// It may start.
-    Yes,
+    Yes {
+        /// The sets that stay with it while its attempt is set aside.
+        keep: Vec<String>,
+    },
     /// It has to wait; the reason and its facts are recorded with it.
     No {
         /// Which kind of resource is missing.
         reason: AdmissionReason,
         /// What is missing, for people.
         detail: BTreeMap<String, String>,
+        /// Something has taken it in before it was refused.
+        held: bool,
     },
 }
 
-/// Decides whether a granted execution may start. An error admits nothing: the grant is given back.
+/// Decides whether granted executions may start.
 #[async_trait]
 pub trait Admission: Send + Sync + 'static {
-    /// Asks for one execution.
-    async fn admit(&self, grant: &Grant) -> Result<Admitted, Error>;
+    /// Asks for a batch; one answer for each grant, in order. An error admits nothing: the grant is given back.
+    async fn admit(&self, grants: &[Grant]) -> Vec<Result<Admitted, Error>>;
 }
 
-/// Admits nothing that names a quota or a budget: without a source for them, closed is the safe side.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RefuseAll;
+/// Admission by what the store knows of quotas. Whatever cannot be decided is not admitted.
+#[derive(Clone)]
+pub struct StoreAdmission {
+    operations: Operations,
+}
+
+/// What is known so far about one grant of a batch.
+#[derive(Default)]
+struct Verdict {
+    keep: Vec<String>,
+    /// Something has taken it in.
+    held: bool,
+    refused: Option<(AdmissionReason, BTreeMap<String, String>)>,
+    error: Option<Error>,
+}
+
+impl Verdict {
+    fn is_open(&self) -> bool {
+        self.refused.is_none() && self.error.is_none()
+    }
+
+    fn refuse(&mut self, reason: AdmissionReason, facts: impl IntoIterator<Item = (&'static str, String)>) {
+        let detail = facts.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect();
+        self.refused.get_or_insert((reason, detail));
+    }
+
+    fn answer(self) -> Result<Admitted, Error> {
+        match (self.error, self.refused) {
+            (Some(error), _) => Err(error),
+            (None, Some((reason, detail))) => Ok(Admitted::No { reason, detail, held: self.held }),
+            (None, None) => Ok(Admitted::Yes { keep: self.keep }),
+        }
+    }
+}
+
+/// A grant's place in the batch and what it asks a quota for.
+type Asked = (usize, QuotaCandidate);
+
+impl StoreAdmission {
+    /// Admission through these operations.
+    #[must_use]
+    pub fn new(operations: Operations) -> Self {
+        Self { operations }
+    }
+
+    /// Asks every quota that is named, the next only for what the ones before it let pass.
+    async fn ask_quotas(&self, grants: &[Grant], verdicts: &mut [Verdict]) {
+        let mut by_quota: BTreeMap<Uuid, Vec<Asked>> = BTreeMap::new();
+        for (index, grant) in grants.iter().enumerate() {
+            for quota in grant.quotas.iter().flatten() {
+                let asked = by_quota.entry(quota.quota_id).or_default();
+                // Naming a key twice asks for it once.
+                if !asked.iter().any(|(other, candidate)| *other == index && candidate.key == quota.key) {
+                    asked.push((index, candidate(grant, &quota.key, quota.weight)));
+                }
+            }
+        }
+        for (id, asked) in by_quota {
+            let open: Vec<Asked> = asked.into_iter().filter(|(index, _)| verdicts[*index].is_open()).collect();
+            for batch in open.chunks(BATCH) {
+                self.ask_quota(QuotaPolicyId::from_uuid(id), batch, verdicts).await;
+            }
+        }
+    }
+
+    async fn ask_quota(&self, id: QuotaPolicyId, batch: &[Asked], verdicts: &mut [Verdict]) {
+        let candidates = batch.iter().map(|(_, candidate)| candidate.clone()).collect();
+        match self.operations.admit_quota(id, candidates).await {
+            Ok(answers) => {
+                for ((index, candidate), answer) in batch.iter().zip(answers) {
+                    note(&mut verdicts[*index], id, candidate, answer);
+                }
+            }
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => {
+                for (index, _) in batch {
+                    let facts = [("quota_id", id.to_string()), ("problem", "not found".to_owned())];
+                    verdicts[*index].refuse(AdmissionReason::WaitingForQuota, facts);
+                }
+            }
+            Err(error) => {
+                for (index, _) in batch {
+                    verdicts[*index].error = Some(error.clone());
+                }
+            }
+        }
+    }
+
+    /// Without a source for budgets, closed is the safe side.
+    fn ask_budgets(grants: &[Grant], verdicts: &mut [Verdict]) {
+        for (grant, verdict) in grants.iter().zip(verdicts) {
+            let Some(budget) = grant.budgets.iter().flatten().next().filter(|_| verdict.is_open()) else { continue };
+            let facts = [("budget_id", budget.budget_id.to_string()), ("problem", "not found".to_owned())];
+            verdict.refuse(AdmissionReason::WaitingForBudget, facts);
+        }
+    }
+}
+
+fn candidate(grant: &Grant, key: &str, weight: Option<i64>) -> QuotaCandidate {
+    QuotaCandidate {
+        execution_id: grant.execution_id,
+        expires_at: grant.expires_at,
+        holder_id: grant.grant_id,
+        key: key.to_owned(),
+        score: grant.score,
+        weight: weight.unwrap_or(1),
+    }
+}
+
+fn note(verdict: &mut Verdict, id: QuotaPolicyId, candidate: &QuotaCandidate, answer: QuotaAnswer) {
+    if answer.admitted {
+        verdict.held = true;
+        verdict.keep.extend(answer.keep);
+        return;
+    }
+    let Some(part) = answer.part else {
+        // The grant had run out by then: nothing was decided.
+        let detail = Detail::from_iter([("grant_id".to_owned(), candidate.holder_id.to_string())]);
+        verdict.error = Some(Error::Engine(EngineError::from_refusal(ErrorCode::GrantNotFound, detail)));
+        return;
+    };
+    let facts = [("quota_id", id.to_string()), ("key", candidate.key.clone()), ("part", part.to_string())];
+    let numbers = [("used", answer.used), ("limit", answer.limit), ("next_at", answer.next_at)];
+    let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string())));
+    verdict.refuse(AdmissionReason::WaitingForQuota, facts.into_iter().chain(numbers));
+}
 
 #[async_trait]
-impl Admission for RefuseAll {
-    async fn admit(&self, grant: &Grant) -> Result<Admitted, Error> {
-        let no = |reason, name: &str, id: String| {
-            let detail = [(name.to_owned(), id), ("problem".to_owned(), "not found".to_owned())];
-            Ok(Admitted::No { reason, detail: detail.into() })
-        };
-        if let Some(quota) = grant.quotas.iter().flatten().next() {
-            return no(AdmissionReason::WaitingForQuota, "quota_id", quota.quota_id.to_string());
-        }
-        if let Some(budget) = grant.budgets.iter().flatten().next() {
-            return no(AdmissionReason::WaitingForBudget, "budget_id", budget.budget_id.to_string());
-        }
-        Ok(Admitted::Yes)
+impl Admission for StoreAdmission {
+    async fn admit(&self, grants: &[Grant]) -> Vec<Result<Admitted, Error>> {
+        let mut verdicts: Vec<Verdict> = grants.iter().map(|_| Verdict::default()).collect();
+        self.ask_quotas(grants, &mut verdicts).await;
+        Self::ask_budgets(grants, &mut verdicts);
+        verdicts.into_iter().map(Verdict::answer).collect()
     }
 }

@@ -491,7 +491,7 @@ impl Inner {
         request_id: Uuid,
     ) -> Result<Option<Task>, Error> {
         let call = ConsumeGrant {
-            keep: None,
+            keep: grant.keep.clone(),
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
             execution_id: grant.execution_id,

@@ -10,14 +10,17 @@ use ff_core::EngineError;
 use ff_core::error::Detail;
 use ff_core::error_code::ErrorCode;
 use ff_engine::Operations;
-use ff_engine::operations::Room;
+use ff_engine::operations::{Room, lane_of_set};
 use ff_script::generated::{
     BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, ReleaseGrant,
 };
 use ff_script::{Error, Route};
+use futures::stream::{self, StreamExt};
 use uuid::Uuid;
 
 use crate::admission::{Admission, Admitted};
+
+const AT_ONCE: usize = 16;
 
 /// For whom grants are issued, and of which lane.
 #[derive(Clone, Debug)]
@@ -78,17 +81,22 @@ impl Granting {
                 return Err(error);
             }
         };
-        let mut admitted = Vec::new();
+        let mut inside = Vec::new();
+        let mut back = Vec::new();
         for grant in grants {
             if entered.refused.contains(&grant.grant_id) {
-                // In one set alone a refusal says that no slot was taken.
-                let alone = grant.holder_sets.as_ref().is_some_and(|sets| sets.len() == 1);
-                self.give_back(route, &grant, Some(alone)).await;
                 next_score = Some(next_score.map_or(grant.score, |next| next.min(grant.score)));
-            } else if self.admit(route, &grant).await? {
-                admitted.push(grant);
+                back.push(grant);
+            } else {
+                inside.push(grant);
             }
         }
+        for grant in back {
+            // No lane has taken it in, and nothing else was asked.
+            self.give_back(route, &grant, Some(true)).await;
+        }
+        let (admitted, undecided) = self.admit(route, inside).await;
+        next_score = next_score.into_iter().chain(undecided).min();
         Ok(Issued { grants: admitted, next_score, room: entered.room })
     }
 
@@ -99,7 +107,7 @@ impl Granting {
         let GrantReclaimReply::Granted { grant } = client.call(route, call).await?;
         let entered = self.enter(std::slice::from_ref(&grant)).await;
         match entered {
-            Ok(entered) if entered.refused.is_empty() => Ok(grant),
+            Ok(entered) if entered.refused.is_empty() => self.admit_reclaim(route, grant).await,
             Ok(_) => {
                 self.give_back(route, &grant, None).await;
                 let sets = grant.holder_sets.unwrap_or_default().join(",");
@@ -113,13 +121,35 @@ impl Granting {
         }
     }
 
-    /// Enters the executions into the holder sets their grants name, each set in one call.
+    /// Quotas and budgets decide about a reclaim too; what they refuse stays where it was.
+    async fn admit_reclaim(&self, route: Route, mut grant: Grant) -> Result<Grant, Error> {
+        let answer = self.admission.admit(std::slice::from_ref(&grant)).await.pop();
+        match answer.unwrap_or(Ok(Admitted::Yes { keep: Vec::new() })) {
+            Ok(Admitted::Yes { keep }) => {
+                grant.keep = (!keep.is_empty()).then_some(keep);
+                Ok(grant)
+            }
+            Ok(Admitted::No { detail, .. }) => {
+                self.give_back(route, &grant, None).await;
+                let detail = Detail::from_iter(detail);
+                Err(Error::Engine(EngineError::from_refusal(ErrorCode::AtCapacity, detail)))
+            }
+            Err(error) => {
+                self.give_back(route, &grant, None).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Enters the executions into the slots of their lanes, each lane in one call.
     async fn enter(&self, grants: &[Grant]) -> Result<Entered, Error> {
         let mut by_set: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
         for grant in grants {
             let candidate =
                 Candidate { execution_id: grant.execution_id, expires_at: grant.expires_at, holder_id: grant.grant_id };
-            for set in grant.holder_sets.iter().flatten() {
+            // Quotas and budgets are asked in a step of their own.
+            let slots = grant.holder_sets.iter().flatten().filter(|set| lane_of_set(set).is_some());
+            for set in slots {
                 by_set.entry(set).or_default().push(candidate.clone());
             }
         }
@@ -133,21 +163,45 @@ impl Granting {
         Ok(entered)
     }
 
-    /// Quotas and budgets decide; what they refuse waits with the reason, and what cannot be decided goes back.
-    async fn admit(&self, route: Route, grant: &Grant) -> Result<bool, Error> {
-        let (execution_id, grant_id) = (grant.execution_id, grant.grant_id);
-        match self.admission.admit(grant).await {
-            Ok(Admitted::Yes) => Ok(true),
-            Ok(Admitted::No { reason, detail }) => {
-                let call = BlockExecution { unheld: None, detail, execution_id, grant_id, reason };
-                self.operations.client().call(route, &call).await?;
-                Ok(false)
+    /// Quotas and budgets decide; what they refuse waits with the reason, and what cannot be decided goes back. Answers what
+    /// may start, and the best score of what went back.
+    async fn admit(&self, route: Route, grants: Vec<Grant>) -> (Vec<Grant>, Option<i64>) {
+        let answers = self.admission.admit(&grants).await;
+        let (mut admitted, mut refused, mut undecided) = (Vec::new(), Vec::new(), Vec::new());
+        for (mut grant, answer) in grants.into_iter().zip(answers) {
+            match answer {
+                Ok(Admitted::Yes { keep }) => {
+                    grant.keep = (!keep.is_empty()).then_some(keep);
+                    admitted.push(grant);
+                }
+                Ok(Admitted::No { reason, detail, held }) => {
+                    let slots = grant.holder_sets.iter().flatten().any(|set| lane_of_set(set).is_some());
+                    refused.push(BlockExecution {
+                        detail,
+                        execution_id: grant.execution_id,
+                        grant_id: grant.grant_id,
+                        reason,
+                        unheld: Some(!held && !slots),
+                    });
+                }
+                Err(error) => {
+                    let id = grant.execution_id;
+                    tracing::warn!(%error, execution = %id, "admission failed; the grant is given back");
+                    undecided.push(grant);
+                }
             }
-            Err(error) => {
-                tracing::warn!(%error, execution = %execution_id, "admission failed; the grant is given back");
-                self.give_back(route, grant, None).await;
-                Ok(false)
-            }
+        }
+        stream::iter(refused).for_each_concurrent(AT_ONCE, |call| self.block(route, call)).await;
+        for grant in &undecided {
+            self.give_back(route, grant, None).await;
+        }
+        (admitted, undecided.iter().map(|grant| grant.score).min())
+    }
+
+    /// Records why an execution waits. One that could not be told, or was called before it was, asks again by itself.
+    async fn block(&self, route: Route, call: BlockExecution) {
+        if let Err(error) = self.operations.client().call(route, &call).await {
+            tracing::debug!(%error, execution = %call.execution_id, "a refusal was not recorded");
         }
     }
 

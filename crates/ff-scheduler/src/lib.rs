@@ -10,5 +10,5 @@ pub mod choose;
 mod dispatcher;
 mod granting;
 
-pub use admission::{Admission, Admitted, RefuseAll};
+pub use admission::{Admission, Admitted, StoreAdmission};
 pub use dispatcher::{Dispatcher, DispatcherOptions, Profile};

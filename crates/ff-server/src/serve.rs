@@ -8,7 +8,7 @@ use std::time::Duration;
 use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Waitpoints};
 use ff_keys::{Keys, Places, Source};
-use ff_scheduler::{Dispatcher, DispatcherOptions, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_script::Host;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -107,7 +107,11 @@ impl Server {
 
         let engine = Engine::start(host, engine).await?;
         let operations = engine.operations().clone();
-        let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
+        let dispatcher = Dispatcher::start(
+            operations.clone(),
+            Arc::new(StoreAdmission::new(operations.clone())),
+            DispatcherOptions::default(),
+        );
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
         let app = App(Arc::new(Rooms {

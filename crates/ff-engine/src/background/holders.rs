@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ff_script::generated::{
     CheckHolders, CheckHoldersReply, ConfirmHolders, HeldSlot, Holder, HolderState, ListHolders, ListHoldersReply,
-    ReleaseHolders,
+    QuotaReturn, ReleaseHolders, ReturnQuota,
 };
-use ff_script::{Client, Error, Route, Wake};
+use ff_script::{Client, Error, HolderSet, Route, Wake};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -53,9 +53,42 @@ pub async fn run_once(client: &Client, set: &str) -> Result<Settled, Error> {
         client.call(route, &ConfirmHolders { holders: stay, set: set.to_owned() }).await?;
     }
     if !leave.is_empty() {
-        client.call(route, &ReleaseHolders { holders: leave, set: set.to_owned() }).await?;
+        let gone = leave.into_iter().map(|holder| Leaving { holder, unused: false }).collect();
+        release(client, set, gone).await?;
     }
     Ok(settled)
+}
+
+/// A holder that leaves a set.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    /// Who.
+    pub holder: Holder,
+    /// It never ran: what its start took is given back.
+    pub unused: bool,
+}
+
+/// Takes holders out of a set, each kind in its way; who is not in it is passed over.
+pub async fn release(client: &Client, set: &str, leaving: Vec<Leaving>) -> Result<(), Error> {
+    let route = client.route_of_holder_set(set);
+    match HolderSet::read(set) {
+        Some(HolderSet::Quota { id, digest }) => {
+            let item = |Leaving { holder, unused }: Leaving| QuotaReturn {
+                execution_id: holder.execution_id,
+                holder_id: holder.holder_id,
+                key_digest: digest.to_owned(),
+                unused,
+            };
+            let items = leaving.into_iter().map(item).collect();
+            client.call(route, &ReturnQuota { items, quota_id: id }).await.map(|_| ())
+        }
+        // Nothing is admitted against a budget yet, so nobody is in it.
+        Some(HolderSet::Budget { .. }) => Ok(()),
+        Some(HolderSet::Lane { .. }) | None => {
+            let holders = leaving.into_iter().map(|leaving| leaving.holder).collect();
+            client.call(route, &ReleaseHolders { holders, set: set.to_owned() }).await.map(|_| ())
+        }
+    }
 }
 
 /// What the partitions of their executions say about holders.

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ff_core::error_code::ErrorCode;
 use ff_script::generated::{
-    AckOutbox, DrainLeases, DrainLeasesReply, Effect, Holder, ReadOutbox, ReadOutboxReply, ReleaseHolders,
+    AckOutbox, DrainLeases, DrainLeasesReply, Effect, Holder, ReadOutbox, ReadOutboxReply, UnblockExecution,
 };
 use ff_script::{Client, Error, Route, Wake};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::holders::{self, Leaving};
 use super::share::Owned;
 use crate::news::{Listener, News};
+use crate::operations::refused_with;
 
 const BATCH: i64 = 64;
 const AT_ONCE: usize = 16;
@@ -31,7 +34,8 @@ pub struct Drained {
 pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
     let ReadOutboxReply::Effects { items } = client.call(route, &ReadOutbox { limit: BATCH }).await?;
     let mut done = Vec::new();
-    let mut releases: BTreeMap<String, Vec<Holder>> = BTreeMap::new();
+    let mut releases: BTreeMap<String, Vec<Leaving>> = BTreeMap::new();
+    let mut calls: Vec<UnblockExecution> = Vec::new();
     for effect in &items {
         let known = match effect.r#type.as_str() {
             "yield_leases" => drain(client, effect, false).await?,
@@ -40,6 +44,13 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
                 match (effect.data.get("set"), holder(effect)) {
                     (Some(set), Some(holder)) => releases.entry(set.clone()).or_default().push(holder),
                     _ => tracing::error!(id = %effect.id, "a release without set or holder is struck"),
+                }
+                true
+            }
+            "unblock" => {
+                match unblocking(effect) {
+                    Some(call) => calls.push(call),
+                    None => tracing::error!(id = %effect.id, "a call without execution or reason is struck"),
                 }
                 true
             }
@@ -53,10 +64,11 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
             done.push(effect.id.clone());
         }
     }
-    for (set, holders) in releases {
-        let route = client.route_of_holder_set(&set);
-        client.call(route, &ReleaseHolders { holders, set }).await?;
+    for (set, leaving) in releases {
+        holders::release(client, &set, leaving).await?;
     }
+    let called = stream::iter(calls).map(|call| unblock(client, call)).buffer_unordered(AT_ONCE);
+    called.try_collect::<Vec<()>>().await?;
     let struck = done.len();
     if struck > 0 {
         client.call(route, &AckOutbox { ids: done }).await?;
@@ -64,10 +76,25 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
     Ok(Drained { struck, more: i64::try_from(struck) == Ok(BATCH) })
 }
 
-fn holder(effect: &Effect) -> Option<Holder> {
+fn holder(effect: &Effect) -> Option<Leaving> {
     let execution_id = effect.data.get("execution_id")?.parse().ok()?;
     let holder_id = effect.data.get("holder_id")?.parse().ok()?;
-    Some(Holder { execution_id, expires_at: None, holder_id })
+    let holder = Holder { execution_id, expires_at: None, holder_id };
+    Some(Leaving { holder, unused: effect.data.contains_key("unused") })
+}
+
+fn unblocking(effect: &Effect) -> Option<UnblockExecution> {
+    let execution_id = effect.data.get("execution_id")?.parse().ok()?;
+    let holder_id = effect.data.get("holder_id").and_then(|id| id.parse().ok());
+    Some(UnblockExecution { execution_id, holder_id, reason: effect.data.get("reason")?.parse().ok()? })
+}
+
+/// Lets an execution ask again. One that is gone or was moved meanwhile needs no call.
+async fn unblock(client: &Client, call: UnblockExecution) -> Result<(), Error> {
+    match client.call(client.route_of(&call.execution_id), &call).await {
+        Err(error) if refused_with(&error) == Some(ErrorCode::ExecutionNotFound) => Ok(()),
+        answer => answer.map(|_| ()),
+    }
 }
 
 async fn drain(client: &Client, effect: &Effect, revoke: bool) -> Result<bool, Error> {
@@ -175,7 +202,7 @@ impl Outboxes {
     }
 }
 
-/// Only executions and the fleet owe others something.
+/// Which partitions may owe others something.
 fn owes(route: Route) -> bool {
-    matches!(route, Route::Execution(_) | Route::Fleet)
+    matches!(route, Route::Execution(_) | Route::Quota(_) | Route::Budget(_) | Route::Fleet)
 }

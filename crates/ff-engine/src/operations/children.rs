@@ -85,6 +85,9 @@ impl Operations {
         fence: &Fence,
         batch: Vec<NewChild>,
     ) -> Result<Vec<Spawned>, Error> {
+        for child in &batch {
+            self.check_quotas(&child.fields.namespace, child.fields.quotas.as_deref()).await?;
+        }
         let route = self.client.route_of(&parent);
         let children = batch.into_iter().map(|child| {
             let mut submission = child.fields;

@@ -475,6 +475,9 @@ impl Operations {
             }
             let members: Vec<wire::NewMember> =
                 new.members.iter_mut().map(|member| prepared(id, member, &defaults)).collect();
+            for member in &members {
+                self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
+            }
             let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
             new.fields.body_digest = flow_digest(&new.fields, &members, &new.edges);
             let nested: Vec<(NewFlow, ExecutionId)> = new
@@ -595,6 +598,9 @@ impl Operations {
             retry: flow.default_retry,
         };
         let members: Vec<wire::NewMember> = members.iter_mut().map(|m| prepared(flow_id, m, &defaults)).collect();
+        for member in &members {
+            self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
+        }
         let given: Vec<String> = members.iter().map(|member| member.key.clone()).collect();
         let (chunks, late) = chunks(ordered(members, edges, false)?);
         if !late.is_empty() {

@@ -11,6 +11,7 @@ mod flow;
 mod holders;
 mod lane;
 mod list;
+mod quota;
 mod submission;
 mod task;
 mod waitpoint;
@@ -34,13 +35,14 @@ pub use waitpoint::{WaitpointCursor, WaitpointPage};
 pub struct Operations {
     client: Client,
     depths: Arc<lane::Depths>,
+    known_quotas: Arc<quota::KnownQuotas>,
 }
 
 impl Operations {
     /// Operations through this client.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, depths: Arc::default() }
+        Self { client, depths: Arc::default(), known_quotas: Arc::default() }
     }
 
     /// The client beneath, for calls that have no operation of their own.

@@ -94,6 +94,7 @@ impl Operations {
     }
 
     async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
+        self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await?;
         let route = self.client.route_of(&submission.execution_id);
         let mut call = SubmitExecution { submission };
         let mut tries = 1;
@@ -129,8 +130,13 @@ impl Operations {
     pub async fn submit_many(&self, new: Vec<NewExecution>) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
         let mut by_route: BTreeMap<Route, Vec<(usize, Submission)>> = BTreeMap::new();
         let count = new.len();
+        let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         for (index, one) in new.into_iter().enumerate() {
             let submission = one.prepared();
+            if let Err(error) = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await {
+                answers[index] = Some(Err(error));
+                continue;
+            }
             by_route.entry(self.client.route_of(&submission.execution_id)).or_default().push((index, submission));
         }
         let answered: Vec<Vec<(usize, Answer)>> = stream::iter(by_route)
@@ -138,11 +144,10 @@ impl Operations {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         for (index, answer) in answered.into_iter().flatten() {
             answers[index] = Some(answer);
         }
-        Ok(answers.into_iter().map(|answer| answer.expect("every submission was in one share")).collect())
+        Ok(answers.into_iter().map(|answer| answer.expect("every submission was refused or in one share")).collect())
     }
 
     /// Submits one partition's share, a batch after the other.

@@ -9,7 +9,7 @@ use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_engine::{Engine, EngineOptions, Fsck, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{DefineLane, ReadEvents, ReadEventsReply, SubmitExecutionReply, Task};
 use ff_script::{Client, Host, Library};
 use ff_testkit::{Aof, TestServer};
@@ -163,7 +163,11 @@ impl Kit {
 }
 
 fn dispatcher(operations: Operations) -> Dispatcher {
-    Dispatcher::start(operations, Arc::new(RefuseAll), DispatcherOptions { sweep_every: NEVER })
+    Dispatcher::start(
+        operations.clone(),
+        Arc::new(StoreAdmission::new(operations)),
+        DispatcherOptions { sweep_every: NEVER },
+    )
 }
 
 /// A dispatcher of another process.

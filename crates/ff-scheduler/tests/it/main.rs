@@ -3,4 +3,5 @@
 
 mod flaky;
 mod kit;
+mod quotas;
 mod slots;

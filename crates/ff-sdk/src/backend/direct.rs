@@ -11,7 +11,7 @@ use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namesp
 use ff_core::{EngineError, ErrorCode};
 use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{
     AwaitResultReply, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution,
     FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker,
@@ -52,7 +52,11 @@ impl Direct {
     /// A backend whose dispatcher behaves as told.
     #[must_use]
     pub fn with_options(engine: Arc<Engine>, transport: Transport, options: DispatcherOptions) -> Arc<Self> {
-        let dispatcher = Dispatcher::start(engine.operations().clone(), Arc::new(RefuseAll), options);
+        let dispatcher = Dispatcher::start(
+            engine.operations().clone(),
+            Arc::new(StoreAdmission::new(engine.operations().clone())),
+            options,
+        );
         Arc::new(Self { engine, dispatcher, transport, signing: Signing::default() })
     }
 

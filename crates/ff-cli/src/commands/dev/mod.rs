@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use ff_core::types::TimestampMs;
 use ff_engine::{Cursor, Engine, FeedFilter, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_script::generated::PartitionStatsReply;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +70,11 @@ impl Dev {
         screen.line("Ctrl-C stops; the next start continues where this one ends\n");
 
         let stop = CancellationToken::new();
-        let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
+        let dispatcher = Dispatcher::start(
+            operations.clone(),
+            Arc::new(StoreAdmission::new(operations.clone())),
+            DispatcherOptions::default(),
+        );
         let crew = Arc::new(Crew::hire(&operations, &dispatcher, WORKERS, &screen));
         let submitting = tokio::spawn(submit(operations.clone(), stop.clone()));
         let killing =

@@ -1,0 +1,167 @@
+//! Quotas: how much may start, run and weigh under a key. Each lives in the partition its id says.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ff_core::EngineError;
+use ff_core::error::Detail;
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_script::Error;
+use ff_script::generated::{
+    AdmitQuota, AdmitQuotaReply, DeleteQuota, GetQuota, GetQuotaReply, ListQuotas, ListQuotasReply, PutQuota,
+    PutQuotaReply, Quota, QuotaAnswer, QuotaCandidate, QuotaEntry, QuotaKeyState, QuotaRef, SettleQuota,
+    SettleQuotaReply, ThrottleQuota, ThrottleQuotaReply,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Operations, refused_with};
+
+const PAGE: i64 = 500;
+/// How long a quota that was seen counts as there.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// How often a change is made anew when another came in between.
+const TRIES: usize = 8;
+
+/// Quotas seen lately, with their namespaces.
+#[derive(Default)]
+pub(super) struct KnownQuotas(Mutex<HashMap<Uuid, (Instant, String)>>);
+
+impl Operations {
+    /// Creates a quota; the same definition again answers the one that is there. The second value says that it is new.
+    pub async fn create_quota(&self, quota: Quota) -> Result<(QuotaEntry, bool), Error> {
+        let route = self.client.route_of_quota(&quota.quota_id);
+        match self.client.call(route, &PutQuota { quota, version: None }).await? {
+            PutQuotaReply::Created { entry } => Ok((entry, true)),
+            PutQuotaReply::Duplicate { entry } | PutQuotaReply::Replaced { entry } => Ok((entry, false)),
+        }
+    }
+
+    /// Changes a quota's definition; the change is made anew when another one came in between.
+    pub async fn change_quota(&self, id: QuotaPolicyId, change: impl Fn(&mut Quota)) -> Result<QuotaEntry, Error> {
+        let route = self.client.route_of_quota(&id);
+        let mut tries = 1;
+        loop {
+            let (QuotaEntry { mut quota, version, .. }, _) = self.quota(id, None).await?;
+            change(&mut quota);
+            match self.client.call(route, &PutQuota { quota, version: Some(version) }).await {
+                Err(error) if refused_with(&error) == Some(ErrorCode::QuotaVersionConflict) && tries < TRIES => {
+                    tries += 1;
+                }
+                answer => {
+                    return answer.map(|reply| match reply {
+                        PutQuotaReply::Created { entry }
+                        | PutQuotaReply::Duplicate { entry }
+                        | PutQuotaReply::Replaced { entry } => entry,
+                    });
+                }
+            }
+        }
+    }
+
+    /// A quota and, of a key, how far it is used.
+    pub async fn quota(
+        &self,
+        id: QuotaPolicyId,
+        key: Option<&str>,
+    ) -> Result<(QuotaEntry, Option<QuotaKeyState>), Error> {
+        let call = GetQuota { key: key.map(str::to_owned), quota_id: id };
+        let GetQuotaReply::Quota { entry, state, .. } =
+            self.client.call(self.client.route_of_quota(&id), &call).await?;
+        Ok((entry, state))
+    }
+
+    /// Every quota, of one namespace when it is named; the newest first.
+    pub async fn quotas(&self, namespace: Option<&str>) -> Result<Vec<QuotaEntry>, Error> {
+        let mut all = Vec::new();
+        for route in self.client.quota_routes() {
+            let mut after = None;
+            loop {
+                let call = ListQuotas { after, limit: PAGE, namespace: namespace.map(str::to_owned) };
+                let ListQuotasReply::Page { items, last, more } = self.client.call(route, &call).await?;
+                all.extend(items);
+                after = last;
+                if !more || after.is_none() {
+                    break;
+                }
+            }
+        }
+        all.sort_by(|a, b| (b.created_at, b.quota.quota_id).cmp(&(a.created_at, a.quota.quota_id)));
+        Ok(all)
+    }
+
+    /// Deletes a quota: nothing that names it starts any more.
+    pub async fn delete_quota(&self, id: QuotaPolicyId) -> Result<(), Error> {
+        self.client.call(self.client.route_of_quota(&id), &DeleteQuota { quota_id: id }).await?;
+        self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id.as_uuid());
+        Ok(())
+    }
+
+    /// Nothing starts under a key until this time; a time that has passed ends a throttle. Answers until when.
+    pub async fn throttle_quota(
+        &self,
+        id: QuotaPolicyId,
+        key: &str,
+        until: i64,
+        actor: Option<&str>,
+    ) -> Result<Option<i64>, Error> {
+        let call = ThrottleQuota { actor: actor.map(str::to_owned), key: key.to_owned(), quota_id: id, until };
+        match self.client.call(self.client.route_of_quota(&id), &call).await? {
+            ThrottleQuotaReply::Throttled { until } => Ok(Some(until)),
+            ThrottleQuotaReply::Cleared => Ok(None),
+        }
+    }
+
+    /// Says what an admitted execution really weighed; false when its window is over.
+    pub async fn settle_quota(
+        &self,
+        id: QuotaPolicyId,
+        key: &str,
+        execution_id: ExecutionId,
+        holder_id: Uuid,
+        weight: i64,
+    ) -> Result<bool, Error> {
+        let call = SettleQuota { execution_id, holder_id, key: key.to_owned(), quota_id: id, weight };
+        let reply = self.client.call(self.client.route_of_quota(&id), &call).await?;
+        Ok(matches!(reply, SettleQuotaReply::Settled { .. }))
+    }
+
+    /// Asks a quota for executions, in order.
+    pub async fn admit_quota(
+        &self,
+        id: QuotaPolicyId,
+        candidates: Vec<QuotaCandidate>,
+    ) -> Result<Vec<QuotaAnswer>, Error> {
+        let call = AdmitQuota { candidates, quota_id: id };
+        let AdmitQuotaReply::Answered { items } = self.client.call(self.client.route_of_quota(&id), &call).await?;
+        Ok(items)
+    }
+
+    /// Refuses quotas that are not there, or belong to another namespace. One that was seen counts as there for a second.
+    pub(super) async fn check_quotas(&self, namespace: &str, refs: Option<&[QuotaRef]>) -> Result<(), Error> {
+        let ids: BTreeSet<Uuid> = refs.into_iter().flatten().map(|quota| quota.quota_id).collect();
+        for id in ids {
+            let known = self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+            let owner = match known.filter(|(at, _)| at.elapsed() < KNOWN_FOR) {
+                Some((_, owner)) => owner,
+                None => self.namespace_of_quota(id).await?,
+            };
+            if owner != namespace {
+                let detail = Detail::from_iter([("quota_id".to_owned(), id.to_string())]);
+                return Err(Error::Engine(EngineError::from_refusal(ErrorCode::QuotaNotFound, detail)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn namespace_of_quota(&self, id: Uuid) -> Result<String, Error> {
+        let (entry, _) = self.quota(QuotaPolicyId::from_uuid(id), None).await?;
+        let namespace = entry.quota.namespace;
+        let mut known = self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (at, _)| at.elapsed() < KNOWN_FOR);
+        known.insert(id, (Instant::now(), namespace.clone()));
+        Ok(namespace)
+    }
+}
