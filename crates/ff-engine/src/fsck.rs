@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     AdoptHolders, AdoptHoldersReply, CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, Holder,
-    HolderState, LaneEntry, ListHolders, ListHoldersReply, ReleaseHolders,
+    HolderState, LaneEntry, ListHolders, ListHoldersReply,
 };
 use ff_script::{Client, Error, Route, ScanCursor};
 use uuid::Uuid;
 
-use crate::background::holders;
+use crate::background::holders::{self, Leaving};
 use crate::operations::{Operations, set_of_lane};
 
 const PAGE: i64 = 64;
@@ -52,6 +52,11 @@ impl Fsck {
         for lane in operations.lanes().await? {
             report.check_slots(&operations, &lane, repair).await?;
         }
+        for entry in operations.quotas(None).await? {
+            for key in operations.quota_keys(entry.quota.quota_id, usize::MAX).await? {
+                report.check_holders(client, &key.set, repair).await?;
+            }
+        }
         Ok(report)
     }
 
@@ -63,35 +68,8 @@ impl Fsck {
         if before.holders.is_empty() && lane.definition.max_active.is_none() {
             return Ok(());
         }
-        let mut found = |problem: String| {
-            self.findings.push(Finding {
-                invariant: 32,
-                key: set.as_bytes().to_vec().into(),
-                problem,
-                repaired: repair,
-            });
-        };
-
-        // A holder whose execution is gone, unless it has left meanwhile or is about to be asked for anyway.
-        let mut gone = Vec::new();
-        for holders in before.holders.chunks(BATCH) {
-            let slots = holders::ask(client, &set, holders.to_vec()).await?;
-            gone.extend(slots.into_iter().filter(|slot| slot.state == HolderState::Gone));
-        }
-        let after = holders_of(client, &set).await?;
-        let gone: BTreeSet<Name> = gone.iter().map(|slot| (slot.execution_id, slot.holder_id)).collect();
-        let overdue = |holder: &Holder| holder.expires_at.is_none_or(|at| at + OVERDUE_MS <= after.now);
-        let stays = |holder: &&Holder| gone.contains(&name(holder)) && overdue(holder);
-        let gone: Vec<Holder> = after.holders.iter().filter(stays).cloned().collect();
-        for holder in &gone {
-            found(format!("{} holds a slot and does not run", holder.execution_id));
-        }
-        if repair {
-            for holders in gone.chunks(BATCH) {
-                let call = ReleaseHolders { holders: holders.to_vec(), set: set.clone() };
-                client.call(client.route_of_holder_set(&set), &call).await?;
-            }
-        }
+        let after = self.check_holders(client, &set, repair).await?;
+        let mut found = |problem: String| self.found(&set, problem, repair);
 
         // An execution that runs as a holder and is not counted, unless it has ended meanwhile.
         let counted = names(&after.holders);
@@ -121,6 +99,35 @@ impl Fsck {
             }
         }
         Ok(())
+    }
+
+    fn found(&mut self, set: &str, problem: String, repaired: bool) {
+        self.findings.push(Finding { invariant: 32, key: set.as_bytes().to_vec().into(), problem, repaired });
+    }
+
+    /// Nobody is in a set whose execution is gone, unless it has left meanwhile or is about to be asked for anyway. Answers who is.
+    async fn check_holders(&mut self, client: &Client, set: &str, repair: bool) -> Result<Holders, Error> {
+        let before = holders_of(client, set).await?;
+        let mut gone = Vec::new();
+        for holders in before.holders.chunks(BATCH) {
+            let slots = holders::ask(client, set, holders.to_vec()).await?;
+            gone.extend(slots.into_iter().filter(|slot| slot.state == HolderState::Gone));
+        }
+        let after = holders_of(client, set).await?;
+        let gone: BTreeSet<Name> = gone.iter().map(|slot| (slot.execution_id, slot.holder_id)).collect();
+        let overdue = |holder: &Holder| holder.expires_at.is_none_or(|at| at + OVERDUE_MS <= after.now);
+        let stays = |holder: &&Holder| gone.contains(&name(holder)) && overdue(holder);
+        let gone: Vec<Holder> = after.holders.iter().filter(stays).cloned().collect();
+        for holder in &gone {
+            self.found(set, format!("{} holds a slot and does not run", holder.execution_id), repair);
+        }
+        if repair {
+            for holders in gone.chunks(BATCH) {
+                let leaving = holders.iter().cloned().map(|holder| Leaving { holder, unused: false }).collect();
+                holders::release(client, set, leaving).await?;
+            }
+        }
+        Ok(after)
     }
 
     async fn check_executions(&mut self, client: &Client, route: Route, repair: bool) -> Result<(), Error> {

@@ -1664,6 +1664,16 @@ impl QuotaKeyState {
 }
 
 wire_struct! {
+    /// A key in use, and where its holders are.
+    QuotaKeyUse {
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
+        set ("set"): String,
+        /// `quota_key_state`
+        state ("state"): QuotaKeyState,
+    }
+}
+
+wire_struct! {
     /// Where a list of quotas goes on.
     QuotaPosition {
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
@@ -4344,6 +4354,31 @@ impl ListQuotas {
 }
 
 wire_struct! {
+    /// The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.
+    ///
+    /// Calls `ff_list_quota_keys`.
+    /// Refused with `quota_not_found`.
+    ListQuotaKeys {
+        /// `count`: 0 to 9007199254740991
+        after ("after"): i64,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`ListQuotaKeys`] answers.
+    ListQuotaKeysReply {
+        Page ("page") {
+            items ("items"): Vec<QuotaKeyUse>,
+            next ("next"): Option<i64>,
+        },
+    }
+}
+wire_call!(ListQuotaKeys -> ListQuotaKeysReply, "ff_list_quota_keys", read_only: true);
+
+wire_struct! {
     /// Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.
     ///
     /// Calls `ff_delete_quota`.
@@ -5413,6 +5448,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_put_quota",
     "ff_get_quota",
     "ff_list_quotas",
+    "ff_list_quota_keys",
     "ff_delete_quota",
     "ff_admit_quota",
     "ff_return_quota",
@@ -5574,6 +5610,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QuotaReturn>("QuotaReturn"),
     crate::sample::Specimen::of::<QuotaUse>("QuotaUse"),
     crate::sample::Specimen::of::<QuotaKeyState>("QuotaKeyState"),
+    crate::sample::Specimen::of::<QuotaKeyUse>("QuotaKeyUse"),
     crate::sample::Specimen::of::<QuotaPosition>("QuotaPosition"),
     crate::sample::Specimen::of::<HeldSlot>("HeldSlot"),
     crate::sample::Specimen::of::<QueuePosition>("QueuePosition"),
@@ -5728,6 +5765,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<GetQuotaReply>("GetQuotaReply"),
     crate::sample::Specimen::of::<ListQuotas>("ListQuotas"),
     crate::sample::Specimen::of::<ListQuotasReply>("ListQuotasReply"),
+    crate::sample::Specimen::of::<ListQuotaKeys>("ListQuotaKeys"),
+    crate::sample::Specimen::of::<ListQuotaKeysReply>("ListQuotaKeysReply"),
     crate::sample::Specimen::of::<DeleteQuota>("DeleteQuota"),
     crate::sample::Specimen::of::<DeleteQuotaReply>("DeleteQuotaReply"),
     crate::sample::Specimen::of::<AdmitQuota>("AdmitQuota"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 18, hash = "5926608e94c76fbbd984c0ee2e9c83bf38a1b1c11df72f291c75b3c2e9fc72f6" }
+local LIBRARY = { number = 19, hash = "3a6682953db572d7765051370248aa8e52da37488a8fcf4cbc5e241731019b9c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -24,7 +24,7 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
@@ -456,6 +456,7 @@ local struct = {
   { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
   { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
+  { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
   { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
@@ -8772,6 +8773,35 @@ define.fn {
 }
 end
 
+source["quota.list_keys"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_list_quota_keys",
+  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.",
+  flags = { "no-writes" },
+  args = { quota_id = "quota_id", after = "count", limit = "batch_size" },
+  reply = { page = { items = "[quota_key_use]", next = "count?" } },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local items, last = {}, nil
+    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "(" .. string.format("%.0f", a.after), "+inf", a.limit)) do
+      local k = room.load(tx, q, item.member, nil, true)
+      local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
+      items[i] = { set = k.set, state = { key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled } }
+      last = item.score
+    end
+    return reply.ok("page", { items = items, next = #items == a.limit and last or nil })
+  end,
+}
+end
+
 source["quota.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
@@ -10901,6 +10931,7 @@ redis.register_function{ function_name = "ff_adopt_holders", callback = function
 redis.register_function{ function_name = "ff_put_quota", callback = function(k, a) return invoke("ff_put_quota", k, a) end }
 redis.register_function{ function_name = "ff_get_quota", callback = function(k, a) return invoke("ff_get_quota", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_quotas", callback = function(k, a) return invoke("ff_list_quotas", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_quota_keys", callback = function(k, a) return invoke("ff_list_quota_keys", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
 redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }

@@ -39,15 +39,19 @@ pub async fn run_once(client: &Client, set: &str) -> Result<Settled, Error> {
     let overdue: Vec<Holder> =
         items.into_iter().filter(|holder| holder.expires_at.is_some_and(|at| at <= now)).collect();
     let more = i64::try_from(overdue.len()) == Ok(BATCH);
+    let is_lane = !matches!(HolderSet::read(set), Some(HolderSet::Quota { .. } | HolderSet::Budget { .. }));
     let (mut stay, mut leave) = (Vec::new(), Vec::new());
     for slot in ask(client, set, overdue).await? {
         let HeldSlot { execution_id, expires_at, holder_id, state } = slot;
         match state {
             HolderState::Running => stay.push(Holder { execution_id, expires_at: None, holder_id }),
             HolderState::Granted => stay.push(Holder { execution_id, expires_at, holder_id }),
+            // The release that is owed also says whether the holder ran: what a start took is given back by it alone.
+            HolderState::Owed if !is_lane => {}
             HolderState::Gone | HolderState::Owed => leave.push(Holder { execution_id, expires_at: None, holder_id }),
         }
     }
+    let more = more && !(stay.is_empty() && leave.is_empty());
     let settled = Settled { confirmed: stay.len(), released: leave.len(), more };
     if !stay.is_empty() {
         client.call(route, &ConfirmHolders { holders: stay, set: set.to_owned() }).await?;

@@ -10,9 +10,9 @@ use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_script::Error;
 use ff_script::generated::{
-    AdmitQuota, AdmitQuotaReply, DeleteQuota, GetQuota, GetQuotaReply, ListQuotas, ListQuotasReply, PutQuota,
-    PutQuotaReply, Quota, QuotaAnswer, QuotaCandidate, QuotaEntry, QuotaKeyState, QuotaRef, SettleQuota,
-    SettleQuotaReply, ThrottleQuota, ThrottleQuotaReply,
+    AdmitQuota, AdmitQuotaReply, DeleteQuota, GetQuota, GetQuotaReply, ListQuotaKeys, ListQuotaKeysReply, ListQuotas,
+    ListQuotasReply, PutQuota, PutQuotaReply, Quota, QuotaAnswer, QuotaCandidate, QuotaEntry, QuotaKeyState,
+    QuotaKeyUse, QuotaRef, SettleQuota, SettleQuotaReply, ThrottleQuota, ThrottleQuotaReply,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::{Operations, refused_with};
 
 const PAGE: i64 = 500;
+const KEYS_PAGE: i64 = 64;
 /// How long a quota that was seen counts as there.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// How often a change is made anew when another came in between.
@@ -89,6 +90,24 @@ impl Operations {
             }
         }
         all.sort_by(|a, b| (b.created_at, b.quota.quota_id).cmp(&(a.created_at, a.quota.quota_id)));
+        Ok(all)
+    }
+
+    /// The keys of a quota that are in use, with their holder sets; at most `max`, in the order of their first use.
+    pub async fn quota_keys(&self, id: QuotaPolicyId, max: usize) -> Result<Vec<QuotaKeyUse>, Error> {
+        let mut all = Vec::new();
+        let mut after = 0;
+        loop {
+            let call = ListQuotaKeys { after, limit: KEYS_PAGE, quota_id: id };
+            let ListQuotaKeysReply::Page { items, next } =
+                self.client.call(self.client.route_of_quota(&id), &call).await?;
+            all.extend(items);
+            match next {
+                Some(next) if all.len() < max => after = next,
+                _ => break,
+            }
+        }
+        all.truncate(max);
         Ok(all)
     }
 

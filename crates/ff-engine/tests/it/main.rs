@@ -8,6 +8,7 @@ mod idle;
 mod kit;
 mod lanes;
 mod lists;
+mod quotas;
 mod routes;
 mod share;
 mod streams;

@@ -149,6 +149,10 @@ fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
             call(SLOTS, &g::PutQuota { quota: quota(rng), version }, now)
         }
         2 => call(SLOTS, &g::GetQuota { key: maybe(rng, key), quota_id }, now),
+        3 if rng.random() => {
+            let (after, limit) = (rng.random_range(0..2), rng.random_range(1..3));
+            call(SLOTS, &g::ListQuotaKeys { after, limit, quota_id }, now)
+        }
         3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
         4 if rng.random_ratio(1, 4) => call(SLOTS, &g::DeleteQuota { quota_id }, now),
         5..=7 => {

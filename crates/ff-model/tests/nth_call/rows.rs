@@ -735,6 +735,7 @@ fn quota_rows() -> Vec<Row> {
         on(SLOTS, "replace a quota", &g::PutQuota { quota: a_quota(3), version: Some(1) }),
         on(SLOTS, "get a quota", &g::GetQuota { key: Some(key()), quota_id }),
         on(SLOTS, "list quotas", &g::ListQuotas::new(10)),
+        on(SLOTS, "list keys of a quota", &g::ListQuotaKeys { after: 0, limit: 10, quota_id }),
         on(SLOTS, "delete a quota", &g::DeleteQuota { quota_id }),
         on(SLOTS, "ask a quota", &g::AdmitQuota { candidates: asking(402..406), quota_id }),
         on(SLOTS, "return to a quota", &g::ReturnQuota { items: vec![returned(false)], quota_id }),

@@ -8,8 +8,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use ff_core::types::ExecutionId;
+use ff_core::ErrorCode;
+use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_engine::operations::{Room, set_of_lane};
+use ff_script::Error;
 use ff_script::generated::{
     AwaitResultReply, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, Outcome, PublicState, Worker,
     WorkerState,
@@ -17,12 +19,14 @@ use ff_script::generated::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use crate::app::{App, Id, JsonAnswer, Number};
 use crate::payload;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::execution::{ActionShape, AttemptShape, ExecutionShape, FailureShape};
+use crate::shape::quota::KeyShape;
 use crate::shape::suspension::{PastShape, SuspensionShape};
 
 const WAIT_MAX_MS: i64 = 30_000;
@@ -132,8 +136,19 @@ struct Explained {
     /// Its place in the queue of its partition, while it waits there.
     place: Option<Place>,
     requires: Option<Requires>,
+    /// Each quota it names, as its key stands now.
+    quotas: Vec<QuotaFacts>,
     /// What it waits for: open waitpoints and how far its condition is.
     suspension: Option<SuspensionShape>,
+}
+
+#[derive(Serialize)]
+struct QuotaFacts {
+    quota_id: Uuid,
+    weight: i64,
+    /// Null when the quota is gone: nothing starts that names it.
+    #[serde(flatten)]
+    state: Option<KeyShape>,
 }
 
 #[derive(Serialize)]
@@ -186,6 +201,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
     let requires = (!execution.requires.is_empty()).then(|| coverage(&execution, &serving));
     let lane_state = lane_state.unwrap_or(LaneState::Active);
     let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref());
+    let quotas = quota_facts(&app, &execution).await?;
     Ok(Json(Explained {
         execution_id: id,
         state: execution.state,
@@ -200,8 +216,22 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
         },
         place: ahead.map(|ahead| Place { queue, ahead }),
         requires,
+        quotas,
         suspension: execution.suspension.map(SuspensionShape::from),
     }))
+}
+
+async fn quota_facts(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
+    let mut facts = Vec::new();
+    for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
+        let state = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
+            Ok((_, state)) => state.map(KeyShape::from),
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
+            Err(error) => return Err(error.into()),
+        };
+        facts.push(QuotaFacts { quota_id: quota.quota_id, weight: quota.weight.unwrap_or(1), state });
+    }
+    Ok(facts)
 }
 
 /// Live workers that take from the execution's lane.

@@ -10,6 +10,7 @@ mod health;
 mod keys;
 mod lanes;
 mod list;
+mod quotas;
 mod results;
 mod resume;
 mod signals;
@@ -38,6 +39,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(execution::routes())
         .merge(change::routes())
         .merge(lanes::routes())
+        .merge(quotas::routes())
         .merge(workers::routes())
         .merge(worker_protocol::routes())
         .merge(results::routes())

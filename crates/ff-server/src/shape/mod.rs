@@ -4,6 +4,7 @@ pub mod event;
 pub mod execution;
 pub mod frame;
 pub mod lane;
+pub mod quota;
 pub mod retry;
 pub mod suspension;
 pub mod task;

@@ -1,0 +1,132 @@
+//! Quotas through the operations: made, changed, listed, asked for at submission; holders that are gone leave.
+
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_engine::{NewExecution, NewFlow, NewMember, Operations};
+use ff_script::generated::{Quota, QuotaCandidate, QuotaRate, QuotaRef, RateMode, SubmitExecutionReply};
+use uuid::Uuid;
+
+use crate::kit::*;
+use crate::on_both_hosts;
+
+fn quota(concurrency: i64) -> Quota {
+    let id = QuotaPolicyId::from_uuid(Uuid::now_v7());
+    Quota { concurrency: Some(concurrency), ..Quota::new(id, "default".to_owned(), false) }
+}
+
+fn limited(id: QuotaPolicyId) -> NewExecution {
+    let mut new = work("metered");
+    new.fields.quotas = Some(vec![QuotaRef::new(*id.as_uuid(), "k".to_owned())]);
+    new
+}
+
+async fn held(operations: &Operations, id: QuotaPolicyId) -> i64 {
+    operations.quota(id, Some("k")).await.unwrap().1.unwrap().held
+}
+
+on_both_hosts! {
+    async fn a_quota_is_made_changed_listed_and_deleted(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let mut made = Vec::new();
+        for n in 1..=5 {
+            let (entry, new) = operations.create_quota(quota(n)).await.unwrap();
+            assert!(new);
+            made.push(entry.quota);
+        }
+        assert!(!operations.create_quota(made[0].clone()).await.unwrap().1, "the same again is the one that is there");
+        let other = Quota { concurrency: Some(9), ..made[0].clone() };
+        assert_eq!(refusal(operations.create_quota(other).await), ErrorCode::QuotaVersionConflict);
+
+        let mut ids: Vec<_> = operations.quotas(Some("default")).await.unwrap().into_iter().map(|entry| entry.quota.quota_id).collect();
+        ids.sort();
+        let mut expected: Vec<_> = made.iter().map(|quota| quota.quota_id).collect();
+        expected.sort();
+        assert_eq!(ids, expected);
+        assert!(operations.quotas(Some("elsewhere")).await.unwrap().is_empty());
+
+        let id = made[0].quota_id;
+        let changes = (0..4).map(|n| operations.change_quota(id, move |quota| {
+            quota.rate = Some(QuotaRate { limit: n + 1, window_ms: 10, mode: RateMode::Sliding });
+        }));
+        for answer in futures::future::join_all(changes).await {
+            answer.unwrap();
+        }
+        let (entry, _) = operations.quota(id, None).await.unwrap();
+        assert_eq!((entry.version, entry.quota.concurrency), (5, Some(1)), "each change was made, and what it did not name stays");
+
+        operations.delete_quota(id).await.unwrap();
+        assert_eq!(refusal(operations.quota(id, None).await), ErrorCode::QuotaNotFound);
+        assert_eq!(refusal(operations.submit(limited(id)).await), ErrorCode::QuotaNotFound);
+        engine.stop().await;
+    }
+
+    async fn a_submission_that_names_an_unknown_quota_is_refused(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let unknown = QuotaPolicyId::from_uuid(Uuid::now_v7());
+        assert_eq!(refusal(operations.submit(limited(unknown)).await), ErrorCode::QuotaNotFound);
+        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let known = entry.quota.quota_id;
+        let answers = operations.submit_many(vec![limited(known), limited(unknown), work("plain")]).await.unwrap();
+        assert!(matches!(answers[0], Ok(SubmitExecutionReply::Created { .. })));
+        assert_eq!(refusal(answers[1].clone()), ErrorCode::QuotaNotFound);
+        assert!(matches!(answers[2], Ok(SubmitExecutionReply::Created { .. })));
+        let mut elsewhere = limited(known);
+        elsewhere.fields.namespace = "elsewhere".to_owned();
+        assert_eq!(refusal(operations.submit(elsewhere).await), ErrorCode::QuotaNotFound, "it belongs to another namespace");
+
+        let mut flow = NewFlow::new("default", "f");
+        let mut member = NewMember::new("a", "metered");
+        member.fields.quotas = limited(unknown).fields.quotas;
+        flow.members.push(member);
+        assert_eq!(refusal(operations.submit_flow(flow).await), ErrorCode::QuotaNotFound);
+        engine.stop().await;
+    }
+
+    async fn a_holder_that_is_gone_leaves_and_the_next_is_called(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let id = entry.quota.quota_id;
+        let now = now_ms();
+        let ask = |lasts: i64, score| QuotaCandidate {
+            execution_id: ExecutionId::mint(), expires_at: now + lasts, holder_id: Uuid::now_v7(), key: "k".to_owned(), score, weight: 1,
+        };
+        // Nobody knows this execution: its admission came after its grant had ended, say.
+        assert!(operations.admit_quota(id, vec![ask(600, 0)]).await.unwrap()[0].admitted);
+        let refused = operations.admit_quota(id, vec![ask(60_000, 1)]).await.unwrap().remove(0);
+        assert!(!refused.admitted);
+        eventually("it is asked for and leaves", ms(10_000), async || (held(operations, id).await == 0).then_some(())).await;
+        assert_eq!(operations.quota(id, Some("k")).await.unwrap().1.unwrap().waiting, 0, "who waited was called");
+        engine.stop().await;
+    }
+
+    async fn fsck_finds_a_holder_that_does_not_run(kit) {
+        let engine = kit.plain_engine().await;
+        let operations = engine.operations();
+        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let id = entry.quota.quota_id;
+        // Its deadline is long over, and nobody has asked for it.
+        let ghost = QuotaCandidate {
+            execution_id: ExecutionId::mint(), expires_at: now_ms() + 400, holder_id: Uuid::now_v7(), key: "k".to_owned(), score: 0, weight: 1,
+        };
+        assert!(operations.admit_quota(id, vec![ghost.clone()]).await.unwrap()[0].admitted);
+        let set = operations.quota_keys(id, 10).await.unwrap().remove(0).set;
+        let holder = ff_script::generated::Holder { execution_id: ghost.execution_id, expires_at: None, holder_id: ghost.holder_id };
+        let client = operations.client();
+        let confirm = ff_script::generated::ConfirmHolders { holders: vec![holder], set: set.clone() };
+        client.call(client.route_of_holder_set(&set), &confirm).await.unwrap();
+        let found = ff_engine::Fsck::run(client, false).await.unwrap();
+        assert_eq!(found.findings.iter().map(|f| f.invariant).collect::<Vec<_>>(), [32], "{found:?}");
+        ff_engine::Fsck::run(client, true).await.unwrap();
+        assert_eq!(held(operations, id).await, 0);
+        assert!(ff_engine::Fsck::run(client, false).await.unwrap().is_clean());
+        engine.stop().await;
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
