@@ -168,12 +168,23 @@ impl Api {
 
     /// Asks for something.
     pub async fn post(&self, path: &str, body: String) -> anyhow::Result<Reply> {
-        let request = self
-            .http
-            .request(Method::POST, format!("{}{path}", self.url))
-            .header("content-type", "application/json")
-            .body(body);
-        self.send(request).await
+        self.with_body(Method::POST, path, body).await
+    }
+
+    /// Changes something.
+    pub async fn patch(&self, path: &str, body: String) -> anyhow::Result<Reply> {
+        self.with_body(Method::PATCH, path, body).await
+    }
+
+    /// Removes something.
+    pub async fn delete(&self, path: &str) -> anyhow::Result<Reply> {
+        self.send(self.http.request(Method::DELETE, format!("{}{path}", self.url))).await
+    }
+
+    async fn with_body(&self, method: Method, path: &str, body: String) -> anyhow::Result<Reply> {
+        let request =
+            self.http.request(method, format!("{}{path}", self.url)).header("content-type", "application/json");
+        self.send(request.body(body)).await
     }
 
     async fn answer(&self, mut request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
@@ -210,7 +221,11 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         Some(refused)
             if matches!(
                 refused.code.as_str(),
-                "execution_not_found" | "waitpoint_not_found" | "attempt_not_found" | "key_not_found"
+                "execution_not_found"
+                    | "waitpoint_not_found"
+                    | "attempt_not_found"
+                    | "key_not_found"
+                    | "quota_not_found"
             ) =>
         {
             ExitCode::from(UNKNOWN_ID)

@@ -44,6 +44,8 @@ enum Command {
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),
+    /// Makes, shows, changes, throttles and deletes quotas.
+    Quota(commands::quota::QuotaCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
 }
@@ -67,6 +69,7 @@ async fn main() -> std::process::ExitCode {
         Command::Tail(tail) => tail.run().await,
         Command::Token(token) => token.run().await,
         Command::Key(key) => key.run().await,
+        Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
     };
     done.unwrap_or_else(|error| {

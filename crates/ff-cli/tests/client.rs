@@ -144,3 +144,21 @@ fn sigterm_ends_a_server_well() {
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
     assert_eq!(server.process.wait().expect("it ends").code(), Some(0));
 }
+
+#[test]
+fn a_quota_is_made_changed_throttled_and_deleted() {
+    let server = Server::start();
+    let made = out(&server.ff(&["quota", "create", "--concurrency", "2", "-o", "ids"]));
+    let id = made.trim();
+    let set = ["quota", "set", id, "--rate-limit", "5", "--rate-window-ms", "1000", "--no-concurrency", "-o", "json"];
+    let changed: Value = serde_json::from_str(&out(&server.ff(&set))).expect("JSON");
+    assert_eq!((&changed["rate"]["limit"], &changed["concurrency"]), (&Value::from(5), &Value::Null));
+    let throttled = out(&server.ff(&["quota", "throttle", id, "--key", "openai", "--for-ms", "60000"]));
+    assert!(throttled.starts_with("nothing starts under openai until "), "{throttled}");
+    let shown = out(&server.ff(&["quota", "show", id]));
+    assert!(shown.contains("5 in 1000 ms sliding") && shown.contains("openai: rate 0/5"), "{shown}");
+    assert_eq!(out(&server.ff(&["quota", "throttle", id, "--key", "openai", "--clear"])), "not throttled\n");
+    assert_eq!(out(&server.ff(&["quota", "list", "-o", "ids"])).trim(), id);
+    assert!(server.ff(&["quota", "delete", id]).status.success());
+    assert_eq!(server.ff(&["quota", "show", id]).status.code(), Some(4));
+}

@@ -6,6 +6,7 @@ pub mod dev;
 pub mod fsck;
 pub mod key;
 pub mod list;
+pub mod quota;
 pub mod replay;
 pub mod result;
 pub mod resume;

@@ -89,7 +89,7 @@ impl Operations {
                 }
             }
         }
-        all.sort_by(|a, b| (b.created_at, b.quota.quota_id).cmp(&(a.created_at, a.quota.quota_id)));
+        all.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, entry.quota.quota_id)));
         Ok(all)
     }
 

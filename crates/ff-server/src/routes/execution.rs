@@ -146,9 +146,11 @@ struct Explained {
 struct QuotaFacts {
     quota_id: Uuid,
     weight: i64,
-    /// Null when the quota is gone: nothing starts that names it.
+    /// Says so when the quota is gone: nothing starts that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'static str>,
     #[serde(flatten)]
-    state: Option<KeyShape>,
+    state: KeyShape,
 }
 
 #[derive(Serialize)]
@@ -224,12 +226,14 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
 async fn quota_facts(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
     let mut facts = Vec::new();
     for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
-        let state = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
+        let found = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
             Ok((_, state)) => state.map(KeyShape::from),
             Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
             Err(error) => return Err(error.into()),
         };
-        facts.push(QuotaFacts { quota_id: quota.quota_id, weight: quota.weight.unwrap_or(1), state });
+        let problem = found.is_none().then_some("not found");
+        let state = found.unwrap_or_else(|| KeyShape::unknown(&quota.key));
+        facts.push(QuotaFacts { quota_id: quota.quota_id, weight: quota.weight.unwrap_or(1), problem, state });
     }
     Ok(facts)
 }

@@ -53,6 +53,13 @@ struct UseShape {
     next_at: Option<i64>,
 }
 
+impl KeyShape {
+    /// A key of which nothing is known.
+    pub fn unknown(key: &str) -> Self {
+        Self { key: key.to_owned(), parts: Vec::new(), held: 0, waiting: 0, throttled_until: None }
+    }
+}
+
 impl QuotaShape {
     /// With these keys.
     pub fn with(mut self, keys: Vec<KeyShape>) -> Self {

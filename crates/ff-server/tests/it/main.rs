@@ -8,6 +8,7 @@ mod events;
 mod executions;
 mod lanes;
 mod payloads;
+mod quotas;
 mod refusals;
 mod shell;
 mod signals;
