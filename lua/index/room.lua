@@ -337,6 +337,10 @@ local function write_hash(tx, k)
     quota.enter_key(tx, k.q, k.digest)
     tx:hset(key, { "key", k.key })
   end
+  -- Weights that nothing counts any more must not be taken off a sum that begins anew.
+  if k.weighted == nil and k.raw.sum then
+    for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  end
   for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
     local value = k[name]
     if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 19, hash = "3a6682953db572d7765051370248aa8e52da37488a8fcf4cbc5e241731019b9c" }
+local LIBRARY = { number = 20, hash = "d6e3f7626d749cca7efaef3c400ff82c6ab4a4e9411a656f9f4313ffcce7deb0" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -4103,6 +4103,10 @@ local function write_hash(tx, k)
   if k.fresh then
     quota.enter_key(tx, k.q, k.digest)
     tx:hset(key, { "key", k.key })
+  end
+  -- Weights that nothing counts any more must not be taken off a sum that begins anew.
+  if k.weighted == nil and k.raw.sum then
+    for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
   for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
     local value = k[name]

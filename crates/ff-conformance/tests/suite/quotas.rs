@@ -312,6 +312,21 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_weighted_part_that_comes_back_counts_from_nothing(store) {
+        let id = create(&store, Quota { concurrency: Some(9), weighted: weighted(10, 60_000), ..quota(&store) }).await;
+        assert_eq!(admitted(&store, id, &[asks(&store, "k", 8)]).await, [true]);
+        for (version, part) in [(1, None), (2, weighted(10, 60_000))] {
+            let definition = Quota { quota_id: id, concurrency: Some(9), weighted: part, ..quota(&store) };
+            store.call(route(&store, id), &PutQuota { quota: definition, version: Some(version) }).await.unwrap();
+            store.fire_due(route(&store, id)).await;
+            store.assert_sound().await;
+        }
+        assert_eq!(admitted(&store, id, &[asks(&store, "k", 9)]).await, [true]);
+        store.advance(60_001);
+        assert_eq!(admitted(&store, id, &[asks(&store, "k", 10), asks(&store, "k", 1)]).await, [true, false], "nothing is taken off twice");
+        store.assert_sound().await;
+    }
+
     async fn every_part_passes_or_nothing_is_taken(store) {
         let id = create(&store, Quota { rate: sliding(5, 1_000), concurrency: Some(1), weighted: weighted(5, 1_000), ..quota(&store) }).await;
         assert_eq!(admitted(&store, id, &[asks(&store, "k", 2), asks(&store, "k", 2)]).await, [true, false]);
