@@ -21,8 +21,9 @@ pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
 pub use operations::{
-    Claimant, Claimed, Counts, ExecutionFilter, ListCursor, NewExecution, Operations, Page, WaitpointCursor,
-    WaitpointPage, fence_of,
+    Claimant, Claimed, Counts, ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage,
+    NewChild, NewExecution, NewFlow, NewMember, Operations, Page, Spawned, SubmittedFlow, WaitpointCursor,
+    WaitpointPage, child_id, fence_of, member_id,
 };
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{
