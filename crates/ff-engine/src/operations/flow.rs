@@ -249,8 +249,11 @@ fn cycle(keys: &[&str]) -> EngineError {
 /// Members and edges in an order in which every edge leads forward; each member comes with the edges into it, and both with
 /// the place they were given at.
 struct Ordered {
-    members: Vec<((usize, wire::NewMember), Vec<(usize, NewEdge)>)>,
+    members: Vec<(Placed<wire::NewMember>, Vec<Placed<NewEdge>>)>,
 }
+
+/// Something with the place it was given at.
+type Placed<T> = (usize, T);
 
 /// Checks keys, edges and policies, and orders the members. Of a whole flow every upstream must be among them.
 fn ordered(members: Vec<wire::NewMember>, edges: Vec<NewEdge>, whole: bool) -> Result<Ordered, EngineError> {
@@ -339,7 +342,7 @@ impl Chunk {
 }
 
 /// The members in chunks, each with the edges into it; edges beyond a call's share come after, in `late`.
-fn chunks(ordered: Ordered) -> (Vec<Chunk>, Vec<(usize, NewEdge)>) {
+fn chunks(ordered: Ordered) -> (Vec<Chunk>, Vec<Placed<NewEdge>>) {
     let mut out = vec![Chunk::default()];
     let mut late = Vec::new();
     for ((at, member), mut edges) in ordered.members {
@@ -507,7 +510,7 @@ impl Operations {
         &self,
         fields: wire::NewFlow,
         chunks: Vec<Chunk>,
-        late: Vec<(usize, NewEdge)>,
+        late: Vec<Placed<NewEdge>>,
         seal: bool,
     ) -> Result<(Flow, bool), Error> {
         let flow_id = fields.flow_id;
