@@ -76,3 +76,23 @@ fn the_guide_to_streams_runs() {
         assert!(said.contains(text), "{text} in {said}");
     }
 }
+
+#[test]
+fn the_guide_to_flows_runs() {
+    let Some(said) = runs("flows.md") else { return };
+    for text in [
+        "✓ fetch ─┬─▶ ○ words ──┬─▶ · render\n         └─▶ ○ images ─┘\n",
+        "{\"value\":{\"body\":\"hello\"},\"outcome\":\"success\"}\n",
+        "[1,2]\n",
+        "took cache\ntook answer\n[\"completed\",{\"cancelled\":1,\"completed\":2}]\n",
+        "took load\n[\"failed\",{\"cancelled\":1,\"failed\":1,\"skipped\":1}]\n",
+        "took load\ntook check\n[\"completed\",{\"cancelled\":1,\"completed\":2}]\n",
+        "[[\"about\",\"waiting_children\"],[\"index\",\"waiting_children\"]]\n1\n",
+        "[\"cancelled\",{\"cancelled\":3,\"completed\":1}]\n",
+        "{\"outcome\":\"waiting\",\"open\":2}\n",
+        "[\"children\",[\"yes\",\"no\"]]\n",
+        "took build\ntook unit\ntook e2e\ntook ship\ncompleted\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{ExecutionId, WaitpointId};
+use ff_core::types::{ExecutionId, FlowId, WaitpointId};
 use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::Dispatcher;
 use tokio_util::sync::CancellationToken;
@@ -107,5 +107,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Waitpoint {
             .parse()
             .map(Self)
             .map_err(|_| Problem::invalid("waitpoint_id", "must be a UUID"))
+    }
+}
+
+/// The flow a path names.
+pub struct Flow(pub FlowId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Flow {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "flow").await?.parse().map(Self).map_err(|_| Problem::invalid("flow_id", "must be a UUID"))
     }
 }

@@ -22,7 +22,8 @@ pub struct List {
     /// key=value.
     #[arg(long, value_parser = pair, value_name = "KEY=VALUE")]
     tag: Option<(String, String)>,
-    #[arg(long)]
+    /// Members of this flow, the one added last first.
+    #[arg(long = "flow", alias = "flow-id", value_name = "ID")]
     flow_id: Option<String>,
     /// Leased by this worker instance.
     #[arg(long)]

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Operations;
 use super::flow::derived_id;
+use super::places::Places;
 use super::submission::body_digest;
 
 const CHILDREN: usize = 64;
@@ -75,7 +76,9 @@ impl Operations {
             if batch.is_empty() {
                 return Ok(spawned);
             }
-            spawned.extend(self.spawn_batch(parent, fence, batch).await?);
+            let places = Places { children: (spawned.len()..).take(batch.len()).collect(), ..Places::default() };
+            let answer = self.spawn_batch(parent, fence, batch).await;
+            spawned.extend(answer.map_err(|error| places.named(error))?);
         }
     }
 

@@ -11,6 +11,7 @@ mod flow;
 mod holders;
 mod lane;
 mod list;
+mod places;
 mod submission;
 mod task;
 mod waitpoint;
