@@ -1,6 +1,5 @@
 //! Runs the commands of the guides: every `sh` block of a page, one after the other, against a real server.
 
-#[expect(dead_code, reason = "the guides run ff themselves")]
 mod kit;
 
 use std::path::Path;
