@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::http::{Http, fence};
+use super::http_flows::ChildShape;
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
@@ -194,6 +195,10 @@ pub(super) struct ResumeShape {
     signals: Vec<SignalShape>,
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<String>,
+    #[serde(default)]
+    children: Vec<ChildShape>,
+    #[serde(default)]
+    more_children: bool,
 }
 
 impl ResumeShape {
@@ -202,6 +207,7 @@ impl ResumeShape {
             "signal" => ResumeCause::Signal,
             "timeout" => ResumeCause::Timeout,
             "operator" => ResumeCause::Operator,
+            "children" => ResumeCause::Children,
             other => return Err(unexpected(&format!("the unknown cause of a resume {other:?}"))),
         };
         let encoding = self.continuation_encoding.as_deref();
@@ -211,6 +217,8 @@ impl ResumeShape {
             continuation: taken("continuation", self.continuation.as_deref(), encoding)?,
             signals: signals(self.signals)?,
             more: false,
+            children: self.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?,
+            more_children: self.more_children,
         })
     }
 }
