@@ -203,8 +203,8 @@ impl FlowFabricAdminClient {
         self.backend.await_flow(*id, wait).await
     }
 
-    /// Cancels a flow: when this answers, none of its members can be claimed any more. With `wait` it answers when every member the
-    /// policy cancels is cancelled.
+    /// Cancels a flow: when this answers, none of its members can be claimed any more. With `wait` it answers when the flow has
+    /// ended, or after 30 s with how it stands.
     pub async fn cancel_flow(
         &self,
         id: &FlowId,

@@ -18,6 +18,8 @@ use crate::SdkError;
 use crate::snapshot::{EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
 
 const PAGE: i64 = 1_000;
+/// How long a cancel that waits for the end may take, as at a server.
+const CANCEL_WAIT: Duration = Duration::from_secs(30);
 
 impl Direct {
     fn flow_operations(&self) -> &Operations {
@@ -111,7 +113,10 @@ impl Flows for Direct {
     ) -> Result<FlowSnapshot, SdkError> {
         let answer = self.flow_operations().cancel_flow(id, policy, "sdk", Some(reason), wait).await?;
         let (CancelFlowReply::Cancelled { flow, .. } | CancelFlowReply::Already { flow }) = answer;
-        // The answer is from before the members were waited for.
-        if wait { self.describe_flow(id).await } else { Ok(flow.into()) }
+        if !wait {
+            return Ok(flow.into());
+        }
+        let (flow, _) = self.engine().waiting().flow(id, CANCEL_WAIT).await?;
+        Ok(flow.into())
     }
 }

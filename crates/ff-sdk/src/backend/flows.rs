@@ -75,7 +75,7 @@ pub trait Flows: Send + Sync + 'static {
     /// The flow once it has ended, or nothing when it has not after `wait`.
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError>;
 
-    /// Cancels a flow; with `wait` it answers when every member the policy cancels is cancelled.
+    /// Cancels a flow; with `wait` it answers when the flow has ended, or after 30 s with how it stands.
     async fn cancel_flow(
         &self,
         id: FlowId,

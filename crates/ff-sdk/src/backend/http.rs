@@ -36,7 +36,7 @@ use crate::task::FailOutcome;
 
 /// How long a request may take beyond what it asks the server to wait.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
-const WAIT_MAX: Duration = Duration::from_secs(30);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How soon a worker that could not reach the server is attended to again.
 const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 
@@ -108,7 +108,12 @@ impl Http {
         read(path, &body)
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, wait: Duration) -> Result<T, SdkError> {
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+        wait: Duration,
+    ) -> Result<T, SdkError> {
         let (_, answer) = self.ask(Method::POST, path, Some(body), wait).await?;
         read(path, &answer)
     }
@@ -120,7 +125,7 @@ impl Http {
         read(path, &answer)
     }
 
-    pub(super) async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
+    async fn tell(&self, path: &str, body: &Value) -> Result<(), SdkError> {
         self.ask(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
 
@@ -564,7 +569,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -8,6 +8,7 @@ use ff_core::state::Outcome;
 use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, SuspensionId, TimestampMs};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
 use ff_script::generated::{CancelPolicy, Inbound, MemberState, NewEdge};
+use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,7 @@ use uuid::Uuid;
 
 use super::LeaseRef;
 use super::flows::{ChildPage, ChildrenWait, Flows};
-use super::http::{Http, Listed, budget_ref, escaped, fence, retry, submission};
+use super::http::{Http, Listed, WAIT_MAX, budget_ref, escaped, fence, millis, read, retry, submission};
 use super::http_waits::taken;
 use crate::SdkError;
 use crate::flows::{Place, Upstream};
@@ -24,10 +25,9 @@ use crate::snapshot::{
 };
 use crate::waits::unexpected;
 
-/// How often a flow is looked at by those who wait for its end: soon at first, then at ease.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 const PAGE: usize = 1_000;
+/// Children of one request.
+const SPAWN_MAX: usize = 1_000;
 
 /// What is said of an object: a field that is null is not sent.
 fn said<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
@@ -148,7 +148,7 @@ enum WaitAnswer {
         #[serde(default)]
         children: Vec<ChildShape>,
         #[serde(default)]
-        more: bool,
+        more_children: bool,
     },
 }
 
@@ -222,8 +222,7 @@ struct MemberShape {
     state: String,
     kind: Option<String>,
     lane: Option<LaneId>,
-    #[serde(alias = "nested")]
-    flow_id: Option<FlowId>,
+    nested_flow_id: Option<FlowId>,
 }
 
 impl MemberShape {
@@ -234,7 +233,7 @@ impl MemberShape {
             execution_id: self.execution_id,
             kind: self.kind,
             lane: self.lane,
-            flow_id: self.flow_id,
+            flow_id: self.nested_flow_id,
         })
     }
 }
@@ -250,24 +249,19 @@ struct EdgeShape {
 
 #[derive(Deserialize)]
 struct GraphShape {
-    members: Vec<MemberShape>,
+    nodes: Vec<MemberShape>,
     edges: Vec<EdgeShape>,
 }
 
 impl GraphShape {
     fn graph(self) -> Result<FlowGraph, SdkError> {
-        let members: Vec<MemberSnapshot> =
-            self.members.into_iter().map(MemberShape::member).collect::<Result<_, SdkError>>()?;
-        let keys: HashMap<String, String> =
-            members.iter().map(|member| (member.execution_id.to_string(), member.key.clone())).collect();
-        // A server may name the ends of an edge by execution or by key.
-        let named = |end: String| keys.get(&end).cloned().unwrap_or(end);
+        let members = self.nodes.into_iter().map(MemberShape::member).collect::<Result<_, SdkError>>()?;
         let edges = self.edges.into_iter().map(|edge| {
             Ok(EdgeSnapshot {
                 on: word("condition of an edge", &edge.on)?,
                 state: word("state of an edge", &edge.state)?,
-                from: named(edge.from),
-                to: named(edge.to),
+                from: edge.from,
+                to: edge.to,
                 pass_as: edge.pass_as,
             })
         });
@@ -284,20 +278,22 @@ impl Flows for Http {
         children: &[NewChild],
         request_id: Uuid,
     ) -> Result<Vec<ExecutionId>, SdkError> {
-        let body = json!({
-            "fence": fence(lease),
-            "children": children.iter().map(child).collect::<Vec<_>>(),
-            "request_id": request_id,
-        });
-        let spawned: Spawned = self.post_as(&format!("/v1/tasks/{}/spawn", lease.execution_id), &body).await?;
-        Ok(spawned.children.into_iter().map(|child| child.execution_id).collect())
+        let path = format!("/v1/tasks/{}/spawn", lease.execution_id);
+        let mut ids = Vec::with_capacity(children.len());
+        for share in children.chunks(SPAWN_MAX) {
+            let children: Vec<Value> = share.iter().map(child).collect();
+            let body = json!({ "fence": fence(lease), "children": children, "request_id": request_id });
+            let spawned: Spawned = self.post_as(&path, &body).await?;
+            ids.extend(spawned.children.into_iter().map(|child| child.execution_id));
+        }
+        Ok(ids)
     }
 
-    async fn wait_children(&self, lease: LeaseRef, _wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
+    async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
         let path = format!("/v1/tasks/{}/wait-children", lease.execution_id);
-        Ok(match self.post_as(&path, &json!({ "fence": fence(lease) })).await? {
+        Ok(match self.post_as(&path, &json!({ "fence": fence(lease), "request_id": wait_id })).await? {
             WaitAnswer::Waiting { open } => ChildrenWait::Waiting { open },
-            WaitAnswer::Ended { children, more } => {
+            WaitAnswer::Ended { children, more_children: more } => {
                 let children = children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
                 ChildrenWait::Ended { children, more }
             }
@@ -349,18 +345,17 @@ impl Flows for Http {
 
     async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {
         let until = tokio::time::Instant::now() + wait;
-        let mut pause = LOOK_AGAIN;
         loop {
-            let flow = self.describe_flow(id).await?;
+            let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
+            let path = format!("/v1/flows/{id}?wait_ms={}", millis(wait));
+            let (_, body) = self.ask(Method::GET, &path, None, wait).await?;
+            let flow = read::<FlowShape>(&path, &body)?.snapshot()?;
             if flow.has_ended() {
                 return Ok(Some(flow));
             }
-            let left = until.saturating_duration_since(tokio::time::Instant::now());
-            if left.is_zero() {
+            if tokio::time::Instant::now() >= until {
                 return Ok(None);
             }
-            tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 2).min(LOOK_AGAIN_MAX);
         }
     }
 
@@ -372,8 +367,8 @@ impl Flows for Http {
         wait: bool,
     ) -> Result<FlowSnapshot, SdkError> {
         let body = json!({ "reason": reason, "policy": policy.as_str(), "wait": wait });
-        self.tell(&format!("/v1/flows/{id}/cancel"), &body).await?;
-        self.describe_flow(id).await
+        let limit = if wait { WAIT_MAX } else { Duration::ZERO };
+        self.post::<FlowShape>(&format!("/v1/flows/{id}/cancel"), &body, limit).await?.snapshot()
     }
 }
 
@@ -430,23 +425,5 @@ mod tests {
         assert_eq!(place.passed, HashMap::from([("ann".to_owned(), br#"{"n":1}"#.to_vec())]));
         assert_eq!((place.upstreams["ann"].execution_id, place.upstreams["ann"].outcome), (ann, Outcome::Success));
         assert_eq!(place.upstreams["bob"].failure.as_ref().map(|failure| failure.category.as_str()), Some("x"));
-    }
-
-    #[test]
-    fn the_ends_of_edges_are_keys_however_the_server_names_them() {
-        let (a, b) = (ExecutionId::mint(), ExecutionId::mint());
-        let text = json!({
-            "members": [
-                { "key": "a", "execution_id": a, "state": "completed" },
-                { "key": "b", "execution_id": b, "state": "waiting" },
-            ],
-            "edges": [
-                { "from": a, "to": b, "on": "success", "state": "met" },
-                { "from": "a", "to": "b", "on": "completion", "state": "pending", "pass_as": "x" },
-            ],
-        });
-        let graph = serde_json::from_str::<GraphShape>(&text.to_string()).unwrap().graph().unwrap();
-        assert!(graph.edges.iter().all(|edge| (edge.from.as_str(), edge.to.as_str()) == ("a", "b")), "{graph:?}");
-        assert_eq!(graph.member("b").map(|member| member.state), Some(MemberState::Waiting));
     }
 }

@@ -154,7 +154,7 @@ for_each_transport! {
         let worker = world.worker("w-1").await;
         let submitted = world.admin.submit_flow(flow("f").member(member("a")).member(member("b").after("a"))).await.unwrap();
         let task = claim(&worker).await;
-        world.admin.cancel_flow(&submitted.flow_id, "enough", CancelPolicy::LetActiveFinish, true).await.unwrap();
+        world.admin.cancel_flow(&submitted.flow_id, "enough", CancelPolicy::LetActiveFinish, false).await.unwrap();
         assert_eq!(world.admin.wait_flow(&submitted.flow_id, Duration::ZERO).await.unwrap(), None, "one still runs");
         task.complete(Some(b"1".to_vec())).await.unwrap();
         let seen = ended(world, &submitted.flow_id).await;
