@@ -251,10 +251,22 @@ impl From<SuspensionShape> for SuspensionSnapshot {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-enum SuspendAnswer {
-    Suspended { suspension_id: SuspensionId, waitpoints: Vec<OpenedShape>, timeout_at: Option<i64> },
-    AlreadySatisfied { suspension_id: SuspensionId, signals: Vec<SignalShape> },
+#[serde(rename_all = "snake_case")]
+enum SuspendResult {
+    Suspended,
+    AlreadySatisfied,
+}
+
+/// Not an enum with a tag: the payload of a signal would lose its text on the way through one.
+#[derive(Deserialize)]
+struct SuspendAnswer {
+    outcome: SuspendResult,
+    suspension_id: SuspensionId,
+    #[serde(default)]
+    waitpoints: Vec<OpenedShape>,
+    timeout_at: Option<i64>,
+    #[serde(default)]
+    signals: Vec<SignalShape>,
 }
 
 #[derive(Deserialize)]
@@ -297,15 +309,16 @@ impl Waits for Http {
             continuation_encoding,
             request_id: suspending.request_id,
         };
-        let answer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;
-        Ok(match answer {
-            SuspendAnswer::Suspended { suspension_id, waitpoints, timeout_at } => Suspended::Waiting(Suspension {
+        let answer: SuspendAnswer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;
+        let suspension_id = answer.suspension_id;
+        Ok(match answer.outcome {
+            SuspendResult::Suspended => Suspended::Waiting(Suspension {
                 suspension_id,
-                waitpoints: waitpoints.into_iter().map(Into::into).collect(),
-                timeout_at: timeout_at.map(TimestampMs),
+                waitpoints: answer.waitpoints.into_iter().map(Into::into).collect(),
+                timeout_at: answer.timeout_at.map(TimestampMs),
             }),
-            SuspendAnswer::AlreadySatisfied { suspension_id, signals: shapes } => {
-                Suspended::AlreadySatisfied { suspension_id, signals: signals(shapes)? }
+            SuspendResult::AlreadySatisfied => {
+                Suspended::AlreadySatisfied { suspension_id, signals: signals(answer.signals)? }
             }
         })
     }
