@@ -138,18 +138,22 @@ impl ChildShape {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-enum WaitAnswer {
-    Waiting {
-        #[serde(default)]
-        open: u64,
-    },
-    Ended {
-        #[serde(default)]
-        children: Vec<ChildShape>,
-        #[serde(default)]
-        more_children: bool,
-    },
+#[serde(rename_all = "snake_case")]
+enum WaitOutcome {
+    Waiting,
+    Ended,
+}
+
+/// Not an enum with a tag: a result would lose its text on the way through one.
+#[derive(Deserialize)]
+struct WaitAnswer {
+    outcome: WaitOutcome,
+    #[serde(default)]
+    open: u64,
+    #[serde(default)]
+    children: Vec<ChildShape>,
+    #[serde(default)]
+    more_children: bool,
 }
 
 /// What an upstream passed to a claimed member.
@@ -291,11 +295,13 @@ impl Flows for Http {
 
     async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
         let path = format!("/v1/tasks/{}/wait-children", lease.execution_id);
-        Ok(match self.post_as(&path, &json!({ "fence": fence(lease), "request_id": wait_id })).await? {
-            WaitAnswer::Waiting { open } => ChildrenWait::Waiting { open },
-            WaitAnswer::Ended { children, more_children: more } => {
-                let children = children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
-                ChildrenWait::Ended { children, more }
+        let body = json!({ "fence": fence(lease), "request_id": wait_id });
+        let answer: WaitAnswer = self.post_as(&path, &body).await?;
+        Ok(match answer.outcome {
+            WaitOutcome::Waiting => ChildrenWait::Waiting { open: answer.open },
+            WaitOutcome::Ended => {
+                let children = answer.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
+                ChildrenWait::Ended { children, more: answer.more_children }
             }
         })
     }
