@@ -209,7 +209,8 @@ impl Backend for Direct {
 
     async fn attend(&self, who: &Identity, draining: bool) -> Standing {
         let mut news = Listener::new(self.operations().client().host().as_ref());
-        let mut look_at: Option<Instant> = None;
+        // What was said before anyone listened is looked up once.
+        let mut look_at = Some(Instant::now() + FLEET_PAUSE);
         loop {
             let pause = async {
                 match look_at {
