@@ -13,7 +13,7 @@ use ff_sdk::{ChildSpec, MemberSpec, Retry, SdkError};
 use tokio_util::sync::CancellationToken;
 
 use crate::flows::flow;
-use crate::world::{World, claim};
+use crate::world::{World, claim, until};
 
 fn once() -> Retry {
     Retry { max_attempts: Some(1), ..Retry::default() }
@@ -263,6 +263,37 @@ async fn the_attempt_after_a_crash_finds_the_children_of_the_one_before() -> Res
     engine.assert_exactly_one_effect(&id).await?;
     for id in &ids {
         engine.assert_exactly_one_effect(id).await?;
+    }
+    Ok(())
+}
+
+/// Each run asks for the same children, without keys.
+async fn two_children(ctx: Ctx) -> HandlerResult {
+    ctx.spawn(vec![ChildSpec::new("child").input(b"5"), ChildSpec::new("child").input(b"6")]).await?;
+    let children = ctx.wait_children().await?;
+    let squares: Vec<&[u8]> = children.iter().filter_map(|child| child.result.as_deref()).collect();
+    Ok(Some(squares.join(b" ".as_slice())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_whose_worker_died_after_a_spawn_or_a_wait_spawns_nothing_again() -> Result<(), SdkError> {
+    for call in [Call::Spawn, Call::WaitChildren, Call::Complete] {
+        let engine = TestEngine::start().await?;
+        let id = engine.submit("two_children", b"{}").await?;
+        let runtime = |worker| WorkerRuntime::new(worker).on("two_children", two_children).on("child", square);
+        let first = engine.worker("w-1").await?;
+        engine.crash(&first, CrashPoint::AfterCall(call));
+        let dead = tokio::spawn(runtime(first).without_signals().run());
+        until("the first worker dies", || async { dead.is_finished() }).await;
+        engine.advance(Duration::from_secs(120)).await?;
+        let running = engine.run(runtime(engine.worker("w-2").await?));
+        assert_eq!(engine.result(&id).await?.result.as_deref(), Some(b"25 36".as_slice()), "{call:?}");
+        let children = engine.admin().children(&id).await?;
+        assert_eq!(children.len(), 2, "{call:?}");
+        for id in children.iter().map(|child| &child.execution_id).chain([&id]) {
+            engine.assert_exactly_one_effect(id).await?;
+        }
+        running.stop().await?;
     }
     Ok(())
 }
