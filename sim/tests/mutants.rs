@@ -1,14 +1,14 @@
 //! The simulator itself is tested: known defects, put into the library's text, must be found within a few seeds.
 
 use ff_script::Library;
-use ff_sim::{Options, STEPS, run};
+use ff_sim::{Options, STEPS, run, tight};
 
 /// Seeds a defect may hide from; each run takes well under a second.
 const SEEDS_MAX: u64 = 120;
 
 /// The library with each `(from, to)` applied; every `from` must occur exactly once, so that a mutant cannot rot into the original.
 fn mutant(changes: &[(&str, &str)]) -> String {
-    let mut text = Library::test().text;
+    let mut text = tight(&Library::test().text);
     for (from, to) in changes {
         assert_eq!(text.matches(from).count(), 1, "the library holds this text more or less than once: {from}");
         text = text.replacen(from, to, 1);
@@ -153,7 +153,7 @@ fn an_event_that_is_doubled_is_caught() {
 
 #[test]
 fn a_forgotten_idempotency_key_is_caught() {
-    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s) end", "")]);
+    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s, place) end", "")]);
 }
 
 #[test]
