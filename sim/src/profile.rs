@@ -53,7 +53,7 @@ impl Profile {
             submitters: rng.between(1, 2) as usize,
             submissions: rng.between(15, 45) as u32,
             flows: rng.percent(75),
-            spawns: [0, 6, 12][rng.below(3)],
+            spawns: [0, 8, 16][rng.below(3)],
         }
     }
 }

@@ -312,6 +312,9 @@ fn retire_all(world: &mut World) -> Check {
     }
     review(world)?;
     world.check_deeply()?;
+    for _ in 0..world.checker.unsealed_flows() {
+        world.count("reached", "unsealed flow removed");
+    }
     require!(37, world.checker.live().next().is_none(), "executions outlive their retention");
     world.checker.nothing_left(&world.store.dump()?)
 }

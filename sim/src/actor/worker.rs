@@ -201,7 +201,7 @@ impl Worker {
 
     /// Spawns children or waits for them.
     fn family(id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) -> bool {
-        if scene.rng.percent(55) {
+        if scene.rng.percent(75) {
             let seed = u16::from_be_bytes(id.as_uuid().as_bytes()[14..16].try_into().expect("two bytes"));
             let count = scene.rng.between(1, 3);
             let children = (0..count)
@@ -508,6 +508,12 @@ impl Actor for Worker {
                 Request::SuspendExecution(call),
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::Suspended { .. })),
             ) => hand_out(call.execution_id, &call.waitpoints, scene),
+            (Request::SpawnChildren(call), Outcome::Reply(_)) if scene.rng.percent(75) => {
+                let (id, fence) = (call.execution_id, call.fence.clone());
+                let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
+                scene.tell(id, WaitChildren { execution_id: id, fence, wait_id });
+                self.drop_held(id);
+            }
             (Request::WaitChildren(call), Outcome::Reply(Reply::WaitChildren(WaitChildrenReply::Ended { .. }))) => {
                 // The lease goes on; so does the worker.
                 let held = (call.execution_id, call.fence.clone());

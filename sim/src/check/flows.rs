@@ -41,6 +41,7 @@ pub(crate) struct Book {
     walk_at: i64,
     /// Nobody sealed it in time: its members go, a few at a time.
     removing: bool,
+    pub vanished: bool,
 }
 
 impl Book {
@@ -219,6 +220,7 @@ impl Checker {
                 seen: None,
                 walk_at: step.now,
                 removing: false,
+                vanished: false,
             };
             self.flows.insert(flow_id, book);
         }
@@ -370,7 +372,7 @@ impl Checker {
         if before.sealed_at.is_none() && book.seen.is_none() {
             let due = book.touched + UNSEALED_MS_MAX;
             require!(15, due <= step.now, "{flow_id} was removed at {}, somebody may add to it until {due}", step.now);
-            book.removing = true;
+            (book.removing, book.vanished) = (true, true);
             return self.forget_removed(step, store, flow_id);
         }
         let ids: Vec<ExecutionId> = self.flows[&flow_id].members.keys().copied().collect();
@@ -534,6 +536,28 @@ impl Checker {
             .iter()
             .filter(move |(_, book)| book.partition == partition)
             .filter_map(move |(id, book)| Some((book.wake_at()?, *id)))
+    }
+
+    /// What flows owe their members after a call: walks by name, and debts.
+    pub fn unpaid(&self) -> Vec<&'static str> {
+        let seen = self.flows.values().filter_map(|book| book.seen.as_ref());
+        let mut unpaid = Vec::new();
+        for flow in seen {
+            if flow.owed > 0 {
+                unpaid.push("debt");
+            }
+            match flow.walk.as_deref() {
+                Some("cancel") => unpaid.push("cancel walk"),
+                Some("release") => unpaid.push("release walk"),
+                _ => {}
+            }
+        }
+        unpaid
+    }
+
+    /// How many flows went because nobody sealed them.
+    pub fn unsealed_flows(&self) -> usize {
+        self.flows.values().filter(|book| book.vanished).count()
     }
 
     /// Members that wait for what nobody will do: only an operator who ran something again can leave such a one.
