@@ -56,6 +56,12 @@ function flow.load(tx, id)
   return f
 end
 
+-- The flow as everybody but its own walk sees it: one that is being removed is not there any more.
+function flow.find(tx, id)
+  local f = flow.load(tx, id)
+  if f and f.walk ~= "remove" then return f end
+end
+
 -- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
 -- in place of a member waits for its turn as long as the member is there.
 function flow.wake_at(f)
@@ -145,11 +151,23 @@ function flow.follow(tx, rec, state)
   flow.save(tx, f)
 end
 
+-- What a member's outcome means for its flow, and the field in which the flow counts it.
+local counter = { uncaught = "uncaught", good_sink = "sinks" }
+
+-- Counts a member's verdict in its flow, or takes it back.
+function flow.count_verdict(f, verdict, by)
+  if verdict == nil then return end
+  local name = counter[verdict]
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   if f == nil then return end
   count(f, rec.before.state, -1)
+  flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
   tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)

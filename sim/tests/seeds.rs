@@ -19,7 +19,7 @@ const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("event.execution.cancel_requested", 80),
     ("event.execution.expired", 2_500),
     ("event.execution.held", 800),
-    ("event.execution.released", 600),
+    ("event.execution.released", 450),
     ("event.execution.changed", 1_200),
     ("event.execution.replayed", 450),
     ("event.execution.blocked", 800),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 17, hash = "129404dcc850862bd1d6e741a4270bdac51bb1ace6d2954d1f8823435548c08f" }
+local LIBRARY = { number = 18, hash = "add39ef3fd5fe1f1188b81243fd0f933ff42113e9243c9f190e68b4eefe3e466" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1823,6 +1823,12 @@ function flow.load(tx, id)
   return f
 end
 
+-- The flow as everybody but its own walk sees it: one that is being removed is not there any more.
+function flow.find(tx, id)
+  local f = flow.load(tx, id)
+  if f and f.walk ~= "remove" then return f end
+end
+
 -- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
 -- in place of a member waits for its turn as long as the member is there.
 function flow.wake_at(f)
@@ -1912,11 +1918,23 @@ function flow.follow(tx, rec, state)
   flow.save(tx, f)
 end
 
+-- What a member's outcome means for its flow, and the field in which the flow counts it.
+local counter = { uncaught = "uncaught", good_sink = "sinks" }
+
+-- Counts a member's verdict in its flow, or takes it back.
+function flow.count_verdict(f, verdict, by)
+  if verdict == nil then return end
+  local name = counter[verdict]
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   if f == nil then return end
   count(f, rec.before.state, -1)
+  flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
   tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)
@@ -4017,21 +4035,12 @@ function resolve.verdict(rec)
   return rec.outcome == "success" and (rec.outs or 0) == 0 and "good_sink" or nil
 end
 
-local counter = { uncaught = "uncaught", good_sink = "sinks" }
-
-local function count(f, verdict, by)
-  if verdict == nil then return end
-  local name = counter[verdict]
-  local n = (f[name] or 0) + by
-  f[name] = n ~= 0 and n or nil
-end
-
 -- Keeps the flow's sums in step with a member whose outcome, edges or fault changed, and saves it.
 function resolve.weigh(tx, f, rec)
   local verdict = resolve.verdict(rec)
   if verdict ~= rec.verdict then
-    count(f, rec.verdict, -1)
-    count(f, verdict, 1)
+    flow.count_verdict(f, rec.verdict, -1)
+    flow.count_verdict(f, verdict, 1)
     rec.verdict = verdict
     flow.save(tx, f)
     if verdict == "uncaught" and f.policy == "fail_flow" then stop.after_failure(tx, f, rec) end
@@ -4069,7 +4078,7 @@ function owed.steps.hopes(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.hope then
+    if e and e.hope then
       e.hope = nil
       dependencies.store_edge(tx, e)
       local up = execution.load(tx, item.from)
@@ -4152,7 +4161,11 @@ end
 -- One edge of an ended member.
 function resolve.edge(tx, f, up, e)
   local down = execution.load(tx, e.to, true)
-  if down == nil then error("CORRUPT " .. keys.edges_out(tx, e.from) .. " " .. e.to) end
+  if down == nil then
+    -- Retired after the flow had ended, before this member was run again: nobody waits for it any more.
+    e.state = dependencies.meets(e.on, up.outcome) and "met" or "dead"
+    return dependencies.store_edge(tx, e)
+  end
   if e.state == "pending" then
     local d = dependencies.load(down)
     settle_edge(tx, up, e, d)
@@ -4240,10 +4253,10 @@ function aftermath.still_needed(tx, rec)
   return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
 end
 
--- The parent goes on when the last child it waits for has ended.
+-- The parent goes on when the last child it waits for has ended. One that has ended counts on: it may run again.
 local function tell_parent(tx, rec)
   local parent = execution.load(tx, rec.spec.parent_id)
-  if parent == nil or parent.phase == "terminal" then return end
+  if parent == nil then return end
   local k = children.load(parent)
   k.open = k.open - 1
   children.store(parent, k)
@@ -4431,6 +4444,7 @@ end
 source["transition.grow"] = function(require, LIBRARY)
 -- Adding members and edges to a flow: what is new counts before anything can be claimed.
 local dependencies = require "record.dependencies"
+local event = require "lib.event"
 local execution = require "record.execution"
 local flow = require "record.flow"
 local keys = require "lib.keys"
@@ -4490,6 +4504,8 @@ local function member(tx, f, m, at)
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
+  -- The time it may wait for a worker begins when it could have one.
+  rec.start_by = nil
   f.last, f.stored = place.number, f.stored + 1
   execution.block(rec, "waiting_for_dependencies", nil, tx.now)
   tx:zadd(keys.flow_members(tx, f.id), place.number, rec.id)
@@ -4585,8 +4601,10 @@ function grow.count(tx, f, made)
   for _, one in ipairs(made) do
     local up, down = one.up, one.down
     if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+      down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
+      event.of_execution(tx, down, "execution.blocked", { "reason", down.reason })
     end
     -- An upstream whose end still reaches its edges one by one will reach this one too.
     if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then
@@ -4659,6 +4677,11 @@ local function take_back(tx, f, up, e)
   e.state, e.hope = "pending", nil
   dependencies.store_edge(tx, e)
   dependencies.promise(tx, e)
+  -- Another upstream that ended still stands in the way.
+  if skipped and dependencies.judge(down.spec.inbound, d) == "skip" then
+    dependencies.store(down, d)
+    return execution.save(tx, down)
+  end
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
@@ -4692,7 +4715,8 @@ function owed.steps.wait_again(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.state == "dead" then
+    -- An edge that went with its upstream stays as it was.
+    if e and e.state == "dead" then
       e.state = "pending"
       if e.hope then d.hopes = math.max(0, d.hopes - 1) end
       e.hope = nil
@@ -4702,7 +4726,9 @@ function owed.steps.wait_again(tx, down, from, share)
   end
   dependencies.store(down, d)
   execution.save(tx, down)
-  return #list, #list == share and from + share or nil
+  if #list == share then return #list, from + share end
+  resolve.decide(tx, flow.load(tx, down.spec.flow_id), down, d)
+  return #list, nil
 end
 
 -- A member is about to run again; it has been saved.
@@ -4719,8 +4745,8 @@ function reopen.execution(tx, rec, skipped)
   rec.freed = nil
   if rec.spec.parent_id then
     local parent = execution.load(tx, rec.spec.parent_id)
-    if parent and parent.phase ~= "terminal" then
-      rec.bound = 1
+    if parent then
+      if parent.phase ~= "terminal" then rec.bound = 1 end
       local k = children.load(parent)
       k.open = k.open + 1
       children.store(parent, k)
@@ -6173,6 +6199,7 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
@@ -6194,7 +6221,8 @@ define.fn {
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
     rec.replays = replays + 1
-    local skipped = rec.outcome == "skipped"
+    -- It ended before its edges had let it run: it waits for them again.
+    local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
     rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
@@ -6204,6 +6232,7 @@ define.fn {
     rec.first_started = nil
     reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
+    if rec.reason == "waiting_for_dependencies" then rec.start_by = nil end
     execution.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
@@ -7303,7 +7332,7 @@ define.fn {
   reply = { added = { items = "[added_member]", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
@@ -7347,7 +7376,7 @@ define.fn {
   reply = { added = { count = "count", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     if a.version and a.version ~= f.version then return reply.err("flow_changed", { version = f.version }) end
@@ -7376,7 +7405,7 @@ define.fn {
   reply = { sealed = { flow = "flow" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.parent then return reply.err("invalid_argument", { field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes" }) end
     if f.sealed then return reply.ok("already", { flow = flow.typed(f) }) end
@@ -7402,7 +7431,7 @@ define.fn {
   reply = { cancelled = { flow = "flow", more = "bool" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.stop or f.outcome then return reply.ok("already", { flow = flow.typed(f) }) end
     stop.flow(tx, f, { policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled", data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy } })
@@ -7426,7 +7455,7 @@ define.fn {
   reply = { walked = { flow = "flow?", more = "bool" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local more = walk.step(tx, f, a.limit)
     return reply.ok("walked", { flow = not f.gone and flow.typed(f) or nil, more = more })
@@ -7447,7 +7476,7 @@ define.fn {
   reply = { found = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     return reply.ok("found", { flow = flow.typed(f) })
   end,
@@ -7467,7 +7496,7 @@ define.fn {
   reply = { waiting = { flow = "flow" }, ended = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.ended then return reply.ok("ended", { flow = flow.typed(f) }) end
     if f.waited == nil then
@@ -7512,7 +7541,7 @@ define.fn {
   reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local after = a.after or { member = 0, edge = 0 }
     local members, edges = {}, {}
@@ -7571,7 +7600,7 @@ define.fn {
           more = true
           break
         end
-        local f = flow.load(tx, item.member)
+        local f = flow.find(tx, item.member)
         if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
           items[#items + 1] = flow.typed(f)
         end
@@ -7654,9 +7683,9 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_wait_children",
-  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id" },
+  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
   call = function(tx, a)
@@ -7665,7 +7694,7 @@ define.fn {
     if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
     if refusal then return refusal end
     local open = children.load(rec).open
-    if open == 0 then
+    if open == 0 and not a.aside then
       local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
       return reply.ok("ended", { children = list, more = rest ~= nil })
     end
@@ -8954,23 +8983,24 @@ local function check_inbound(tx, rec, findings, found)
   local d, total = dependencies.load(rec), tx:zcard(key)
   expect(found, findings, 21, key, "total", d.total, total)
   if total > looks then return end
-  local met, dead, hopes, bytes = 0, 0, 0, 0
+  local met, dead, hopes, bytes, gone = 0, 0, 0, 0, false
   for _, item in ipairs(dependencies.upstreams(tx, rec.id, 0, looks)) do
-    local e = dependencies.edge(tx, item.from, item.number)
-    if e == nil or e.to ~= rec.id then
+    local e, up = dependencies.edge(tx, item.from, item.number), execution.load(tx, item.from, true)
+    if up == nil then
+      -- Retired before this one, with its edges: what they said counts on.
+      gone = true
+    elseif e == nil or e.to ~= rec.id then
       found(findings, 19, key, item.from .. " has no such edge", false)
     else
       if e.state == "met" then met, bytes = met + 1, bytes + (e.bytes or 0) end
       if e.state == "dead" then dead = dead + 1 end
       if e.hope then hopes = hopes + 1 end
-      local up = execution.load(tx, item.from, true)
-      if up == nil then
-        found(findings, 19, key, item.from .. " has no record", false)
-      elseif e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
+      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
         found(findings, 19, key, "edge from " .. item.from .. " is " .. e.state .. " before it ended", false)
       end
     end
   end
+  if gone then return end
   expect(found, findings, 21, key, "met", d.met, met)
   expect(found, findings, 21, key, "dead", d.dead, dead)
   expect(found, findings, 23, key, "bytes", d.bytes, bytes)
@@ -8991,8 +9021,12 @@ local function check_outbound(tx, rec, f, findings, found)
   local key = keys.edges_out(tx, rec.id)
   local outs = rec.outs or 0
   for _, e in ipairs(dependencies.edges(tx, rec.id, 1, math.min(outs, looks))) do
-    if tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
-    if rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then found(findings, 19, key, "edge to " .. e.to .. " was passed over", false) end
+    local down = execution.load(tx, e.to, true)
+    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
+    -- A skipped member that was run again waits until its upstreams are run again.
+    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then
+      found(findings, 19, key, "edge to " .. e.to .. " was passed over", false)
+    end
   end
   if rec.phase == "terminal" and (rec.reached or 0) < outs and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
   if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
@@ -9015,8 +9049,8 @@ local function check_children(tx, rec, findings, found)
       open = open + 1
     end
   end
+  if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
     if rec.reason == "waiting_for_children" and rec.spec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
   end
 end

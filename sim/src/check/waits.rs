@@ -166,6 +166,13 @@ impl Ledger {
         Ok(())
     }
 
+    /// The attempt waits for its children, with this much time left when it goes on.
+    pub fn sets_aside(&mut self, wait_id: SuspensionId, time_left: Option<i64>) {
+        self.time_left = time_left;
+        self.satisfied = None;
+        self.woken = Some((wait_id, ResumeCause::Children, Vec::new()));
+    }
+
     /// The signal that came under this id.
     fn known(&self, id: SignalId) -> Option<&Arrival> {
         self.signals.iter().find(|arrival| arrival.signal_id == id && arrival.waitpoint.is_some())
@@ -448,6 +455,10 @@ impl Shadow {
         let wanted = match phase {
             LifecyclePhase::Active => WaitpointState::Pending,
             LifecyclePhase::Suspended => WaitpointState::Active,
+            // An attempt that waits for its children keeps what it made.
+            LifecyclePhase::Runnable if after.continues && kind != "execution.suspended" && after.children > 0 => {
+                WaitpointState::Pending
+            }
             _ => {
                 require!(
                     29,
@@ -501,7 +512,8 @@ impl Shadow {
         if kind == "execution.suspended" {
             self.waits.time_left = before.attempt_deadline_at.map(|at| (at - now).max(1));
         }
-        if kind == "execution.resumed" {
+        let by_children = event.data.get("cause").is_some_and(|cause| cause == "children");
+        if kind == "execution.resumed" && !by_children {
             self.check_cause(id, event, after, now)?;
         }
         if kind == "execution.escalated" {

@@ -473,6 +473,116 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_member_runs_again_although_its_neighbours_were_retired(store) {
+        store.install_default_lane().await;
+        let mut members = store.members("a b c");
+        members[2].submission.retention_ms = Some(0);
+        let flow = store.flow_of(store.new_flow(), members, "a>b b>c").await;
+        run(&store, &flow, &["a"]).await;
+        store.advance(1);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a failed, b skipped");
+        assert_eq!(store.see_flow(flow.id).await.uncaught_failures, 1);
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("a"))).await.unwrap();
+        run(&store, &flow, &[]).await;
+        assert_eq!(store.states(&flow).await, "a completed, b completed");
+        assert_eq!(state_of(&store, &flow).await, "completed");
+        store.assert_sound().await;
+    }
+
+    async fn a_member_cancelled_while_it_waited_is_decided_when_it_runs_again(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "a>b").await;
+        store.ask(&CancelExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        run(&store, &flow, &[]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        store.assert_sound().await;
+        assert_eq!(run(&store, &flow, &[]).await, ["b"]);
+        assert_eq!(state_of(&store, &flow).await, "completed");
+    }
+
+    async fn what_two_failures_skipped_waits_again_once_both_run_again(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b c", "a>c b>c").await;
+        run(&store, &flow, &["a", "b"]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("a"))).await.unwrap();
+        assert_eq!(store.states(&flow).await, "a waiting, b failed, c skipped");
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        assert_eq!(store.states(&flow).await, "a waiting, b waiting, c waiting_children");
+        run(&store, &flow, &[]).await;
+        assert_eq!(store.states(&flow).await, "a completed, b completed, c completed");
+        store.assert_sound().await;
+    }
+
+    async fn a_skipped_member_that_is_replayed_is_sound_while_it_waits(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "a>b").await;
+        run(&store, &flow, &["a"]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        store.assert_sound().await;
+    }
+
+    async fn the_time_to_start_begins_when_the_edges_let_a_member_run(store) {
+        store.install_default_lane().await;
+        let mut members = store.members("a b");
+        members[1].submission.start_within_ms = Some(1_000);
+        let flow = store.flow_of(store.new_flow(), members, "a>b").await;
+        let task = store.claim_one("w1").await;
+        store.advance(5_000);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a active, b waiting_children");
+        store.complete(&task).await;
+        assert_eq!(store.describe(flow.of("b")).await.start_by, Some(store.now() + 1_000));
+        store.advance(1_000);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a completed, b expired");
+    }
+
+    async fn a_member_that_a_new_edge_sets_back_says_so(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "").await;
+        let call = AddEdges { version: Some(0), ..AddEdges::new(edges("a>b"), flow.id) };
+        store.ask(&call).await.unwrap();
+        assert_eq!(store.story(flow.of("b")).await, ["execution.submitted", "execution.blocked"]);
+        assert_eq!(store.claim_keys(&flow).await, ["a"]);
+    }
+
+    async fn a_flow_that_is_being_removed_is_not_found(store) {
+        store.install_default_lane().await;
+        let flow = store.new_flow();
+        let flow_id = flow.flow_id;
+        let members = |from: u32| (from..from + 60).map(|n| store.member(&format!("m{n}"))).collect::<Vec<_>>();
+        store.ask(&SubmitFlow { edges: vec![], flow, members: members(0), seal: false }).await.unwrap();
+        add(&store, flow_id, members(60), "").await.unwrap();
+        store.advance(600_000);
+        // One step of the walk: the first members are gone, the others are not.
+        store.call(HOME, &FireDue { draw: 0, limit: 1 }).await.unwrap();
+        assert_eq!(refusal(store.ask(&SealFlow { flow_id }).await), ErrorCode::FlowNotFound);
+        assert_eq!(refusal(add(&store, flow_id, members(120), "").await), ErrorCode::FlowNotFound);
+        assert_eq!(refusal(store.find_flow(flow_id).await), ErrorCode::FlowNotFound);
+        store.fire_all().await;
+        store.assert_sound().await;
+    }
+
+    async fn a_parent_that_runs_again_waits_for_no_child_that_has_ended(store) {
+        store.install_default_lane().await;
+        let parent = store.start("parent", "w1").await;
+        let children = vec![NewChild::new(store.submission("child"))];
+        let spawn = SpawnChildren { children, execution_id: parent.execution_id, fence: parent.fence() };
+        store.ask(&spawn).await.unwrap();
+        store.ask(&CancelExecution::new("ann".into(), parent.execution_id)).await.unwrap();
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), parent.execution_id)).await.unwrap();
+        assert_eq!(store.describe(parent.execution_id).await.children_open, 0);
+        let again = store.claim_one("w1").await;
+        let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
+        let wait = WaitChildren { aside: None, execution_id: again.execution_id, fence: again.fence(), wait_id };
+        assert!(matches!(store.ask(&wait).await.unwrap(), WaitChildrenReply::Ended { .. }));
+        store.assert_sound().await;
+    }
+
     async fn a_wide_fan_out_and_join_are_resolved_in_pieces(store) {
         store.install_default_lane().await;
         let leaves: Vec<String> = (0..62).map(|n| format!("l{n:02}")).collect();

@@ -123,14 +123,17 @@ impl Operations {
             .collect()
     }
 
-    /// Sets the attempt aside until its children have ended; with none open the lease stays and their outcomes are the answer.
+    /// Sets the attempt aside until its children have ended. With none open the lease stays and their outcomes are the answer,
+    /// unless it goes `aside` all the same and the next claim brings them.
     pub async fn wait_children(
         &self,
         parent: ExecutionId,
         fence: Fence,
         wait_id: SuspensionId,
+        aside: bool,
     ) -> Result<WaitChildrenReply, Error> {
-        self.client.call(self.client.route_of(&parent), &WaitChildren { execution_id: parent, fence, wait_id }).await
+        let call = WaitChildren { aside: Some(aside), execution_id: parent, fence, wait_id };
+        self.client.call(self.client.route_of(&parent), &call).await
     }
 
     /// Children in the order they were spawned, from a number on, and where to go on.

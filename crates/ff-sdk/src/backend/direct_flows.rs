@@ -40,8 +40,13 @@ impl Flows for Direct {
         Ok(spawned.into_iter().map(|child| child.execution_id).collect())
     }
 
-    async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
-        Ok(match self.flow_operations().wait_children(lease.execution_id, fence(lease), wait_id).await? {
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError> {
+        Ok(match self.flow_operations().wait_children(lease.execution_id, fence(lease), wait_id, aside).await? {
             WaitChildrenReply::Waiting { open } => ChildrenWait::Waiting { open: open.unsigned_abs() },
             WaitChildrenReply::Ended { children, more } => {
                 ChildrenWait::Ended { children: children.into_iter().map(Into::into).collect(), more }

@@ -50,7 +50,12 @@ pub trait Flows: Send + Sync + 'static {
     ) -> Result<Vec<ExecutionId>, SdkError>;
 
     /// Sets a running attempt aside until its children have ended; the same lease is answered the same again.
-    async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError>;
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError>;
 
     /// One page of an execution's children.
     async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError>;

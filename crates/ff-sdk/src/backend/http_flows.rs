@@ -293,9 +293,14 @@ impl Flows for Http {
         Ok(ids)
     }
 
-    async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError> {
         let path = format!("/v1/tasks/{}/wait-children", lease.execution_id);
-        let body = json!({ "fence": fence(lease), "request_id": wait_id });
+        let body = json!({ "fence": fence(lease), "request_id": wait_id, "aside": aside });
         let answer: WaitAnswer = self.post_as(&path, &body).await?;
         Ok(match answer.outcome {
             WaitOutcome::Waiting => ChildrenWait::Waiting { open: answer.open },

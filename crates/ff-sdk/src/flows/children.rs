@@ -32,10 +32,10 @@ pub(crate) enum Waited {
 }
 
 impl TaskCore {
-    /// Sets the task aside until its children have ended; the lease stays when they have.
-    pub(crate) async fn wait_children(&self) -> Result<Waited, SdkError> {
+    /// Sets the task aside until its children have ended; the lease stays when they have, unless it goes `aside` all the same.
+    pub(crate) async fn wait_children(&self, aside: bool) -> Result<Waited, SdkError> {
         let wait_id = SuspensionId::mint();
-        match self.repeat(|| self.backend.wait_children(self.lease.at, wait_id)).await? {
+        match self.repeat(|| self.backend.wait_children(self.lease.at, wait_id, aside)).await? {
             ChildrenWait::Waiting { open } => {
                 self.set_aside();
                 Ok(Waited::Aside { open })
@@ -64,14 +64,12 @@ impl ClaimedTask {
     /// Gives the lease back until every child has ended; the same attempt goes on then, with their outcomes in
     /// [`ClaimedTask::resume_children`].
     ///
-    /// When all have ended already there is nothing to wait for: the execution is handed back at once, and its next attempt finds
-    /// them in [`ClaimedTask::children`]. [`ClaimedTask::wait_children`] keeps the lease in that case, and is to be preferred where
-    /// children may be quicker than their parent.
+    /// When all have ended already, the attempt can be claimed again at once. [`ClaimedTask::wait_children`] keeps the lease in
+    /// that case, and saves the way.
     pub async fn move_to_waiting_children(self) -> Result<(), SdkError> {
-        match self.wait_children().await? {
-            WaitChildrenOutcome::Waiting { .. } => Ok(()),
-            WaitChildrenOutcome::Ended { task, .. } => task.yield_back().await,
-        }
+        let waited = self.core().wait_children(true).await;
+        self.abandon();
+        waited.map(|_| ())
     }
 
     /// Like [`ClaimedTask::move_to_waiting_children`], but hands the task back with the outcomes when all children have ended.
@@ -95,7 +93,7 @@ impl ClaimedTask {
     /// # }).unwrap();
     /// ```
     pub async fn wait_children(self) -> Result<WaitChildrenOutcome, SdkError> {
-        match self.core().wait_children().await {
+        match self.core().wait_children(false).await {
             Ok(Waited::Aside { open }) => {
                 self.abandon();
                 Ok(WaitChildrenOutcome::Waiting { open })

@@ -158,7 +158,7 @@ impl Ctx {
         if woken && self.0.spawns.none_yet() {
             return Ok(self.0.resume_children().await?);
         }
-        match self.0.wait_children().await? {
+        match self.0.wait_children(false).await? {
             Waited::Ended(children) => Ok(children),
             Waited::Aside { open } => Err(SuspendError::WaitingForChildren { open }),
         }

@@ -24,8 +24,13 @@ impl Flows for Mortal {
         self.through(Call::Spawn, self.inner.spawn(lease, children, request_id)).await
     }
 
-    async fn wait_children(&self, lease: LeaseRef, wait_id: SuspensionId) -> Result<ChildrenWait, SdkError> {
-        self.through(Call::WaitChildren, self.inner.wait_children(lease, wait_id)).await
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError> {
+        self.through(Call::WaitChildren, self.inner.wait_children(lease, wait_id, aside)).await
     }
 
     async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {

@@ -119,6 +119,8 @@ fn request_under(fence: &Fence, children: &[NewChild]) -> Uuid {
 #[serde(deny_unknown_fields)]
 struct WaitBody {
     fence: FenceBody,
+    /// Lets go of the lease even when all children have ended.
+    aside: Option<bool>,
     request_id: Option<String>,
 }
 
@@ -139,7 +141,11 @@ enum Waited {
 /// Sets the attempt aside until its children have ended; when they have already, the lease stays.
 async fn wait(State(app): State<App>, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
     let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
-    let reply = app.operations.wait_children(id, body.fence.into(), wait_id).await.map_err(Problem::from);
+    let reply = app
+        .operations
+        .wait_children(id, body.fence.into(), wait_id, body.aside == Some(true))
+        .await
+        .map_err(Problem::from);
     let lets_go = matches!(reply, Ok(WaitChildrenReply::Waiting { .. }));
     Ok(Json(match settled(&app, id, body.fence, reply, lets_go)? {
         WaitChildrenReply::Waiting { open } => Waited::Waiting { open },
