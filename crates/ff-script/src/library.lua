@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 16, hash = "4054986908349531e121d969e7b9861a78f67051f0a55295f5eac640f2866096" }
+local LIBRARY = { number = 17, hash = "0a791185634c5a1501482a88266b319b62a3c616dfd7f77458bd716dadff158c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1776,6 +1776,8 @@ local flow = {}
 -- Stored fields: name and whether it is a number.
 local fields = {
   { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  -- Made for a member that is there: it goes with the member.
+  { "adopted", true },
   { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
   -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
   { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
@@ -1823,11 +1825,12 @@ function flow.load(tx, id)
   return f
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
+-- the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil and f.parent == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil and f.adopted == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.
@@ -4475,8 +4478,8 @@ local function member(tx, f, m, at)
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    local nested = flow.load(tx, m.nested)
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
   end
   local place = place_of(f, m)
@@ -4486,6 +4489,10 @@ local function member(tx, f, m, at)
   if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
+  if nested then
+    nested.adopted = 1
+    flow.save(tx, nested)
+  end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
   f.last, f.stored = place.number, f.stored + 1
   execution.block(rec, "waiting_for_dependencies", nil, tx.now)
