@@ -9,6 +9,8 @@ local flow = {}
 -- Stored fields: name and whether it is a number.
 local fields = {
   { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  -- Made for a member that is there: it goes with the member.
+  { "adopted", true },
   { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
   -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
   { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
@@ -62,12 +64,12 @@ function flow.find(tx, id)
   if f and f.walk ~= "remove" then return f end
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
--- in place of a member waits for its turn as long as the member is there.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
+-- the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil and f.adopted == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.

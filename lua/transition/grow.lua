@@ -48,8 +48,8 @@ local function member(tx, f, m, at)
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    local nested = flow.load(tx, m.nested)
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
   end
   local place = place_of(f, m)
@@ -59,6 +59,10 @@ local function member(tx, f, m, at)
   if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
+  if nested then
+    nested.adopted = 1
+    flow.save(tx, nested)
+  end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
   -- The time it may wait for a worker begins when it could have one.
   rec.start_by = nil

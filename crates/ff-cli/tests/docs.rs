@@ -89,7 +89,7 @@ fn the_guide_to_flows_runs() {
         "[[\"about\",\"waiting_children\"],[\"index\",\"waiting_children\"]]\n1\n",
         "[\"cancelled\",{\"cancelled\":3,\"completed\":1}]\n",
         "{\"outcome\":\"waiting\",\"open\":2}\n",
-        "[\"children\",[\"yes\",\"no\"]]\n",
+        "[\"children\",[\"ann says yes\",\"bob says yes\"]]\n",
         "took build\ntook unit\ntook e2e\ntook ship\ncompleted\n",
     ] {
         assert!(said.contains(text), "{text} in {said}");

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 18, hash = "add39ef3fd5fe1f1188b81243fd0f933ff42113e9243c9f190e68b4eefe3e466" }
+local LIBRARY = { number = 19, hash = "f6481ef88609fc4a9e2135409438935d15c43573f9a7a7b57248e433b2de0196" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1776,6 +1776,8 @@ local flow = {}
 -- Stored fields: name and whether it is a number.
 local fields = {
   { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  -- Made for a member that is there: it goes with the member.
+  { "adopted", true },
   { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
   -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
   { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
@@ -1829,12 +1831,12 @@ function flow.find(tx, id)
   if f and f.walk ~= "remove" then return f end
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
--- in place of a member waits for its turn as long as the member is there.
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
+-- the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil and f.adopted == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.
@@ -4430,10 +4432,6 @@ function walk.fire(tx, id)
   local due = flow.wake_at(f)
   if due == nil or due > tx.now then return flow.save(tx, f) end
   if f.walk == nil and f.ended then return flow.remove(tx, f) end
-  if f.walk == nil and f.parent and execution.read(tx, f.parent) then
-    f.touched = tx.now
-    return flow.save(tx, f)
-  end
   if f.walk == nil then flow.walk_over(tx, f, "remove") end
   walk.step(tx, f, limits.batch_max)
 end
@@ -4492,8 +4490,8 @@ local function member(tx, f, m, at)
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    local nested = flow.load(tx, m.nested)
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
   end
   local place = place_of(f, m)
@@ -4503,6 +4501,10 @@ local function member(tx, f, m, at)
   if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
+  if nested then
+    nested.adopted = 1
+    flow.save(tx, nested)
+  end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
   -- The time it may wait for a worker begins when it could have one.
   rec.start_by = nil

@@ -88,10 +88,10 @@ impl List {
 }
 
 fn table(items: &[Value]) -> anyhow::Result<()> {
-    say(&format!("{:36}  {:10}  {:20}  {:16}  {:23}  {}", "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"))?;
+    say(&format!("{:36}  {:16}  {:20}  {:16}  {:23}  {}", "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"))?;
     for item in items {
         say(&format!(
-            "{:36}  {:10}  {:20}  {:16}  {:23}  {}",
+            "{:36}  {:16}  {:20}  {:16}  {:23}  {}",
             text(&item["execution_id"]),
             text(&item["state"]),
             text(&item["kind"]),

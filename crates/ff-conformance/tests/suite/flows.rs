@@ -652,6 +652,23 @@ for_each_host! {
         }
     }
 
+    async fn a_flow_made_for_a_member_that_never_came_goes_too(store) {
+        store.install_default_lane().await;
+        let inside = |parent| SubmitFlow { edges: vec![], flow: NewFlow { parent_id: Some(parent), ..store.new_flow() }, members: store.members("x"), seal: false };
+        let mut members = store.members("a flow");
+        let (kept, orphan) = (inside(members[1].submission.execution_id), inside(store.members("nobody")[0].submission.execution_id));
+        store.ask(&orphan).await.unwrap();
+        store.ask(&kept).await.unwrap();
+        members[1].nested = Some(kept.flow.flow_id);
+        store.flow_of(store.new_flow(), members, "a>flow").await;
+        store.assert_sound().await;
+        store.advance(600_000);
+        store.fire_all().await;
+        assert_eq!(refusal(store.find_flow(orphan.flow.flow_id).await), ErrorCode::FlowNotFound);
+        assert_eq!(store.see_flow(kept.flow.flow_id).await.state, FlowState::Open, "its turn has not come");
+        store.assert_sound().await;
+    }
+
     async fn a_cancel_reaches_the_flow_inside(store) {
         store.install_default_lane().await;
         let (inner, mut members) = (store.new_flow(), store.members("flow"));

@@ -41,6 +41,12 @@ fn renamed(error: Error, name: impl Fn(&str) -> String) -> Error {
     let Error::Engine(mut engine) = error else { return error };
     match &mut engine {
         EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, .. } => *field = name(field),
+        // The facts of other rules are in their words.
+        EngineError::Validation { detail, .. } => {
+            if let Some((field, rest)) = detail.strip_prefix("field ").and_then(|rest| rest.split_once(", ")) {
+                *detail = format!("field {}, {rest}", name(field));
+            }
+        }
         EngineError::Conflict(ConflictKind::IdempotencyConflict { detail })
         | EngineError::Conflict(ConflictKind::Refused(ff_core::error::Refused { detail, .. }))
         | EngineError::State(StateKind::Refused(ff_core::error::Refused { detail, .. })) => {

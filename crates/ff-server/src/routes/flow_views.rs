@@ -76,7 +76,7 @@ struct Shown {
     members_next_cursor: Option<String>,
     /// Between the members shown.
     edges: Vec<EdgeShape>,
-    /// There are more between them than one answer shows.
+    /// Not every edge out of them was looked at; the graph has them all.
     edges_omitted: bool,
 }
 

@@ -317,6 +317,28 @@ on_both_hosts! {
         }
     }
 
+    async fn a_cancel_that_waits_says_how_the_flow_stands_when_it_cannot_wait_longer(kit) {
+        let api = kit.api().await;
+        api.register("w1", 1).await;
+        let (id, _) = submitted(&api, diamond()).await;
+        let task = api.claim_one("w1").await;
+        let path = format!("/v1/flows/{id}/cancel");
+        let waits = tokio::spawn({
+            let (api, path) = (api.clone(), path.clone());
+            async move { api.post(&path, json!({"policy": "let_active_finish", "wait": true})).await }
+        });
+        eventually("the flow is cancelled", LONG, async || (flow(&api, &id).await["state"] == "cancelled").then_some(())).await;
+        kit.stop().await;
+        let answer = waits.await.expect("it is answered").with(202);
+        assert_eq!((&answer["outcome"], &answer["state"], &answer["finished_at"]), (&json!("cancelled"), &json!("cancelled"), &Value::Null));
+
+        // The next server goes on with it.
+        let api = kit.restart().await;
+        api.task(&task, "complete", json!({})).await.with(200);
+        let done = api.post(&path, json!({"wait": true})).await.with(200);
+        assert_eq!((&done["outcome"], &done["counts"]), (&json!("already"), &json!({"completed": 1, "cancelled": 3})));
+    }
+
     async fn flows_and_their_members_are_listed_page_by_page(kit) {
         let api = kit.api().await;
         let members: Vec<Value> = (0..1_100).map(|n| json!({"key": format!("m{n}"), "kind": "k", "delay_ms": 3_600_000})).collect();

@@ -62,3 +62,27 @@ pub fn counts(flow: &Value) -> String {
     let total = flow["member_count"].as_i64().unwrap_or(0);
     if said.is_empty() { total.to_string() } else { format!("{total}: {}", said.join(", ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use ff_script::generated::MemberState;
+
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_mark_of_its_own() {
+        let marks: std::collections::BTreeSet<char> = STATES.iter().map(|(_, mark, _)| *mark).collect();
+        assert_eq!(marks.len(), STATES.len());
+        for state in MemberState::ALL {
+            assert_ne!(mark(state.as_str()), '?', "{state}");
+        }
+        assert_eq!(STATES.len(), MemberState::ALL.len());
+    }
+
+    #[test]
+    fn text_is_painted_only_where_colour_is_wanted() {
+        assert_eq!(Colour(true).paint("failed", "x"), "\x1b[31mx\x1b[0m");
+        assert_eq!(Colour::NONE.paint("failed", "x"), "x");
+        assert_eq!(Colour(true).paint("", "x"), "x");
+    }
+}
