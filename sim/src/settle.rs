@@ -92,8 +92,8 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         for (route, lane) in busy(world) {
             work(world, route, &lane)?;
         }
-        // What was completed may have let others go on.
-        if !busy(world).is_empty() {
+        // What was completed may have let others go on, at once or by what is owed to them.
+        if !busy(world).is_empty() || is_due(world)? {
             continue;
         }
         if world.checker.unfinished(&except).is_none() {
@@ -109,6 +109,16 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         world.now = next.max(world.now) + world.rng.between(0, 50);
     }
     Err(Violation::liveness(format!("no end after {ROUNDS_MAX} rounds")))
+}
+
+/// True when a timer is due.
+fn is_due(world: &World) -> Result<bool, Violation> {
+    for route in world.board.routes() {
+        if world.store.next_due(route)?.is_some_and(|at| at <= world.now) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Where something waits to run.

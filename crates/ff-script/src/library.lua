@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 19, hash = "f6481ef88609fc4a9e2135409438935d15c43573f9a7a7b57248e433b2de0196" }
+local LIBRARY = { number = 20, hash = "cf151a89095dff9853562e5fe3895e3c8859000af3029c6bd7cda5859da2648b" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -2100,6 +2100,7 @@ function execution.wake_at(rec)
     sooner(rec.open_due)
   elseif rec.phase == "runnable" then
     sooner(rec.cancel_by)
+    sooner(rec.open_due)
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
       sooner(rec.delay)
@@ -2586,7 +2587,7 @@ end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
-  if rec.phase ~= "active" then return end
+  if rec.phase == "suspended" then return end
   if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
   if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
 end
@@ -5650,10 +5651,11 @@ local function token_of(w, digest)
   end
 end
 
--- True while the waitpoint takes signals: pending under the attempt that made it, or part of the current suspension.
+-- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or part of the
+-- current suspension.
 local function is_open(rec, w, now)
   if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
-  if w.state == "pending" then return rec.phase == "active" end
+  if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
   local current = suspension.load(rec)
   return rec.phase == "suspended" and current ~= nil and current.id == w.suspension
 end
@@ -5768,6 +5770,8 @@ end
 local function waiting(tx, rec)
   local now = tx.now
   if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  -- An attempt that waits for its children keeps its waitpoints.
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
   if ready then
     local cause = rec.delay and "delay" or "grant_expired"
@@ -9228,7 +9232,7 @@ function invariants.early(tx, rec, w, findings, repair)
   if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
 end
 
--- Open waitpoints are those of the running attempt, or of the current suspension.
+-- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
   local current = suspension.load(rec)
@@ -9238,7 +9242,8 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     if w == nil or w.exec ~= rec.id then
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
-      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
+      local fits = (attempts and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then

@@ -362,7 +362,9 @@ impl Checker {
         let book = self.flows.get_mut(&flow_id).expect("it is live");
         let before = std::mem::replace(&mut book.seen, found);
         let before = before.expect("it is live");
-        if book.seen.as_ref().is_none_or(|seen| seen.walk != before.walk) {
+        // A flow that ran again and ended again in one call begins the same walk anew.
+        let anew = step.events.iter().any(|event| event.flow_id == Some(flow_id) && event.execution_id.is_none());
+        if anew || book.seen.as_ref().is_none_or(|seen| seen.walk != before.walk) {
             book.walk_at = step.now;
         }
         // Timers of members that were to retire go without a change of a flow that runs again.

@@ -210,7 +210,7 @@ impl Judgement<'_> {
         });
         require!(21, open.is_none(), "{id} goes on although its child {:?} has not ended", open.map(|(id, ..)| id));
         self.same_attempt(before, after, AttemptState::Suspended)?;
-        settled(id, after, self.step.now, None)
+        settled(id, after, self.step.now, before.delay_until)
     }
 
     /// A member whose edges let it run now.

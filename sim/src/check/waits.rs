@@ -480,7 +480,7 @@ impl Shadow {
             let known = self.waits.points.get(&open.waitpoint_id);
             require!(29, opens || known.is_some_and(|point| point.open), "{kind} opened {} of {id}", open.waitpoint_id);
         }
-        let expired = kind == "waitpoint.expired" && before.phase == LifecyclePhase::Active;
+        let expired = kind == "waitpoint.expired" && before.phase != LifecyclePhase::Suspended;
         for (waitpoint, point) in &mut self.waits.points {
             let open = after.waitpoints.iter().any(|open| open.waitpoint_id == *waitpoint);
             if point.open && !open {
@@ -613,6 +613,8 @@ impl Ledger {
         }
         let takes = match seen.phase {
             LifecyclePhase::Active => point.suspension.is_none(),
+            // It waits for its children; what it made waits with it.
+            LifecyclePhase::Runnable if seen.continues => point.suspension.is_none(),
             LifecyclePhase::Suspended => point.suspension == self.wait.as_ref().map(|wait| wait.id),
             _ => false,
         };
@@ -624,7 +626,7 @@ impl Ledger {
         if point.allowed.as_ref().is_some_and(|names| !names.contains(&call.name)) {
             return Refuse("signal_not_allowed");
         }
-        if seen.phase == LifecyclePhase::Active {
+        if seen.phase != LifecyclePhase::Suspended {
             return Emit("Accepted", &["waitpoint.signalled"]);
         }
         let mut after = self.clone();

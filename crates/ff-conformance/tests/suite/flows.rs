@@ -583,6 +583,32 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_waitpoint_takes_signals_while_its_attempt_waits_for_children(store) {
+        store.install_default_lane().await;
+        let parent = store.start("parent", "w1").await;
+        let (execution_id, fence) = (parent.execution_id, parent.fence());
+        let waitpoint_id = ff_core::types::WaitpointId::from_uuid(store.uuid(0));
+        let token = "a".repeat(64);
+        let mut waitpoint = NewWaitpoint::new(waitpoint_id, "door".into(), vec![Token::new(token.clone())]);
+        waitpoint.expires_in_ms = Some(5_000);
+        store.ask(&CreateWaitpoint { execution_id, fence: fence.clone(), waitpoint }).await.unwrap();
+        let children = vec![NewChild::new(store.submission("child"))];
+        store.ask(&SpawnChildren { children, execution_id, fence: fence.clone() }).await.unwrap();
+        let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
+        store.ask(&WaitChildren { execution_id, fence, wait_id }).await.unwrap();
+        store.assert_sound().await;
+        let signal_id = ff_core::types::SignalId::from_uuid(store.uuid(0));
+        let signal = DeliverSignal::new(execution_id, "approved".into(), signal_id, token, waitpoint_id);
+        assert!(matches!(store.ask(&signal).await.unwrap(), DeliverSignalReply::Accepted { .. }));
+        store.advance(5_000);
+        store.fire_all().await;
+        assert!(store.describe(execution_id).await.waitpoints.is_empty());
+        store.assert_sound().await;
+        store.complete(&store.claim_one("w1").await).await;
+        assert_eq!(store.claim_one("w1").await.execution_id, execution_id);
+        store.assert_sound().await;
+    }
+
     async fn a_wide_fan_out_and_join_are_resolved_in_pieces(store) {
         store.install_default_lane().await;
         let leaves: Vec<String> = (0..62).map(|n| format!("l{n:02}")).collect();
