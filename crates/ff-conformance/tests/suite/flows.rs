@@ -595,7 +595,7 @@ for_each_host! {
         let children = vec![NewChild::new(store.submission("child"))];
         store.ask(&SpawnChildren { children, execution_id, fence: fence.clone() }).await.unwrap();
         let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
-        store.ask(&WaitChildren { execution_id, fence, wait_id }).await.unwrap();
+        store.ask(&WaitChildren { aside: None, execution_id, fence, wait_id }).await.unwrap();
         store.assert_sound().await;
         let signal_id = ff_core::types::SignalId::from_uuid(store.uuid(0));
         let signal = DeliverSignal::new(execution_id, "approved".into(), signal_id, token, waitpoint_id);
