@@ -431,7 +431,13 @@ impl Actor for Worker {
             0 if self.held.len() < 4 => self.claim(scene),
             2 if !self.graves.is_empty() => {
                 let held = self.exhume(scene);
-                self.use_fence(&held, scene);
+                if scene.rng.percent(20) {
+                    // What it believes to be its own it gives up.
+                    let (id, fence) = held;
+                    scene.tell(id, CancelAttempt::new(id, fence));
+                } else {
+                    self.use_fence(&held, scene);
+                }
             }
             5 if !scene.board.grants.is_empty() => {
                 // Its own grant, at last, or one that was given to somebody else.

@@ -483,7 +483,7 @@ impl Checker {
                 let ended = self.seen(id).is_none_or(|seen| seen.phase == LifecyclePhase::Terminal);
                 // What let go of its lease since is cancelled by its timer, at once.
                 let about_to = self.executions.get(id).is_some_and(|s| s.cancel_by.is_some_and(|at| at <= step.now));
-                !ended && !about_to && !(lets_run && runs(id))
+                !(ended || about_to || lets_run && runs(id))
             });
             require!(
                 17,
