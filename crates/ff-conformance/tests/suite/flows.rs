@@ -16,7 +16,11 @@ use rand::{Rng, SeedableRng};
 use crate::suspend::invalid;
 
 async fn end(store: &Store, task: &Task, fine: bool) {
-    if fine { store.complete(task).await } else { drop(store.fail(task, "broken").await) }
+    if fine {
+        store.complete(task).await;
+    } else {
+        store.fail(task, "broken").await;
+    }
 }
 
 /// Claims what can be claimed and ends it: those named fail, the others complete.
