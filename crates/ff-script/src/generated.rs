@@ -3401,6 +3401,7 @@ wire_struct! {
     /// Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.
     ///
     /// Calls `ff_submit_flow`.
+    /// Refused with `try_again`.
     /// Refused with `idempotency_conflict`.
     /// Refused with `lane_disabled`.
     /// Refused with `lane_full`.
