@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flowfabric::snapshot::ExecutionResult;
-use flowfabric::types::ExecutionId;
+use flowfabric::snapshot::{ExecutionResult, FlowSnapshot};
+use flowfabric::types::{ExecutionId, FlowId};
 use flowfabric::{EmbeddedEngine, FlowFabricWorker, WorkerConfig};
 use tempfile::TempDir;
 
@@ -32,5 +32,11 @@ impl Sandbox {
     pub async fn result(&self, id: &ExecutionId) -> anyhow::Result<ExecutionResult> {
         let result = self.engine.admin().result(id, Duration::from_secs(30)).await?;
         result.ok_or_else(|| anyhow::anyhow!("{id} has not ended within 30 s"))
+    }
+
+    /// The end of a flow, which must come within 60 s.
+    pub async fn flow(&self, id: &FlowId) -> anyhow::Result<FlowSnapshot> {
+        let ended = self.engine.admin().wait_flow(id, Duration::from_secs(60)).await?;
+        ended.ok_or_else(|| anyhow::anyhow!("flow {id} has not ended within 60 s"))
     }
 }

@@ -20,4 +20,16 @@ macro_rules! examples {
     };
 }
 
-examples!(hello_worker, retries_and_poison, capability_routing, fair_tenants, axum_service, approval, token_stream);
+examples!(
+    hello_worker,
+    retries_and_poison,
+    capability_routing,
+    fair_tenants,
+    axum_service,
+    approval,
+    token_stream,
+    diamond,
+    race,
+    map_reduce,
+    agent,
+);

@@ -9,9 +9,9 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_wait_children",
-  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id" },
+  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
   call = function(tx, a)
@@ -20,7 +20,7 @@ define.fn {
     if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
     if refusal then return refusal end
     local open = children.load(rec).open
-    if open == 0 then
+    if open == 0 and not a.aside then
       local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
       return reply.ok("ended", { children = list, more = rest ~= nil })
     end

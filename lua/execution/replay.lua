@@ -2,6 +2,7 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
@@ -23,7 +24,8 @@ define.fn {
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
     rec.replays = replays + 1
-    local skipped = rec.outcome == "skipped"
+    -- It ended before its edges had let it run: it waits for them again.
+    local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
     rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
@@ -33,6 +35,7 @@ define.fn {
     rec.first_started = nil
     reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
+    if rec.reason == "waiting_for_dependencies" then rec.start_by = nil end
     execution.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })

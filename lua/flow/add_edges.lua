@@ -12,7 +12,7 @@ define.fn {
   reply = { added = { count = "count", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     if a.version and a.version ~= f.version then return reply.err("flow_changed", { version = f.version }) end

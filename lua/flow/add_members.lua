@@ -14,7 +14,7 @@ define.fn {
   reply = { added = { items = "[added_member]", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made

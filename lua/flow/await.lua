@@ -10,7 +10,7 @@ define.fn {
   reply = { waiting = { flow = "flow" }, ended = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.ended then return reply.ok("ended", { flow = flow.typed(f) }) end
     if f.waited == nil then

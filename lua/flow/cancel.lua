@@ -13,7 +13,7 @@ define.fn {
   reply = { cancelled = { flow = "flow", more = "bool" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.stop or f.outcome then return reply.ok("already", { flow = flow.typed(f) }) end
     stop.flow(tx, f, { policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled", data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy } })

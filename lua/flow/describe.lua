@@ -10,7 +10,7 @@ define.fn {
   reply = { found = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     return reply.ok("found", { flow = flow.typed(f) })
   end,

@@ -24,7 +24,7 @@ define.fn {
           more = true
           break
         end
-        local f = flow.load(tx, item.member)
+        local f = flow.find(tx, item.member)
         if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
           items[#items + 1] = flow.typed(f)
         end

@@ -30,7 +30,7 @@ define.fn {
   reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local after = a.after or { member = 0, edge = 0 }
     local members, edges = {}, {}

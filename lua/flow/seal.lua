@@ -11,7 +11,7 @@ define.fn {
   reply = { sealed = { flow = "flow" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.parent then return reply.err("invalid_argument", { field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes" }) end
     if f.sealed then return reply.ok("already", { flow = flow.typed(f) }) end

@@ -11,7 +11,7 @@ define.fn {
   reply = { walked = { flow = "flow?", more = "bool" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local more = walk.step(tx, f, a.limit)
     return reply.ok("walked", { flow = not f.gone and flow.typed(f) or nil, more = more })

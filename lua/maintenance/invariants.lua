@@ -111,7 +111,7 @@ function invariants.early(tx, rec, w, findings, repair)
   if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
 end
 
--- Open waitpoints are those of the running attempt, or of the current suspension.
+-- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
   local current = suspension.load(rec)
@@ -121,7 +121,8 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     if w == nil or w.exec ~= rec.id then
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
-      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
+      local fits = (attempts and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then

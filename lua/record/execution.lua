@@ -108,6 +108,7 @@ function execution.wake_at(rec)
     sooner(rec.open_due)
   elseif rec.phase == "runnable" then
     sooner(rec.cancel_by)
+    sooner(rec.open_due)
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
       sooner(rec.delay)

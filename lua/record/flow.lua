@@ -9,6 +9,8 @@ local flow = {}
 -- Stored fields: name and whether it is a number.
 local fields = {
   { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  -- Made for a member that is there: it goes with the member.
+  { "adopted", true },
   { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
   -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
   { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
@@ -56,12 +58,18 @@ function flow.load(tx, id)
   return f
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
--- in place of a member waits for its turn as long as the member is there.
+-- The flow as everybody but its own walk sees it: one that is being removed is not there any more.
+function flow.find(tx, id)
+  local f = flow.load(tx, id)
+  if f and f.walk ~= "remove" then return f end
+end
+
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
+-- the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil and f.adopted == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.
@@ -145,11 +153,23 @@ function flow.follow(tx, rec, state)
   flow.save(tx, f)
 end
 
+-- What a member's outcome means for its flow, and the field in which the flow counts it.
+local counter = { uncaught = "uncaught", good_sink = "sinks" }
+
+-- Counts a member's verdict in its flow, or takes it back.
+function flow.count_verdict(f, verdict, by)
+  if verdict == nil then return end
+  local name = counter[verdict]
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   if f == nil then return end
   count(f, rec.before.state, -1)
+  flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
   tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)

@@ -120,7 +120,7 @@ end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
-  if rec.phase ~= "active" then return end
+  if rec.phase == "suspended" then return end
   if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
   if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
 end

@@ -21,10 +21,10 @@ function aftermath.still_needed(tx, rec)
   return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
 end
 
--- The parent goes on when the last child it waits for has ended.
+-- The parent goes on when the last child it waits for has ended. One that has ended counts on: it may run again.
 local function tell_parent(tx, rec)
   local parent = execution.load(tx, rec.spec.parent_id)
-  if parent == nil or parent.phase == "terminal" then return end
+  if parent == nil then return end
   local k = children.load(parent)
   k.open = k.open - 1
   children.store(parent, k)

@@ -37,6 +37,8 @@ end
 local function waiting(tx, rec)
   local now = tx.now
   if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  -- An attempt that waits for its children keeps its waitpoints.
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
   if ready then
     local cause = rec.delay and "delay" or "grant_expired"

@@ -1,5 +1,6 @@
 -- Adding members and edges to a flow: what is new counts before anything can be claimed.
 local dependencies = require "record.dependencies"
+local event = require "lib.event"
 local execution = require "record.execution"
 local flow = require "record.flow"
 local keys = require "lib.keys"
@@ -47,8 +48,8 @@ local function member(tx, f, m, at)
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    local nested = flow.load(tx, m.nested)
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
   end
   local place = place_of(f, m)
@@ -58,7 +59,13 @@ local function member(tx, f, m, at)
   if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
+  if nested then
+    nested.adopted = 1
+    flow.save(tx, nested)
+  end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
+  -- The time it may wait for a worker begins when it could have one.
+  rec.start_by = nil
   f.last, f.stored = place.number, f.stored + 1
   execution.block(rec, "waiting_for_dependencies", nil, tx.now)
   tx:zadd(keys.flow_members(tx, f.id), place.number, rec.id)
@@ -154,8 +161,10 @@ function grow.count(tx, f, made)
   for _, one in ipairs(made) do
     local up, down = one.up, one.down
     if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+      down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
+      event.of_execution(tx, down, "execution.blocked", { "reason", down.reason })
     end
     -- An upstream whose end still reaches its edges one by one will reach this one too.
     if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then

@@ -56,6 +56,11 @@ local function take_back(tx, f, up, e)
   e.state, e.hope = "pending", nil
   dependencies.store_edge(tx, e)
   dependencies.promise(tx, e)
+  -- Another upstream that ended still stands in the way.
+  if skipped and dependencies.judge(down.spec.inbound, d) == "skip" then
+    dependencies.store(down, d)
+    return execution.save(tx, down)
+  end
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
@@ -89,7 +94,8 @@ function owed.steps.wait_again(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.state == "dead" then
+    -- An edge that went with its upstream stays as it was.
+    if e and e.state == "dead" then
       e.state = "pending"
       if e.hope then d.hopes = math.max(0, d.hopes - 1) end
       e.hope = nil
@@ -99,7 +105,9 @@ function owed.steps.wait_again(tx, down, from, share)
   end
   dependencies.store(down, d)
   execution.save(tx, down)
-  return #list, #list == share and from + share or nil
+  if #list == share then return #list, from + share end
+  resolve.decide(tx, flow.load(tx, down.spec.flow_id), down, d)
+  return #list, nil
 end
 
 -- A member is about to run again; it has been saved.
@@ -116,8 +124,8 @@ function reopen.execution(tx, rec, skipped)
   rec.freed = nil
   if rec.spec.parent_id then
     local parent = execution.load(tx, rec.spec.parent_id)
-    if parent and parent.phase ~= "terminal" then
-      rec.bound = 1
+    if parent then
+      if parent.phase ~= "terminal" then rec.bound = 1 end
       local k = children.load(parent)
       k.open = k.open + 1
       children.store(parent, k)

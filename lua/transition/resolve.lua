@@ -38,21 +38,12 @@ function resolve.verdict(rec)
   return rec.outcome == "success" and (rec.outs or 0) == 0 and "good_sink" or nil
 end
 
-local counter = { uncaught = "uncaught", good_sink = "sinks" }
-
-local function count(f, verdict, by)
-  if verdict == nil then return end
-  local name = counter[verdict]
-  local n = (f[name] or 0) + by
-  f[name] = n ~= 0 and n or nil
-end
-
 -- Keeps the flow's sums in step with a member whose outcome, edges or fault changed, and saves it.
 function resolve.weigh(tx, f, rec)
   local verdict = resolve.verdict(rec)
   if verdict ~= rec.verdict then
-    count(f, rec.verdict, -1)
-    count(f, verdict, 1)
+    flow.count_verdict(f, rec.verdict, -1)
+    flow.count_verdict(f, verdict, 1)
     rec.verdict = verdict
     flow.save(tx, f)
     if verdict == "uncaught" and f.policy == "fail_flow" then stop.after_failure(tx, f, rec) end
@@ -90,7 +81,7 @@ function owed.steps.hopes(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.hope then
+    if e and e.hope then
       e.hope = nil
       dependencies.store_edge(tx, e)
       local up = execution.load(tx, item.from)
@@ -173,7 +164,11 @@ end
 -- One edge of an ended member.
 function resolve.edge(tx, f, up, e)
   local down = execution.load(tx, e.to, true)
-  if down == nil then error("CORRUPT " .. keys.edges_out(tx, e.from) .. " " .. e.to) end
+  if down == nil then
+    -- Retired after the flow had ended, before this member was run again: nobody waits for it any more.
+    e.state = dependencies.meets(e.on, up.outcome) and "met" or "dead"
+    return dependencies.store_edge(tx, e)
+  end
   if e.state == "pending" then
     local d = dependencies.load(down)
     settle_edge(tx, up, e, d)

@@ -21,10 +21,11 @@ local function token_of(w, digest)
   end
 end
 
--- True while the waitpoint takes signals: pending under the attempt that made it, or part of the current suspension.
+-- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or part of the
+-- current suspension.
 local function is_open(rec, w, now)
   if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
-  if w.state == "pending" then return rec.phase == "active" end
+  if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
   local current = suspension.load(rec)
   return rec.phase == "suspended" and current ~= nil and current.id == w.suspension
 end

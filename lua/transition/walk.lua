@@ -113,10 +113,6 @@ function walk.fire(tx, id)
   local due = flow.wake_at(f)
   if due == nil or due > tx.now then return flow.save(tx, f) end
   if f.walk == nil and f.ended then return flow.remove(tx, f) end
-  if f.walk == nil and f.parent and execution.read(tx, f.parent) then
-    f.touched = tx.now
-    return flow.save(tx, f)
-  end
   if f.walk == nil then flow.walk_over(tx, f, "remove") end
   walk.step(tx, f, limits.batch_max)
 end

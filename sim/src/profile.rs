@@ -26,6 +26,10 @@ pub(crate) struct Profile {
     pub submitters: usize,
     /// Submissions before the submitters go home.
     pub submissions: u32,
+    /// Whether somebody submits flows.
+    pub flows: bool,
+    /// In a hundred things a worker does with a lease: it spawns children, it waits for them.
+    pub spawns: u32,
 }
 
 impl Profile {
@@ -48,6 +52,8 @@ impl Profile {
             workers: rng.between(2, 4) as usize,
             submitters: rng.between(1, 2) as usize,
             submissions: rng.between(15, 45) as u32,
+            flows: rng.percent(75),
+            spawns: [0, 8, 16][rng.below(3)],
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use ff_core::EngineError;
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::*;
 use ff_script::{Call, Client, Error, Route};
 
@@ -91,6 +91,17 @@ requests!(
     AckOutbox,
     FireDue,
     ReviewRoutes,
+    SubmitFlow,
+    AddMembers,
+    AddEdges,
+    SealFlow,
+    CancelFlow,
+    WalkFlow,
+    AwaitFlow,
+    ReadFlow,
+    SpawnChildren,
+    WaitChildren,
+    ReadChildren,
 );
 
 impl Request {
@@ -130,7 +141,25 @@ impl Request {
             Request::ReissueToken(c) => vec![c.execution_id],
             Request::AppendFrames(c) => vec![c.execution_id],
             Request::ReadStream(c) => vec![c.execution_id],
+            Request::SpawnChildren(c) => vec![c.execution_id],
+            Request::WaitChildren(c) => vec![c.execution_id],
+            Request::ReadChildren(c) => vec![c.execution_id],
             _ => Vec::new(),
+        }
+    }
+
+    /// The flow the call names.
+    pub fn flow(&self) -> Option<FlowId> {
+        match self {
+            Request::SubmitFlow(c) => Some(c.flow.flow_id),
+            Request::AddMembers(c) => Some(c.flow_id),
+            Request::AddEdges(c) => Some(c.flow_id),
+            Request::SealFlow(c) => Some(c.flow_id),
+            Request::CancelFlow(c) => Some(c.flow_id),
+            Request::WalkFlow(c) => Some(c.flow_id),
+            Request::AwaitFlow(c) => Some(c.flow_id),
+            Request::ReadFlow(c) => Some(c.flow_id),
+            _ => None,
         }
     }
 
@@ -149,6 +178,8 @@ impl Request {
             Request::CreateWaitpoint(c) => vec![(c.execution_id, &c.fence)],
             Request::CloseWaitpoint(c) => vec![(c.execution_id, &c.fence)],
             Request::AppendFrames(c) => vec![(c.execution_id, &c.fence)],
+            Request::SpawnChildren(c) => vec![(c.execution_id, &c.fence)],
+            Request::WaitChildren(c) => vec![(c.execution_id, &c.fence)],
             Request::RenewLeases(c) => c.renewals.iter().map(|i| (i.execution_id, &i.fence)).collect(),
             _ => Vec::new(),
         }

@@ -7,7 +7,7 @@ use ff_script::Route;
 use ff_script::generated::*;
 
 use crate::actor::{CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE};
-use crate::check::{Check, Violation, require};
+use crate::check::{Check, Violation, eligible, require};
 use crate::request::{Outcome, Reply, Request};
 use crate::world::World;
 
@@ -21,8 +21,13 @@ pub(crate) fn run(world: &mut World) -> Check {
     let begin = world.now;
     resume_lanes(world)?;
     let held = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::HeldByOperator);
-    finish_all(world, begin + BOUND_MS, held)?;
-    if let Some((id, seen)) = world.checker.unfinished(held) {
+    // What waits for something that is held has to wait as well.
+    let excused = |seen: &Execution| {
+        use BlockingReason::{WaitingForChildren, WaitingForDependencies};
+        held(seen) || matches!(seen.blocking_reason, Some(WaitingForDependencies | WaitingForChildren))
+    };
+    finish_all(world, begin + BOUND_MS, excused)?;
+    if let Some((id, seen)) = world.checker.unfinished(excused) {
         let text = format!(
             "{id} is still {} {:?} {} ms after the faults stopped",
             seen.state,
@@ -40,8 +45,13 @@ pub(crate) fn run(world: &mut World) -> Check {
     let begin = world.now;
     finish_all(world, begin + BOUND_MS, |_| false)?;
     if let Some((id, seen)) = world.checker.unfinished(|_| false) {
-        return Err(Violation::liveness(format!("{id} was released and is still {}", seen.state)));
+        let text = format!("{id} was released and is still {} {:?}", seen.state, seen.blocking_reason);
+        return Err(Violation::liveness(text));
     }
+    for route in world.board.routes() {
+        fire(world, route)?;
+    }
+    world.checker.check_quiet_flows()?;
     retire_all(world)
 }
 
@@ -82,6 +92,10 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         for (route, lane) in busy(world) {
             work(world, route, &lane)?;
         }
+        // What was completed may have let others go on, at once or by what is owed to them.
+        if !busy(world).is_empty() || is_due(world)? {
+            continue;
+        }
         if world.checker.unfinished(&except).is_none() {
             return Ok(());
         }
@@ -97,14 +111,22 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
     Err(Violation::liveness(format!("no end after {ROUNDS_MAX} rounds")))
 }
 
+/// True when a timer is due.
+fn is_due(world: &World) -> Result<bool, Violation> {
+    for route in world.board.routes() {
+        if world.store.next_due(route)?.is_some_and(|at| at <= world.now) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Where something waits to run.
 fn busy(world: &World) -> BTreeSet<(Route, String)> {
     let live = world.checker.live();
-    live.filter(|(_, _, seen)| {
-        seen.phase == LifecyclePhase::Runnable && seen.blocking_reason.is_none() && seen.delay_until.is_none()
-    })
-    .map(|(id, _, seen)| (world.board.route_of(id), seen.lane.clone()))
-    .collect()
+    live.filter(|(_, shadow, seen)| eligible(seen) && shadow.may_start(seen, world.now))
+        .map(|(id, _, seen)| (world.board.route_of(id), seen.lane.clone()))
+        .collect()
 }
 
 fn fire(world: &mut World, route: Route) -> Check {
@@ -149,6 +171,11 @@ fn unblock(world: &mut World) -> Check {
             let (category, reason) = ("refused".to_owned(), "nobody answers".to_owned());
             ask(world, id, FailSuspension { actor: "ada".to_owned(), category, execution_id: id, reason })?;
         }
+    }
+    // A member that somebody ran again waits for upstreams that nobody does: whoever did gives up.
+    for (id, disturbed) in world.checker.stuck_members() {
+        require!(20, disturbed, "{id} waits although everything it waits for has ended");
+        ask(world, id, CancelExecution::new("ada".to_owned(), id))?;
     }
     if waiting.iter().any(|(_, reason)| *reason == BlockingReason::WaitingForCapableWorker) {
         review(world)?;
@@ -234,7 +261,12 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
         let idle = tasks.is_empty() && granted == 0 && next_score.is_none();
         for task in tasks {
             let fence = Fence { attempt_id: task.attempt_id, lease_id: task.lease_id, lease_epoch: task.lease_epoch };
-            ask(world, task.execution_id, CompleteExecution::new(task.execution_id, fence))?;
+            let id = task.execution_id;
+            // Another one of these may have won a race against it, or ended the parent it is a child of.
+            let open = world.checker.live().any(|(live, _, seen)| *live == id && seen.lease.is_some());
+            if open {
+                ask(world, id, CompleteExecution::new(id, fence))?;
+            }
         }
         if idle {
             return Ok(());
@@ -290,6 +322,9 @@ fn retire_all(world: &mut World) -> Check {
     }
     review(world)?;
     world.check_deeply()?;
+    for _ in 0..world.checker.unsealed_flows() {
+        world.count("reached", "unsealed flow removed");
+    }
     require!(37, world.checker.live().next().is_none(), "executions outlive their retention");
     world.checker.nothing_left(&world.store.dump()?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ff_backend_embedded::{DumpValue, Durability, Embedded, Options, VirtualClock};
 use ff_core::PartitionConfig;
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::*;
 use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch};
 use tempfile::TempDir;
@@ -23,6 +23,12 @@ pub(crate) enum Fault {
     CrashAfterCommit,
     /// The n-th store command fails as if the disk had.
     BreakAt(u64),
+}
+
+/// A flow's members and edges.
+pub(crate) struct Page {
+    pub members: Vec<Member>,
+    pub edges: Vec<Edge>,
 }
 
 pub(crate) struct Store {
@@ -159,6 +165,39 @@ impl Store {
             Err(Error::Engine(error)) if error.code() == "execution_not_found" => Ok(None),
             Err(error) => Err(Violation::new(38, format!("describe_execution {id}: {error}"))),
         }
+    }
+
+    /// A flow, as it is described.
+    pub fn describe_flow(&self, id: FlowId) -> Result<Option<Flow>, Violation> {
+        let route = Route::Execution(self.partitions.of_flow(&id));
+        match self.runtime.block_on(self.client().call(route, &DescribeFlow { flow_id: id })) {
+            Ok(DescribeFlowReply::Found { flow }) => Ok(Some(flow)),
+            Err(Error::Engine(error)) if error.code() == "flow_not_found" => Ok(None),
+            Err(error) => Err(Violation::new(38, format!("describe_flow {id}: {error}"))),
+        }
+    }
+
+    /// The members and edges of a flow.
+    pub fn read_flow(&self, id: FlowId) -> Result<Option<Page>, Violation> {
+        let route = Route::Execution(self.partitions.of_flow(&id));
+        let call = ReadFlow { after: None, edges: true, flow_id: id, limit: 1000 };
+        match self.runtime.block_on(self.client().call(route, &call)) {
+            Ok(ReadFlowReply::Page { members, edges, .. }) => Ok(Some(Page { members, edges })),
+            Err(Error::Engine(error)) if error.code() == "flow_not_found" => Ok(None),
+            Err(error) => Err(Violation::new(38, format!("read_flow {id}: {error}"))),
+        }
+    }
+
+    /// When a flow's timer is due.
+    pub fn flow_timer(&self, route: Route, id: FlowId) -> Result<Option<i64>, Violation> {
+        let tag = route.tag().expect("partitions have tags");
+        let name = format!("flow:{id}").into_bytes();
+        Ok(match self.dump()?.get(&format!("ff:idx:{tag}:timers")) {
+            Some(DumpValue::Zset(members)) => {
+                members.iter().find(|(member, _)| **member == name).map(|(_, score)| *score as i64)
+            }
+            _ => None,
+        })
     }
 
     /// The events of a partition after this one.

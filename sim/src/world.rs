@@ -291,6 +291,9 @@ impl World {
         let events = self.checker.new_events(&self.store, route)?;
         for event in &events {
             self.totals.count("event", &event.r#type);
+            if let Some(cause) = event.data.get("cause") {
+                self.totals.count("cause", cause);
+            }
             if let Some(trace) = &mut self.trace {
                 let id = event.execution_id.map_or_else(String::new, |id| id.to_string()[..8].to_owned());
                 trace.push(format!("             ! {} {id} {:?}", event.r#type, event.data));
@@ -299,6 +302,9 @@ impl World {
         let heard = self.store.heard()?;
         let step = Step { heard: &heard, now: self.now, route, request, outcome: &outcome, events: &events };
         self.checker.observe(&step, &self.store)?;
+        for unpaid in self.checker.unpaid() {
+            self.totals.count("unpaid", unpaid);
+        }
         if matches!(outcome, Outcome::Failed(Failure::Crashed | Failure::Died)) {
             self.checker.survived(&self.store)?;
             if self.rng.percent(self.profile.clock_back) {
@@ -319,6 +325,10 @@ impl World {
             self.checker.check_indexes(&self.store.dump()?)?;
         }
         Ok(outcome)
+    }
+
+    pub fn count(&mut self, group: &str, name: &str) {
+        self.totals.count(group, name);
     }
 
     /// The whole store against what the checker expects, and the library's own check.

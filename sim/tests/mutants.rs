@@ -1,14 +1,14 @@
 //! The simulator itself is tested: known defects, put into the library's text, must be found within a few seeds.
 
 use ff_script::Library;
-use ff_sim::{Options, STEPS, run};
+use ff_sim::{Options, STEPS, run, tight};
 
 /// Seeds a defect may hide from; each run takes well under a second.
 const SEEDS_MAX: u64 = 120;
 
 /// The library with each `(from, to)` applied; every `from` must occur exactly once, so that a mutant cannot rot into the original.
 fn mutant(changes: &[(&str, &str)]) -> String {
-    let mut text = Library::test().text;
+    let mut text = tight(&Library::test().text);
     for (from, to) in changes {
         assert_eq!(text.matches(from).count(), 1, "the library holds this text more or less than once: {from}");
         text = text.replacen(from, to, 1);
@@ -153,7 +153,7 @@ fn an_event_that_is_doubled_is_caught() {
 
 #[test]
 fn a_forgotten_idempotency_key_is_caught() {
-    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s) end", "")]);
+    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s, place) end", "")]);
 }
 
 #[test]
@@ -356,4 +356,95 @@ fn a_wait_that_ends_early_is_caught() {
             ),
         ],
     );
+}
+
+#[test]
+fn a_member_that_runs_before_its_edges_count_is_caught() {
+    is_caught(
+        "child claimable before its edges",
+        &[(
+            "return rec.hidden ~= nil or (rec.deps ~= nil and dependencies.load(rec).decided == nil)",
+            "return rec.hidden ~= nil",
+        )],
+    );
+}
+
+#[test]
+fn a_skip_that_stops_at_the_first_member_is_caught() {
+    is_caught(
+        "skip not recursive",
+        &[(
+            "if rec.spec.flow_id then owed.add(tx, rec, \"resolve\", 1) end",
+            "if rec.spec.flow_id and rec.outcome ~= \"skipped\" then owed.add(tx, rec, \"resolve\", 1) end",
+        )],
+    );
+}
+
+#[test]
+fn a_cancel_that_forgets_all_but_the_first_members_is_caught() {
+    is_caught(
+        "cancel walk ends after a page",
+        &[("if #page < limit then", "if #page < limit or what == \"cancel\" then")],
+    );
+}
+
+#[test]
+fn counts_that_keep_a_retired_member_are_caught() {
+    is_caught("counts not updated on retire", &[("  count(f, rec.before.state, -1)\n", "")]);
+}
+
+#[test]
+fn verdicts_that_outlive_their_member_are_caught() {
+    is_caught(
+        "verdict not taken back on retire",
+        &[("  flow.count_verdict(f, rec.verdict, -1)\n  f.stored", "  f.stored")],
+    );
+}
+
+#[test]
+fn data_of_the_wrong_upstream_is_caught() {
+    is_caught(
+        "passed data from the wrong upstream",
+        &[(
+            "local up = execution.load(tx, item.from)\n    if up and up.phase == \"terminal\" then\n      out[item.name]",
+            "local up = execution.load(tx, dependencies.passed(tx, rec)[1].from)\n    if up and up.phase == \"terminal\" then\n      out[item.name]",
+        )],
+    );
+}
+
+#[test]
+fn a_claim_that_ignores_a_stopped_flow_is_caught() {
+    is_caught("claim in a stopped flow", &[("return f and f.stop ~= nil", "return false")]);
+}
+
+#[test]
+fn a_debt_that_is_dropped_is_caught() {
+    is_caught("debt dropped", &[("if rest then keep(tx, rec, item.kind, rest) end", "")]);
+}
+
+#[test]
+fn a_parent_that_goes_on_too_early_is_caught() {
+    is_caught(
+        "parent resumed before the last child",
+        &[
+            (
+                "local over = k.open == 0 and parent.awaiting ~= nil",
+                "local over = k.open <= 1 and parent.awaiting ~= nil",
+            ),
+            (
+                "if children.load(rec).open > 0 then return execution.block",
+                "if children.load(rec).open > 1 then return execution.block",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_unsealed_flow_that_goes_early_is_caught() {
+    is_caught("unsealed flow removed early", &[("unsealed_ms_max = 600000", "unsealed_ms_max = 3000")]);
+}
+
+#[test]
+fn a_member_that_loses_a_race_and_goes_on_is_caught() {
+    is_caught("impossible member not skipped", &[("if d.total - d.dead < needed then return \"skip\" end", "")]);
 }

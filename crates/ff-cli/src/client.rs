@@ -106,7 +106,10 @@ pub struct Refused {
 fn next_step(code: &str) -> &'static str {
     match code {
         "execution_not_found" => "; `ff list` shows what is there",
-        "idempotency_conflict" => "; use another --idempotency-key for another body",
+        "flow_not_found" => "; `ff flow list` shows what is there",
+        "flow_terminal" => "; nothing can be added to it any more, nor run again in a cancelled one",
+        "member_started" => "; add a member behind it instead",
+        "idempotency_conflict" => "; use another --idempotency-key (for a flow: flow_id) for another body",
         "lane_full" => "; wait for its work to be done, or raise the lane's max_depth",
         "at_capacity" => "; wait for running work to end, or raise the lane's max_active",
         "lane_disabled" => "; resume the lane or choose another with --lane",
@@ -222,6 +225,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
             if matches!(
                 refused.code.as_str(),
                 "execution_not_found"
+                    | "flow_not_found"
                     | "waitpoint_not_found"
                     | "attempt_not_found"
                     | "key_not_found"

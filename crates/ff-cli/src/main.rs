@@ -32,6 +32,8 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Runs ended executions again.
     Replay(commands::replay::Replay),
+    /// Submits, watches, releases and cancels flows.
+    Flow(commands::flow::FlowCommand),
     /// Lists open waitpoints: what waits for an answer.
     Approvals(commands::approvals::Approvals),
     /// Answers a waitpoint.
@@ -63,6 +65,7 @@ async fn main() -> std::process::ExitCode {
         Command::Result(result) => result.run().await,
         Command::Cancel(cancel) => cancel.run().await,
         Command::Replay(replay) => replay.run().await,
+        Command::Flow(flow) => flow.run().await,
         Command::Approvals(approvals) => approvals.run().await,
         Command::Signal(signal) => signal.run().await,
         Command::Resume(resume) => resume.run().await,

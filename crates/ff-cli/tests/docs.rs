@@ -1,6 +1,5 @@
 //! Runs the commands of the guides: every `sh` block of a page, one after the other, against a real server.
 
-#[expect(dead_code, reason = "the guides run ff themselves")]
 mod kit;
 
 use std::path::Path;
@@ -72,6 +71,26 @@ fn the_guide_to_streams_runs() {
         "\n4\n",
         "closed\n",
         "chapter one\n{\"page\": 2, \"words\": 12345678901234567890}\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}
+
+#[test]
+fn the_guide_to_flows_runs() {
+    let Some(said) = runs("flows.md") else { return };
+    for text in [
+        "✓ fetch ─┬─▶ ○ words ──┬─▶ · render\n         └─▶ ○ images ─┘\n",
+        "{\"value\":{\"body\":\"hello\"},\"outcome\":\"success\"}\n",
+        "[1,2]\n",
+        "took cache\ntook answer\n[\"completed\",{\"cancelled\":1,\"completed\":2}]\n",
+        "took load\n[\"failed\",{\"cancelled\":1,\"failed\":1,\"skipped\":1}]\n",
+        "took load\ntook check\n[\"completed\",{\"cancelled\":1,\"completed\":2}]\n",
+        "[[\"about\",\"waiting_children\"],[\"index\",\"waiting_children\"]]\n1\n",
+        "[\"cancelled\",{\"cancelled\":3,\"completed\":1}]\n",
+        "{\"outcome\":\"waiting\",\"open\":2}\n",
+        "[\"children\",[\"ann says yes\",\"bob says yes\"]]\n",
+        "took build\ntook unit\ntook e2e\ntook ship\ncompleted\n",
     ] {
         assert!(said.contains(text), "{text} in {said}");
     }

@@ -3,6 +3,7 @@
 //! It compiles, or a promise is broken; it runs to its end, or one is not kept. Nothing here may reach behind the public surface.
 
 mod claims;
+mod flows;
 mod handlers;
 mod settings;
 mod tasks;
@@ -61,5 +62,6 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
     settings::run(reach).await?;
     tasks::run(reach).await?;
     claims::run(reach).await?;
+    flows::run(reach).await?;
     handlers::run(reach).await
 }

@@ -3625,6 +3625,7 @@ wire_struct! {
     /// Creates a flow with its first members and the edges between them, each leading to a member listed later. Members are hidden until the flow is sealed; `seal` does it in the same call. The same id with the same body answers the first one.
     ///
     /// Calls `ff_submit_flow`.
+    /// Refused with `try_again`.
     /// Refused with `idempotency_conflict`.
     /// Refused with `lane_disabled`.
     /// Refused with `lane_full`.
@@ -3966,7 +3967,7 @@ wire_reply! {
 wire_call!(SpawnChildren -> SpawnChildrenReply, "ff_spawn_children", read_only: false);
 
 wire_struct! {
-    /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.
+    /// Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.
     ///
     /// Calls `ff_wait_children`.
     /// Refused with `execution_not_found`.
@@ -3975,6 +3976,8 @@ wire_struct! {
     /// Refused with `lease_expired`.
     /// Refused with `lease_revoked`.
     WaitChildren {
+        /// `bool?`: true or false
+        aside ("aside"): Option<bool>,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
@@ -3996,6 +3999,13 @@ wire_reply! {
     }
 }
 wire_call!(WaitChildren -> WaitChildrenReply, "ff_wait_children", read_only: false);
+impl WaitChildren {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, fence: Fence, wait_id: SuspensionId) -> Self {
+        Self { execution_id, fence, wait_id, aside: None }
+    }
+}
 
 wire_struct! {
     /// The children of an execution in the order they were spawned, a page at a time; `next` is the number to go on from.

@@ -1,14 +1,14 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 20, hash = "d6e3f7626d749cca7efaef3c400ff82c6ab4a4e9411a656f9f4313ffcce7deb0" }
+local LIBRARY = { number = 21, hash = "5c90a4ece4a173f783a58954a763d52b0f00bd2b0983baa0d0db9847ec3234d5" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
+  "record.spec", "record.lane", "record.holds", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -24,12 +24,11 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
@@ -62,11 +61,6 @@ return {
   lanes_per_worker_max = 64,
   active_max = 1000000, -- the highest max_active of a lane
   holder_set_bytes_max = 512,
-  rate_max = 1000000, -- the highest limit of a quota's rate
-  window_ms_max = 2678400000, -- 31 days
-  window_sweep_max = 1000, -- entries behind a window that one call removes
-  call_again_ms = 500, -- when a quota looks whether those it called have come
-  quota_walk_max = 16, -- keys of a changed quota that one step looks at
   overdue_again_ms = 1000, -- how often it is said that holders are overdue, until someone has asked for them
   duration_ms_max = 315360000000, -- ten years
   time_ms_max = 9007199254740991, -- 2^53 - 1
@@ -170,8 +164,6 @@ return {
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
   { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
-  { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
-  { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }
@@ -214,14 +206,8 @@ local scalar = {
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
   { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
-  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "The name of a concurrency limit: `lane:<namespace>/<lane>`." },
   { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
-  { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
-  { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
-  { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
-  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted" } },
-  { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
-  { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
   { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
@@ -328,9 +314,7 @@ local list = {
   { name = "new_frames", of = "new_frame", max = limits.batch_max },
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
-  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
-  { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
-  { name = "quota_returns", of = "quota_return", max = limits.batch_max },
+  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
   { name = "store_keys", of = "bytes", max = 1024 },
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
@@ -440,24 +424,10 @@ local struct = {
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" } } },
   { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
   { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" } } },
-  { name = "quota_rate", doc = "So many starts in a window: anywhere in it, or evenly spaced.", fields = { { "limit", "rate_limit" }, { "window_ms", "window_ms" }, { "mode", "rate_mode" } } },
-  { name = "quota_weights", doc = "So much weight in a window.", fields = { { "limit", "amount" }, { "window_ms", "window_ms" } } },
-  { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
-    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
-  { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
-  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" } } },
-  { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
-    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
-  { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
-  { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
-  { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
-  { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
-  { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
@@ -1377,14 +1347,7 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 
-function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
-function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
--- The keys of a quota that are in use, by the order of their first use.
-function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
--- `part`: key, rate, weighted, weights, waiters, asked, oversized; `digest` is that of the quota's key.
-function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
-
--- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
+-- `set` names a concurrency limit: `lane:<namespace>/<lane>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
 function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
 
@@ -1732,9 +1695,8 @@ return lane
 end
 
 source["record.holds"] = function(require, LIBRARY)
--- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
--- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
-local keys = require "lib.keys"
+-- The holder sets an execution stands in while it is granted or runs. The record names them from the grant on, and the call
+-- that ends the grant or the lease owes each set its release: no way out of either can forget it.
 local outbox = require "lib.outbox"
 
 local holds = {}
@@ -1743,101 +1705,29 @@ function holds.of_lane(path)
   return "lane:" .. path
 end
 
-function holds.of_quota(id, digest)
-  return "quota:" .. id .. ":" .. digest
-end
-
-function holds.of_budget(id)
-  return "budget:" .. id
-end
-
--- Stored as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A kept
--- set outlives the lease that entered it, so it goes with the holder id of that lease.
-local function noted(rec)
-  if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
-  local list = cmsgpack.unpack(rec.holds)
-  return { holder = list[1] or nil, sets = list[2], keep = list[3] or {}, kept = list[4] or {} }
-end
-
-local function store(rec, h)
-  if #h.sets == 0 and #h.kept == 0 then
-    rec.holds = nil
-  elseif #h.keep == 0 and #h.kept == 0 then
-    rec.holds = cmsgpack.pack({ h.holder, h.sets })
-  else
-    rec.holds = cmsgpack.pack({ h.holder or false, h.sets, h.keep, h.kept })
-  end
-end
-
-local function contains(list, wanted)
-  for _, item in ipairs(list) do
-    if item == wanted then return true end
-  end
-  return false
-end
-
-local function is_kept(h, set)
-  for _, entry in ipairs(h.kept) do
-    if entry[2] == set then return true end
-  end
-  return false
-end
-
--- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its quotas
--- and its budgets.
-function holds.needed(rec, copy)
-  local h, sets = noted(rec), {}
-  local function add(set)
-    if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
-  end
-  if copy and copy.max_active then add(holds.of_lane(copy.path)) end
-  for _, ref in ipairs(rec.spec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
-  for _, ref in ipairs(rec.spec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
-  return sets
-end
-
--- The quotas of the execution that have to admit it: not those whose slot it kept.
-function holds.asked_quotas(rec)
-  local h, refs = noted(rec), {}
-  for _, ref in ipairs(rec.spec.quotas or {}) do
-    if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
-  end
-  return refs
+-- The sets an execution of this lane must enter before it starts, or nil.
+function holds.needed(copy)
+  if copy and copy.max_active then return { holds.of_lane(copy.path) } end
 end
 
 -- `holder` is the id the execution has in each of the sets.
 function holds.note(rec, holder, sets)
-  local h = noted(rec)
-  h.holder, h.sets, h.keep = #sets > 0 and holder or nil, sets, {}
-  store(rec, h)
-end
-
--- None of the sets has taken it in.
-function holds.drop(rec)
-  holds.note(rec, nil, {})
-end
-
--- Says which of its sets stay with the execution while its attempt is set aside.
-function holds.keep_aside(rec, sets)
-  local h = noted(rec)
-  for _, set in ipairs(sets) do
-    if contains(h.sets, set) and not contains(h.keep, set) then h.keep[#h.keep + 1] = set end
-  end
-  store(rec, h)
+  rec.holds = sets and cmsgpack.pack({ holder, sets }) or nil
 end
 
 -- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
 function holds.join(rec, set)
-  local h = noted(rec)
-  h.sets[#h.sets + 1] = set
-  h.holder = h.holder or rec.lease_id
-  store(rec, h)
+  local holder, sets = holds.of(rec)
+  sets = sets or {}
+  sets[#sets + 1] = set
+  holds.note(rec, holder or rec.lease_id, sets)
 end
 
 -- The holder id and the sets, or nothing.
 function holds.of(rec)
-  local h = noted(rec)
-  if h.holder then return h.holder, h.sets end
+  if rec.holds == nil then return nil end
+  local noted = cmsgpack.unpack(rec.holds)
+  return noted[1], noted[2]
 end
 
 function holds.sets(rec)
@@ -1846,135 +1736,32 @@ function holds.sets(rec)
 end
 
 function holds.in_set(rec, set)
-  return contains(holds.sets(rec) or {}, set)
-end
-
--- Under this id the execution keeps the set while its attempt is set aside, and from then on.
-function holds.keeps(rec, holder, set)
-  for _, entry in ipairs(noted(rec).kept) do
-    if entry[1] == holder and entry[2] == set then return true end
+  for _, name in ipairs(holds.sets(rec) or {}) do
+    if name == set then return true end
   end
   return false
 end
 
 -- True when the record names every set its lane asks for by now.
 function holds.covers(rec, copy)
-  return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
-end
-
-local function owe(tx, rec, holder, set, unused)
-  local data = { "set", set, "execution_id", rec.id, "holder_id", holder }
-  if unused then data[7], data[8] = "unused", "1" end
-  outbox.owe(tx, "release_holder", data)
-end
-
--- True while the attempt is set aside or about to go on: what it keeps stays.
-local function set_aside(rec)
-  return rec.phase == "suspended" or rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
-end
-
--- True when the record holds something that neither a grant nor a lease nor an attempt set aside accounts for.
-function holds.stray(rec)
-  local h = noted(rec)
-  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then return true end
-  return #h.kept > 0 and not set_aside(rec)
+  for _, set in ipairs(holds.needed(copy) or {}) do
+    if not holds.in_set(rec, set) then return false end
+  end
+  return true
 end
 
 -- Part of every save: what the record no longer holds by a grant or a lease is owed back.
 function holds.keep(tx, rec)
-  if rec.holds == nil or not holds.stray(rec) then return end
-  local h = noted(rec)
-  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then
-    local ran = rec.before.phase == "active"
-    local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
-    for _, set in ipairs(h.sets) do
-      if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
-    end
-    h.holder, h.sets, h.keep = nil, {}, {}
+  if rec.holds == nil then return end
+  local holder, sets = holds.of(rec)
+  if rec.phase == "active" or rec.grant == holder then return end
+  for _, set in ipairs(sets) do
+    outbox.owe(tx, "release_holder", { "set", set, "execution_id", rec.id, "holder_id", holder })
   end
-  if not set_aside(rec) then
-    for _, entry in ipairs(h.kept) do owe(tx, rec, entry[1], entry[2], false) end
-    h.kept = {}
-  end
-  store(rec, h)
+  rec.holds = nil
 end
 
 return holds
-end
-
-source["record.quota"] = function(require, LIBRARY)
--- A quota: what each of its keys allows, and which keys are in use.
-local keys = require "lib.keys"
-local timers = require "index.timers"
-
-local quota = {}
-
--- A definition as a packed list: the same definition is the same text.
-function quota.pack(q)
-  local rate = q.rate and { q.rate.limit, q.rate.window_ms, q.rate.mode } or false
-  local weighted = q.weighted and { q.weighted.limit, q.weighted.window_ms } or false
-  return cmsgpack.pack({ q.namespace, rate, q.concurrency or false, weighted, q.hold_while_suspended })
-end
-
-local function unpack_definition(id, packed)
-  local list = cmsgpack.unpack(packed)
-  return {
-    quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
-    weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
-  }
-end
-
--- The quota, read once per plan; one that is being deleted is found only by those who ask for it.
-function quota.load(tx, id, deleted_too)
-  local key = keys.quota(tx, id)
-  local q = tx.memo[key]
-  if q == nil then
-    local raw = tx:hgetall(key)
-    if raw == nil then return nil end
-    if raw.definition == nil or tonumber(raw.version) == nil then error("CORRUPT " .. key .. " definition") end
-    q = {
-      id = id, raw = raw, definition = unpack_definition(id, raw.definition), version = tonumber(raw.version), created = tonumber(raw.created), changed = tonumber(raw.changed),
-      -- The number of the last key that came into use; that of the last key a walk has looked at, while one is under way.
-      last = tonumber(raw.last), walked = tonumber(raw.walked or nil), deleted = raw.deleted ~= nil,
-    }
-    tx.memo[key] = q
-  end
-  if q.deleted and not deleted_too then return nil end
-  return q
-end
-
--- How many keys it has that are in use is read by whoever asks: `count`.
-function quota.typed(q, count)
-  return { quota = q.definition, version = q.version, created_at = q.created, keys = count }
-end
-
--- The digest under which a key is kept.
-function quota.digest(key)
-  return keys.digest(key)
-end
-
--- Plans the entry of a key that comes into use.
-function quota.enter_key(tx, q, digest)
-  q.last = q.last + 1
-  tx:hset(keys.quota(tx, q.id), { "last", q.last })
-  tx:zadd(keys.quota_keys(tx, q.id), q.last, digest)
-end
-
-function quota.leave_key(tx, q, digest)
-  tx:zrem(keys.quota_keys(tx, q.id), digest)
-end
-
--- Its timer walks over its keys after a change.
-function quota.timer(id)
-  return "quota:" .. id
-end
-
-function quota.walk(tx, q)
-  tx:hset(keys.quota(tx, q.id), { "walked", 0 })
-  timers.set(tx, quota.timer(q.id), tx.now)
-end
-
-return quota
 end
 
 source["record.flow"] = function(require, LIBRARY)
@@ -1989,6 +1776,8 @@ local flow = {}
 -- Stored fields: name and whether it is a number.
 local fields = {
   { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
+  -- Made for a member that is there: it goes with the member.
+  { "adopted", true },
   { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
   -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
   { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
@@ -2036,12 +1825,18 @@ function flow.load(tx, id)
   return f
 end
 
--- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to, the end of an empty one. One
--- in place of a member waits for its turn as long as the member is there.
+-- The flow as everybody but its own walk sees it: one that is being removed is not there any more.
+function flow.find(tx, id)
+  local f = flow.load(tx, id)
+  if f and f.walk ~= "remove" then return f end
+end
+
+-- When the flow next needs attention: a walk that is owed, the end of an unsealed flow nobody adds to or nobody made a member for,
+-- the end of an empty one.
 function flow.wake_at(f)
   if f.walk then return f.walk_at end
   if f.ended then return f.stored == 0 and f.ended + f.retention or nil end
-  if f.sealed == nil then return f.touched + limits.unsealed_ms_max end
+  if f.sealed == nil and f.adopted == nil then return f.touched + limits.unsealed_ms_max end
 end
 
 -- The name of its timer entry.
@@ -2125,11 +1920,23 @@ function flow.follow(tx, rec, state)
   flow.save(tx, f)
 end
 
+-- What a member's outcome means for its flow, and the field in which the flow counts it.
+local counter = { uncaught = "uncaught", good_sink = "sinks" }
+
+-- Counts a member's verdict in its flow, or takes it back.
+function flow.count_verdict(f, verdict, by)
+  if verdict == nil then return end
+  local name = counter[verdict]
+  local n = (f[name] or 0) + by
+  f[name] = n ~= 0 and n or nil
+end
+
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   if f == nil then return end
   count(f, rec.before.state, -1)
+  flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
   tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)
@@ -2293,6 +2100,7 @@ function execution.wake_at(rec)
     sooner(rec.open_due)
   elseif rec.phase == "runnable" then
     sooner(rec.cancel_by)
+    sooner(rec.open_due)
     if not rec.first_started then sooner(rec.start_by) end
     if rec.reason == nil then
       sooner(rec.delay)
@@ -2779,7 +2587,7 @@ end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
-  if rec.phase ~= "active" then return end
+  if rec.phase == "suspended" then return end
   if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
   if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
 end
@@ -3764,441 +3572,6 @@ end
 return holders
 end
 
-source["index.room"] = function(require, LIBRARY)
--- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
---
--- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that. Waiters leave in the
--- order of their scores when there is room for them, and the partition owes each its call.
-local holds = require "record.holds"
-local keys = require "lib.keys"
-local limits = require "lib.limits"
-local outbox = require "lib.outbox"
-local quota = require "record.quota"
-local holders = require "index.holders"
-local timers = require "index.timers"
-
-local room = {}
-
-local function text(n) return string.format("%.0f", n) end
-
--- Entries that stand in the window that ends now.
-local function inside(tx, window_ms) return "(" .. text(tx.now - window_ms) end
-
--- Entries the window has passed, a bounded number of them.
-local function passed(tx, key, window_ms)
-  return tx:zlowest(key, "-inf", text(tx.now - window_ms), limits.window_sweep_max)
-end
-
-local function load_rate(tx, k, rate)
-  k.rate = keys.quota_part(tx, k.q.id, "rate", k.digest)
-  k.starts = tx:zcount(k.rate, inside(tx, rate.window_ms), "+inf")
-  k.newest = tx:zhighest(k.rate, "+inf", "-inf", 1)[1]
-  k.rate_passed = passed(tx, k.rate, rate.window_ms)
-end
-
--- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one call takes off.
-local function load_weighted(tx, k, weighted)
-  k.weighted, k.weights = keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
-  k.weighted_passed = passed(tx, k.weighted, weighted.window_ms)
-  k.behind = #k.weighted_passed == limits.window_sweep_max
-  local gone = {}
-  for i, item in ipairs(k.weighted_passed) do gone[i] = item.member end
-  k.sum = tonumber(k.raw.sum or "0")
-  if #gone > 0 then
-    for _, weight in ipairs(tx:hmget(k.weights, gone)) do k.sum = k.sum - (tonumber(weight) or 0) end
-  end
-  k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
-end
-
--- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
--- not in use, unless `fresh` says that it is about to be.
-function room.load(tx, q, digest, key, fresh)
-  local raw = tx:hgetall(keys.quota_part(tx, q.id, "key", digest))
-  if raw == nil and not fresh then return nil end
-  local k = {
-    q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
-    -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
-  }
-  k.key = k.raw.key or key
-  k.tat, k.throttled, k.wake = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil)
-  k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
-  k.holders = keys.holders(tx, k.set)
-  k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
-  if q.definition.rate then load_rate(tx, k, q.definition.rate) end
-  if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
-  return k
-end
-
--- When the window has passed enough starts for one more; those of this call stand at its end.
-local function next_start(tx, k, rate)
-  local over = k.starts - rate.limit
-  local item = tx:zlowest(k.rate, inside(tx, rate.window_ms), "+inf", 1, over)[1]
-  return (item and item.score or tx.now) + rate.window_ms
-end
-
--- When enough weight has left the window for so much more, as far as one call looks; until then it is asked again.
-local function next_weight(tx, k, weighted, weight)
-  if k.behind then return tx.now end
-  local page = tx:zlowest(k.weighted, inside(tx, weighted.window_ms), "+inf", limits.batch_max)
-  if #page == 0 then return tx.now + weighted.window_ms end
-  local names, sum = {}, k.sum
-  for i, item in ipairs(page) do names[i] = item.member end
-  for i, amount in ipairs(tx:hmget(k.weights, names)) do
-    sum = sum - (tonumber(amount) or 0)
-    if sum + weight <= weighted.limit then return page[i].score + weighted.window_ms end
-  end
-  return page[#page].score + weighted.window_ms
-end
-
--- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it may.
-local parts = {}
-
-function parts.throttle(tx, k)
-  if k.throttled == nil or k.throttled <= tx.now then return nil end
-  return { part = "throttle", used = 0, limit = 0, passes = false, next_at = function() return k.throttled end }
-end
-
-function parts.rate(tx, k)
-  local rate = k.q.definition.rate
-  if rate == nil then return nil end
-  local use = { part = "rate", used = k.starts, limit = rate.limit }
-  if rate.mode == "smooth" then
-    use.passes = k.tat == nil or k.tat <= tx.now
-    use.next_at = function() return k.tat end
-  else
-    use.passes = k.starts < rate.limit
-    use.next_at = function() return next_start(tx, k, rate) end
-  end
-  return use
-end
-
-function parts.concurrency(_, k)
-  local cap = k.q.definition.concurrency
-  if cap == nil then return nil end
-  -- Nobody knows when a slot comes back: whoever brings it calls the next.
-  return { part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end }
-end
-
-function parts.weighted(tx, k, weight)
-  local weighted = k.q.definition.weighted
-  if weighted == nil then return nil end
-  return {
-    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
-    next_at = function()
-      if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
-    end,
-  }
-end
-
-local order = { "throttle", "rate", "concurrency", "weighted" }
-
--- The first part that does not let so much more pass, or nil.
-function room.refusal(tx, k, weight)
-  for _, name in ipairs(order) do
-    local use = parts[name](tx, k, weight)
-    if use and not use.passes then return use end
-  end
-end
-
--- Every part but the throttle as it stands.
-function room.uses(tx, k)
-  local out = {}
-  for i = 2, #order do
-    local use = parts[order[i]](tx, k, 1)
-    if use then out[#out + 1] = { part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil } end
-  end
-  return out
-end
-
--- Counts one more, without saying who.
-local function count(tx, k, weight)
-  local d = k.q.definition
-  k.held = k.held + 1
-  if d.rate then
-    k.starts = k.starts + 1
-    if d.rate.mode == "smooth" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit) end
-  end
-  if d.weighted then k.sum = k.sum + weight end
-end
-
--- True when the holder is in.
-function room.holds(tx, k, member)
-  return k.entered[member] or tx:zscore(k.holders, member) ~= nil
-end
-
--- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
-function room.admit(tx, k, member, candidate)
-  count(tx, k, candidate.weight)
-  k.enters[#k.enters + 1] = { member = member, candidate = candidate }
-  k.entered[member] = true
-end
-
--- Refused: it waits in the order of its score. What can never pass waits for another definition.
-function room.wait(k, candidate, use, next_at)
-  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
-  if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
-end
-
--- Takes the weight of an entry in the window off the sum; answers whether there was one.
-local function unweigh(tx, k, member)
-  local at = tx:zscore(k.weighted, member)
-  if at == nil or at <= tx.now - k.q.definition.weighted.window_ms then return false end
-  k.sum = k.sum - (tonumber(tx:hget(k.weights, member)) or 0)
-  return true
-end
-
--- A holder leaves; answers whether it was there. One that never ran gives its start and its weight back.
-function room.leave(tx, k, member, unused)
-  if k.left[member] or not room.holds(tx, k, member) then return false end
-  local gone = { member = member }
-  k.left[member], k.leaves[#k.leaves + 1], k.held = true, gone, k.held - 1
-  if not unused then return true end
-  local d = k.q.definition
-  local at = d.rate and tx:zscore(k.rate, member)
-  if at then
-    gone.started = true
-    if at > tx.now - d.rate.window_ms then k.starts = k.starts - 1 end
-    -- The step of the last start alone can be undone: those after it were spaced from each other.
-    if d.rate.mode == "smooth" and k.tat == at + math.ceil(d.rate.window_ms / d.rate.limit) then k.tat = at end
-  end
-  if d.weighted then gone.weighed = unweigh(tx, k, member) end
-  return true
-end
-
--- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
-function room.reweigh(tx, k, member, weight)
-  if k.weighted == nil or not unweigh(tx, k, member) then return false end
-  k.sum = k.sum + weight
-  k.reweighed = { member, weight }
-  return true
-end
-
-local function owe_call(tx, k, id, holder)
-  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", k.set })
-end
-
--- The first of a line: id, the holder it asked under and its weight.
-local function first_of(tx, k, line)
-  local found, names = tx:zlowest(line, "-inf", "+inf", limits.batch_max), {}
-  if #found == 0 then return {} end
-  for i, item in ipairs(found) do names[i] = item.member end
-  local asked, out = tx:hmget(k.asked, names), {}
-  for i, item in ipairs(found) do
-    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
-    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
-    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
-  end
-  return out
-end
-
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
-local function call(tx, k)
-  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
-  for _, one in ipairs(k.waiting > 0 and first_of(tx, k, k.waiters) or {}) do
-    local use = room.refusal(tx, k, one.weight)
-    if use then
-      k.head_at = use.next_at()
-      break
-    end
-    count(tx, k, one.weight)
-    k.calls[#k.calls + 1] = one
-  end
-  -- Who is called takes nothing until it comes.
-  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
-end
-
--- After a change of the definition everyone may ask anew whom the old one could never let pass.
-function room.call_oversized(tx, k)
-  if k.too_large == 0 then return end
-  for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
-end
-
--- When the key needs attention: the next in line may pass, or nobody uses it any more.
-local function wake_at(tx, k, called)
-  local d = k.q.definition
-  if k.waiting > 0 then
-    if called > 0 then return tx.now + limits.call_again_ms end
-    return k.head_at
-  end
-  if k.held > 0 or k.too_large > 0 then return nil end
-  local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
-  if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
-  if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
-  return at
-end
-
--- The name of its timer entry.
-function room.timer(id, digest)
-  return "room:" .. id .. ":" .. digest
-end
-
--- An execution that asks anew does not stand in line for what it asked before.
-local function leave_line(tx, k, id)
-  if k.waiting > 0 and tx:zscore(k.waiters, id) then
-    tx:zrem(k.waiters, id)
-    tx:hdel(k.asked, id)
-    k.waiting = k.waiting - 1
-  end
-  if k.too_large > 0 and tx:zscore(k.oversized, id) then
-    tx:zrem(k.oversized, id)
-    tx:hdel(k.asked, id)
-    k.too_large = k.too_large - 1
-  end
-end
-
-local function write_holders(tx, k)
-  local d, first = k.q.definition, nil
-  for _, gone in ipairs(k.leaves) do
-    tx:zrem(k.holders, gone.member)
-    if gone.started then tx:zrem(k.rate, gone.member) end
-    if gone.weighed then
-      tx:zrem(k.weighted, gone.member)
-      tx:hdel(k.weights, gone.member)
-    end
-  end
-  for _, one in ipairs(k.enters) do
-    local c = one.candidate
-    tx:zadd(k.holders, c.expires_at, one.member)
-    first = math.min(first or c.expires_at, c.expires_at)
-    if d.rate then
-      tx:zadd(k.rate, tx.now, one.member)
-      k.newest = { score = tx.now }
-    end
-    if d.weighted then
-      tx:zadd(k.weighted, tx.now, one.member)
-      tx:hset(k.weights, { one.member, c.weight })
-      k.heaviest = { score = tx.now }
-    end
-    leave_line(tx, k, c.execution_id)
-  end
-  if first then holders.watch(tx, k.set, first) end
-end
-
-local function write_lines(tx, k)
-  for _, one in ipairs(k.waits) do
-    local c = one.candidate
-    leave_line(tx, k, c.execution_id)
-    tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
-    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
-    if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
-  end
-  for _, one in ipairs(k.calls) do
-    leave_line(tx, k, one.id)
-    owe_call(tx, k, one.id, one.holder)
-  end
-end
-
-local function write_passed(tx, k)
-  for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
-  for _, item in ipairs(k.weighted_passed or {}) do
-    tx:zrem(k.weighted, item.member)
-    tx:hdel(k.weights, item.member)
-  end
-  if k.reweighed then tx:hset(k.weights, k.reweighed) end
-end
-
-local function write_hash(tx, k)
-  local key = keys.quota_part(tx, k.q.id, "key", k.digest)
-  if k.fresh then
-    quota.enter_key(tx, k.q, k.digest)
-    tx:hset(key, { "key", k.key })
-  end
-  -- Weights that nothing counts any more must not be taken off a sum that begins anew.
-  if k.weighted == nil and k.raw.sum then
-    for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
-  end
-  for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
-    local value = k[name]
-    if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
-    if value == nil and k.raw[name] then tx:hdel(key, name) end
-  end
-end
-
--- Nobody uses the key: what is left of it goes.
-local function forget(tx, k)
-  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
-  quota.leave_key(tx, k.q, k.digest)
-  timers.clear(tx, room.timer(k.q.id, k.digest))
-end
-
--- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does not: it
--- leaves less than there was.
-function room.save(tx, k, admission)
-  if not admission then call(tx, k) end
-  local called = #k.calls
-  write_holders(tx, k)
-  write_lines(tx, k)
-  write_passed(tx, k)
-  local at
-  if admission and k.waiting > 0 then
-    at = k.wake
-    if k.next_at then at = math.min(k.next_at, at or k.next_at) end
-  else
-    at = wake_at(tx, k, called)
-  end
-  if at and at <= tx.now and k.waiting == 0 then
-    if not k.fresh then forget(tx, k) end
-    return
-  end
-  local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
-  timers.keep(tx, entry, at)
-  k.wake = at
-  write_hash(tx, k)
-end
-
--- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
-local function dissolve(tx, k)
-  for _, line in ipairs({ k.waiters, k.oversized }) do
-    for _, one in ipairs(first_of(tx, k, line)) do k.calls[#k.calls + 1] = one end
-  end
-  write_lines(tx, k)
-  if k.waiting + k.too_large == 0 then forget(tx, k) end
-end
-
--- The key's timer: room may have come back, or nobody uses the key any more.
-function room.fire(tx, id, digest)
-  local q = quota.load(tx, id)
-  local k = q and room.load(tx, q, digest)
-  if k then return room.save(tx, k) end
-  timers.clear(tx, room.timer(id, digest))
-end
-
--- The quota's timer: after a change of its definition every key is looked at, a few at a time.
-function room.walk(tx, id)
-  local q = quota.load(tx, id, true)
-  if q == nil or q.walked == nil then return timers.clear(tx, quota.timer(id)) end
-  local found = tx:zlowest(keys.quota_keys(tx, id), "(" .. text(q.walked), "+inf", limits.quota_walk_max)
-  local walked = q.walked
-  for _, item in ipairs(found) do
-    local k = room.load(tx, q, item.member)
-    if k == nil then error("CORRUPT " .. keys.quota_part(tx, id, "key", item.member) .. " key") end
-    if q.deleted then
-      dissolve(tx, k)
-    else
-      room.call_oversized(tx, k)
-      room.save(tx, k)
-      if k.too_large == 0 then walked = item.score end
-      if k.too_large > 0 then break end
-    end
-  end
-  if #found > 0 then
-    tx:hset(keys.quota(tx, id), { "walked", walked })
-    tx:zadd(keys.timers(tx), tx.now, quota.timer(id))
-  else
-    timers.clear(tx, quota.timer(id))
-    if q.deleted then
-      tx:del(keys.quota(tx, id))
-      tx:zrem(keys.quotas(tx), id)
-    else
-      tx:hdel(keys.quota(tx, id), "walked")
-    end
-  end
-end
-
-return room
-end
-
 source["index.inbox"] = function(require, LIBRARY)
 -- Open waitpoints of the partition by creation time: what people are asked for.
 local keys = require "lib.keys"
@@ -4665,21 +4038,12 @@ function resolve.verdict(rec)
   return rec.outcome == "success" and (rec.outs or 0) == 0 and "good_sink" or nil
 end
 
-local counter = { uncaught = "uncaught", good_sink = "sinks" }
-
-local function count(f, verdict, by)
-  if verdict == nil then return end
-  local name = counter[verdict]
-  local n = (f[name] or 0) + by
-  f[name] = n ~= 0 and n or nil
-end
-
 -- Keeps the flow's sums in step with a member whose outcome, edges or fault changed, and saves it.
 function resolve.weigh(tx, f, rec)
   local verdict = resolve.verdict(rec)
   if verdict ~= rec.verdict then
-    count(f, rec.verdict, -1)
-    count(f, verdict, 1)
+    flow.count_verdict(f, rec.verdict, -1)
+    flow.count_verdict(f, verdict, 1)
     rec.verdict = verdict
     flow.save(tx, f)
     if verdict == "uncaught" and f.policy == "fail_flow" then stop.after_failure(tx, f, rec) end
@@ -4717,7 +4081,7 @@ function owed.steps.hopes(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.hope then
+    if e and e.hope then
       e.hope = nil
       dependencies.store_edge(tx, e)
       local up = execution.load(tx, item.from)
@@ -4800,7 +4164,11 @@ end
 -- One edge of an ended member.
 function resolve.edge(tx, f, up, e)
   local down = execution.load(tx, e.to, true)
-  if down == nil then error("CORRUPT " .. keys.edges_out(tx, e.from) .. " " .. e.to) end
+  if down == nil then
+    -- Retired after the flow had ended, before this member was run again: nobody waits for it any more.
+    e.state = dependencies.meets(e.on, up.outcome) and "met" or "dead"
+    return dependencies.store_edge(tx, e)
+  end
   if e.state == "pending" then
     local d = dependencies.load(down)
     settle_edge(tx, up, e, d)
@@ -4888,10 +4256,10 @@ function aftermath.still_needed(tx, rec)
   return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
 end
 
--- The parent goes on when the last child it waits for has ended.
+-- The parent goes on when the last child it waits for has ended. One that has ended counts on: it may run again.
 local function tell_parent(tx, rec)
   local parent = execution.load(tx, rec.spec.parent_id)
-  if parent == nil or parent.phase == "terminal" then return end
+  if parent == nil then return end
   local k = children.load(parent)
   k.open = k.open - 1
   children.store(parent, k)
@@ -5065,10 +4433,6 @@ function walk.fire(tx, id)
   local due = flow.wake_at(f)
   if due == nil or due > tx.now then return flow.save(tx, f) end
   if f.walk == nil and f.ended then return flow.remove(tx, f) end
-  if f.walk == nil and f.parent and execution.read(tx, f.parent) then
-    f.touched = tx.now
-    return flow.save(tx, f)
-  end
   if f.walk == nil then flow.walk_over(tx, f, "remove") end
   walk.step(tx, f, limits.batch_max)
 end
@@ -5079,6 +4443,7 @@ end
 source["transition.grow"] = function(require, LIBRARY)
 -- Adding members and edges to a flow: what is new counts before anything can be claimed.
 local dependencies = require "record.dependencies"
+local event = require "lib.event"
 local execution = require "record.execution"
 local flow = require "record.flow"
 local keys = require "lib.keys"
@@ -5126,8 +4491,8 @@ local function member(tx, f, m, at)
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
+  local nested = m.nested and flow.load(tx, m.nested)
   if m.nested then
-    local nested = flow.load(tx, m.nested)
     if nested == nil or nested.parent ~= s.execution_id or nested.sealed then return nil, invalid(at .. ".nested", "must be an unsealed flow made for this member") end
   end
   local place = place_of(f, m)
@@ -5137,7 +4502,13 @@ local function member(tx, f, m, at)
   if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
+  if nested then
+    nested.adopted = 1
+    flow.save(tx, nested)
+  end
   rec.phase, rec.hidden, rec.bound = "runnable", 1, 1
+  -- The time it may wait for a worker begins when it could have one.
+  rec.start_by = nil
   f.last, f.stored = place.number, f.stored + 1
   execution.block(rec, "waiting_for_dependencies", nil, tx.now)
   tx:zadd(keys.flow_members(tx, f.id), place.number, rec.id)
@@ -5233,8 +4604,10 @@ function grow.count(tx, f, made)
   for _, one in ipairs(made) do
     local up, down = one.up, one.down
     if not down.hidden and down.reason ~= "held_by_operator" and down.phase == "runnable" and dependencies.waits(down) and down.reason ~= "waiting_for_dependencies" then
+      down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
+      event.of_execution(tx, down, "execution.blocked", { "reason", down.reason })
     end
     -- An upstream whose end still reaches its edges one by one will reach this one too.
     if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then
@@ -5307,6 +4680,11 @@ local function take_back(tx, f, up, e)
   e.state, e.hope = "pending", nil
   dependencies.store_edge(tx, e)
   dependencies.promise(tx, e)
+  -- Another upstream that ended still stands in the way.
+  if skipped and dependencies.judge(down.spec.inbound, d) == "skip" then
+    dependencies.store(down, d)
+    return execution.save(tx, down)
+  end
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
@@ -5340,7 +4718,8 @@ function owed.steps.wait_again(tx, down, from, share)
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local e = dependencies.edge(tx, item.from, item.number)
-    if e.state == "dead" then
+    -- An edge that went with its upstream stays as it was.
+    if e and e.state == "dead" then
       e.state = "pending"
       if e.hope then d.hopes = math.max(0, d.hopes - 1) end
       e.hope = nil
@@ -5350,7 +4729,9 @@ function owed.steps.wait_again(tx, down, from, share)
   end
   dependencies.store(down, d)
   execution.save(tx, down)
-  return #list, #list == share and from + share or nil
+  if #list == share then return #list, from + share end
+  resolve.decide(tx, flow.load(tx, down.spec.flow_id), down, d)
+  return #list, nil
 end
 
 -- A member is about to run again; it has been saved.
@@ -5367,8 +4748,8 @@ function reopen.execution(tx, rec, skipped)
   rec.freed = nil
   if rec.spec.parent_id then
     local parent = execution.load(tx, rec.spec.parent_id)
-    if parent and parent.phase ~= "terminal" then
-      rec.bound = 1
+    if parent then
+      if parent.phase ~= "terminal" then rec.bound = 1 end
       local k = children.load(parent)
       k.open = k.open + 1
       children.store(parent, k)
@@ -5507,17 +4888,17 @@ local holds = require "record.holds"
 
 local grant = {}
 
--- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
+-- `copy` is the lane's: it says which holder sets the execution must enter before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
-  holds.note(rec, id, holds.needed(rec, copy))
+  holds.note(rec, id, holds.needed(copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
+    budgets = rec.spec.budgets, quotas = rec.spec.quotas, holder_sets = holds.sets(rec),
   }
 end
 
@@ -6270,10 +5651,11 @@ local function token_of(w, digest)
   end
 end
 
--- True while the waitpoint takes signals: pending under the attempt that made it, or part of the current suspension.
+-- True while the waitpoint takes signals: pending under the attempt that made it, which may wait for its children, or part of the
+-- current suspension.
 local function is_open(rec, w, now)
   if w.state == "closed" or (w.expires and w.expires <= now) or w.attempt ~= rec.attempt then return false end
-  if w.state == "pending" then return rec.phase == "active" end
+  if w.state == "pending" then return rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil) end
   local current = suspension.load(rec)
   return rec.phase == "suspended" and current ~= nil and current.id == w.suspension
 end
@@ -6388,6 +5770,8 @@ end
 local function waiting(tx, rec)
   local now = tx.now
   if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  -- An attempt that waits for its children keeps its waitpoints.
+  if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
   if ready then
     local cause = rec.delay and "delay" or "grant_expired"
@@ -6821,6 +6205,7 @@ local define = require "lib.define"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local event = require "lib.event"
+local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
@@ -6842,7 +6227,8 @@ define.fn {
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
     rec.replays = replays + 1
-    local skipped = rec.outcome == "skipped"
+    -- It ended before its edges had let it run: it waits for them again.
+    local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
     rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
@@ -6852,6 +6238,7 @@ define.fn {
     rec.first_started = nil
     reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
+    if rec.reason == "waiting_for_dependencies" then rec.start_by = nil end
     execution.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
@@ -7238,11 +6625,11 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_consume_grant",
-  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
+  doc = "Turns a grant into a lease for the worker it was given to.",
   flags = {},
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
+    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -7266,7 +6653,6 @@ define.fn {
     local copy = lane.load(tx, execution.lane_path(rec))
     -- The lane was limited after the grant was given: nobody has admitted it.
     if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.keep then holds.keep_aside(rec, a.keep) end
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)
@@ -7282,7 +6668,6 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
-local holds = require "record.holds"
 local grant = require "transition.grant"
 local runnable = require "transition.runnable"
 
@@ -7297,7 +6682,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then holds.drop(rec) end
+    if a.unheld then rec.holds = nil end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
@@ -7311,15 +6696,14 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
-local holds = require "record.holds"
 local spec = require "record.spec"
 local grant = require "transition.grant"
 
 define.fn {
   name = "ff_block_execution",
-  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.",
+  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail", unheld = "bool?" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail" },
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
@@ -7327,7 +6711,6 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
     if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then holds.drop(rec) end
     execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
@@ -7341,22 +6724,19 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
-local grant = require "transition.grant"
 local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_unblock_execution",
-  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.",
+  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", reason = "admission_reason", holder_id = "holder_id?" },
+  args = { execution_id = "execution_id", reason = "admission_reason" },
   reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    -- The call may overtake the block: then the grant ends here, and the block finds it gone.
-    local refused = a.holder_id and grant.open(rec, a.holder_id, tx.now)
-    if rec.phase ~= "runnable" or (rec.reason ~= a.reason and not refused) then return reply.ok("already", { state = execution.public_state(rec) }) end
+    if rec.phase ~= "runnable" or rec.reason ~= a.reason then return reply.ok("already", { state = execution.public_state(rec) }) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", a.reason })
@@ -7917,13 +7297,15 @@ define.fn {
   flags = {},
   args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
   reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
-  errs = { "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = { "try_again", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
     local n = a.flow
     if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
     if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
     local known = flow.load(tx, n.flow_id)
     if known then
+      -- What is left of an unsealed one goes first.
+      if known.walk == "remove" then return reply.err("try_again", { flow_id = n.flow_id }) end
       if known.digest ~= n.body_digest then return reply.err("idempotency_conflict", { flow_id = n.flow_id }) end
       return reply.ok("duplicate", { flow = flow.typed(known) })
     end
@@ -7958,7 +7340,7 @@ define.fn {
   reply = { added = { items = "[added_member]", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     local made
@@ -8002,7 +7384,7 @@ define.fn {
   reply = { added = { count = "count", version = "count" } },
   errs = { "flow_not_found", "flow_terminal", "flow_changed", "member_started", "cycle_detected", "idempotency_conflict" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
     if refusal then return refusal end
     if a.version and a.version ~= f.version then return reply.err("flow_changed", { version = f.version }) end
@@ -8031,7 +7413,7 @@ define.fn {
   reply = { sealed = { flow = "flow" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.parent then return reply.err("invalid_argument", { field = "flow_id", problem = "is sealed when the turn of its member " .. f.parent .. " comes" }) end
     if f.sealed then return reply.ok("already", { flow = flow.typed(f) }) end
@@ -8057,7 +7439,7 @@ define.fn {
   reply = { cancelled = { flow = "flow", more = "bool" }, already = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.stop or f.outcome then return reply.ok("already", { flow = flow.typed(f) }) end
     stop.flow(tx, f, { policy = a.policy, reason = a.reason, actor = a.actor, outcome = "cancelled", data = { "actor", a.actor, "reason", a.reason or "", "policy", a.policy } })
@@ -8081,7 +7463,7 @@ define.fn {
   reply = { walked = { flow = "flow?", more = "bool" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local more = walk.step(tx, f, a.limit)
     return reply.ok("walked", { flow = not f.gone and flow.typed(f) or nil, more = more })
@@ -8102,7 +7484,7 @@ define.fn {
   reply = { found = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     return reply.ok("found", { flow = flow.typed(f) })
   end,
@@ -8122,7 +7504,7 @@ define.fn {
   reply = { waiting = { flow = "flow" }, ended = { flow = "flow" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     if f.ended then return reply.ok("ended", { flow = flow.typed(f) }) end
     if f.waited == nil then
@@ -8167,7 +7549,7 @@ define.fn {
   reply = { page = { members = "[member]", edges = "[edge]", next = "graph_position?", version = "count" } },
   errs = { "flow_not_found" },
   call = function(tx, a)
-    local f = flow.load(tx, a.flow_id)
+    local f = flow.find(tx, a.flow_id)
     if f == nil then return reply.err("flow_not_found") end
     local after = a.after or { member = 0, edge = 0 }
     local members, edges = {}, {}
@@ -8226,7 +7608,7 @@ define.fn {
           more = true
           break
         end
-        local f = flow.load(tx, item.member)
+        local f = flow.find(tx, item.member)
         if f and (a.namespace == nil or f.namespace == a.namespace) and (a.kind == nil or f.kind == a.kind) and (a.state == nil or flow.state(f) == a.state) then
           items[#items + 1] = flow.typed(f)
         end
@@ -8309,9 +7691,9 @@ local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_wait_children",
-  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays.",
+  doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
   flags = {},
-  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id" },
+  args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
   call = function(tx, a)
@@ -8320,7 +7702,7 @@ define.fn {
     if refusal == "replay" then return reply.ok("waiting", { open = children.load(rec).open }) end
     if refusal then return refusal end
     local open = children.load(rec).open
-    if open == 0 then
+    if open == 0 and not a.aside then
       local list, rest = children.page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max)
       return reply.ok("ended", { children = list, more = rest ~= nil })
     end
@@ -8566,7 +7948,6 @@ local function owed(tx, set)
 end
 
 local function state(tx, rec, a, holder)
-  if rec and holds.keeps(rec, holder.holder_id, a.set) then return "running" end
   if rec == nil or holds.of(rec) ~= holder.holder_id or not holds.in_set(rec, a.set) then return "gone" end
   if rec.phase == "active" then return "running" end
   -- A grant that ran out cannot be consumed any more.
@@ -8672,309 +8053,6 @@ define.fn {
       if seen == a.limit then return reply.ok("adopted", { holders = found, unnoted = unnoted, next = last }) end
     end
     return reply.ok("adopted", { holders = found, unnoted = unnoted })
-  end,
-}
-end
-
-source["quota.put"] = function(require, LIBRARY)
-local define = require "lib.define"
-local keys = require "lib.keys"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-
-define.fn {
-  name = "ff_put_quota",
-  doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.",
-  flags = {},
-  args = { quota = "quota", version = "count?" },
-  reply = { created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" } },
-  errs = { "quota_not_found", "quota_version_conflict" },
-  call = function(tx, a)
-    local n = a.quota
-    if not (n.rate or n.concurrency or n.weighted) then return reply.err("invalid_argument", { field = "quota", problem = "must have a rate, a concurrency or a weighted part" }) end
-    local key, packed = keys.quota(tx, n.quota_id), quota.pack(n)
-    local known = quota.load(tx, n.quota_id)
-    if known == nil then
-      if a.version then return reply.err("quota_not_found", { quota_id = n.quota_id }) end
-      -- One of the same name is still being taken apart.
-      if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
-      tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
-      tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
-      return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
-    end
-    local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
-    if known.raw.definition == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
-    if a.version ~= known.version then return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version }) end
-    local version = known.version + 1
-    tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
-    if count > 0 then quota.walk(tx, known) end
-    return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
-  end,
-}
-end
-
-source["quota.get"] = function(require, LIBRARY)
-local define = require "lib.define"
-local keys = require "lib.keys"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local room = require "index.room"
-
-define.fn {
-  name = "ff_get_quota",
-  doc = "A quota and, of the key asked for, how far each of its parts is used, who holds it and who waits.",
-  flags = { "no-writes" },
-  args = { quota_id = "quota_id", key = "quota_key?" },
-  reply = { quota = { entry = "quota_entry", state = "quota_key_state?", now = "time_ms" } },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local state
-    if a.key then
-      local k = room.load(tx, q, quota.digest(a.key), a.key, true)
-      local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      state = { key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled }
-    end
-    return reply.ok("quota", { entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now })
-  end,
-}
-end
-
-source["quota.list_quotas"] = function(require, LIBRARY)
-local define = require "lib.define"
-local keys = require "lib.keys"
-local limits = require "lib.limits"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-
-define.fn {
-  name = "ff_list_quotas",
-  doc = "Quotas of this partition, newest first; a page may be short, `more` says whether to go on after `last`.",
-  flags = { "no-writes" },
-  args = { namespace = "namespace?", after = "quota_position?", limit = "list_limit" },
-  reply = { page = { items = "[quota_entry]", last = "quota_position?", more = "bool" } },
-  errs = {},
-  call = function(tx, a)
-    local looks = limits.list_looks_max
-    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
-    local found = tx:zhighest(keys.quotas(tx), top, "-inf", looks)
-    local items, last, more = {}, nil, #found == looks
-    for _, item in ipairs(found) do
-      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.quota_id
-      if not seen then
-        if #items >= a.limit then
-          more = true
-          break
-        end
-        local q = quota.load(tx, item.member)
-        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))) end
-        last = { created_at = item.score, quota_id = item.member }
-      end
-    end
-    return reply.ok("page", { items = items, last = last, more = more })
-  end,
-}
-end
-
-source["quota.list_keys"] = function(require, LIBRARY)
-local define = require "lib.define"
-local keys = require "lib.keys"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local room = require "index.room"
-
-define.fn {
-  name = "ff_list_quota_keys",
-  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.",
-  flags = { "no-writes" },
-  args = { quota_id = "quota_id", after = "count", limit = "batch_size" },
-  reply = { page = { items = "[quota_key_use]", next = "count?" } },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local items, last = {}, nil
-    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "(" .. string.format("%.0f", a.after), "+inf", a.limit)) do
-      local k = room.load(tx, q, item.member, nil, true)
-      local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
-      items[i] = { set = k.set, state = { key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled } }
-      last = item.score
-    end
-    return reply.ok("page", { items = items, next = #items == a.limit and last or nil })
-  end,
-}
-end
-
-source["quota.delete"] = function(require, LIBRARY)
-local define = require "lib.define"
-local keys = require "lib.keys"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-
-define.fn {
-  name = "ff_delete_quota",
-  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
-  flags = { "allow-oom" },
-  args = { quota_id = "quota_id" },
-  reply = { deleted = {} },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
-    quota.walk(tx, q)
-    return reply.ok("deleted")
-  end,
-}
-end
-
-source["quota.ask"] = function(require, LIBRARY)
-local define = require "lib.define"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local holders = require "index.holders"
-local room = require "index.room"
-
--- What the key says to one candidate. One whose grant has run out by now neither enters nor waits.
-local function decide(tx, k, c)
-  local member = holders.member(c)
-  local keep = k.q.definition.hold_while_suspended and k.set or nil
-  if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
-  if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
-  local use = room.refusal(tx, k, c.weight)
-  if use == nil then
-    room.admit(tx, k, member, c)
-    return { holder_id = c.holder_id, admitted = true, keep = keep }
-  end
-  local next_at = use.next_at()
-  room.wait(k, c, use, next_at)
-  return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
-end
-
-define.fn {
-  name = "ff_admit_quota",
-  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.",
-  flags = {},
-  args = { quota_id = "quota_id", candidates = "quota_candidates" },
-  reply = { answered = { items = "[quota_answer]" } },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local known, order, items = {}, {}, {}
-    for i, c in ipairs(a.candidates) do
-      local digest = quota.digest(c.key)
-      local k = known[digest]
-      if k == nil then
-        k = room.load(tx, q, digest, c.key, true)
-        known[digest], order[#order + 1] = k, k
-      end
-      items[i] = decide(tx, k, c)
-    end
-    for _, k in ipairs(order) do room.save(tx, k, true) end
-    return reply.ok("answered", { items = items })
-  end,
-}
-end
-
-source["quota.return"] = function(require, LIBRARY)
-local define = require "lib.define"
-local holds = require "record.holds"
-local keys = require "lib.keys"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local holders = require "index.holders"
-local room = require "index.room"
-
--- The quota or its key is gone: only the holder is left to go.
-local function leave_alone(tx, a, item)
-  local key, member = keys.holders(tx, holds.of_quota(a.quota_id, item.key_digest)), holders.member(item)
-  if tx:zscore(key, member) == nil then return false end
-  tx:zrem(key, member)
-  return true
-end
-
-define.fn {
-  name = "ff_return_quota",
-  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. Whoever waits for the room is called.",
-  flags = { "allow-oom" },
-  args = { quota_id = "quota_id", items = "quota_returns" },
-  reply = { returned = { count = "count" } },
-  errs = {},
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    local known, order, count = {}, {}, 0
-    for _, item in ipairs(a.items) do
-      local k = known[item.key_digest]
-      if k == nil then
-        k = q and room.load(tx, q, item.key_digest) or false
-        known[item.key_digest] = k
-      end
-      local left
-      if k then
-        left = room.leave(tx, k, holders.member(item), item.unused)
-        if left and not k.touched then
-          k.touched, order[#order + 1] = true, k
-        end
-      else
-        left = leave_alone(tx, a, item)
-      end
-      if left then count = count + 1 end
-    end
-    for _, k in ipairs(order) do room.save(tx, k) end
-    return reply.ok("returned", { count = count })
-  end,
-}
-end
-
-source["quota.settle"] = function(require, LIBRARY)
-local define = require "lib.define"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local holders = require "index.holders"
-local room = require "index.room"
-
-define.fn {
-  name = "ff_settle_quota",
-  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.",
-  flags = { "allow-oom" },
-  args = { quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count" },
-  reply = { settled = { used = "count", limit = "count" }, gone = {} },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key))
-    if k == nil or not room.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
-    room.save(tx, k)
-    return reply.ok("settled", { used = math.max(k.sum, 0), limit = q.definition.weighted.limit })
-  end,
-}
-end
-
-source["quota.throttle"] = function(require, LIBRARY)
-local define = require "lib.define"
-local quota = require "record.quota"
-local reply = require "lib.reply"
-local room = require "index.room"
-
-define.fn {
-  name = "ff_throttle_quota",
-  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.",
-  flags = {},
-  args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
-  reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
-  errs = { "quota_not_found" },
-  call = function(tx, a)
-    local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
-    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
-    local wanted = a["until"]
-    k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
-    room.save(tx, k)
-    if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
-    return reply.ok("cleared")
   end,
 }
 end
@@ -9913,23 +8991,24 @@ local function check_inbound(tx, rec, findings, found)
   local d, total = dependencies.load(rec), tx:zcard(key)
   expect(found, findings, 21, key, "total", d.total, total)
   if total > looks then return end
-  local met, dead, hopes, bytes = 0, 0, 0, 0
+  local met, dead, hopes, bytes, gone = 0, 0, 0, 0, false
   for _, item in ipairs(dependencies.upstreams(tx, rec.id, 0, looks)) do
-    local e = dependencies.edge(tx, item.from, item.number)
-    if e == nil or e.to ~= rec.id then
+    local e, up = dependencies.edge(tx, item.from, item.number), execution.load(tx, item.from, true)
+    if up == nil then
+      -- Retired before this one, with its edges: what they said counts on.
+      gone = true
+    elseif e == nil or e.to ~= rec.id then
       found(findings, 19, key, item.from .. " has no such edge", false)
     else
       if e.state == "met" then met, bytes = met + 1, bytes + (e.bytes or 0) end
       if e.state == "dead" then dead = dead + 1 end
       if e.hope then hopes = hopes + 1 end
-      local up = execution.load(tx, item.from, true)
-      if up == nil then
-        found(findings, 19, key, item.from .. " has no record", false)
-      elseif e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
+      if e.state ~= "pending" and up.phase ~= "terminal" and d.decided == nil and rec.phase ~= "terminal" and up.owed == nil then
         found(findings, 19, key, "edge from " .. item.from .. " is " .. e.state .. " before it ended", false)
       end
     end
   end
+  if gone then return end
   expect(found, findings, 21, key, "met", d.met, met)
   expect(found, findings, 21, key, "dead", d.dead, dead)
   expect(found, findings, 23, key, "bytes", d.bytes, bytes)
@@ -9950,8 +9029,12 @@ local function check_outbound(tx, rec, f, findings, found)
   local key = keys.edges_out(tx, rec.id)
   local outs = rec.outs or 0
   for _, e in ipairs(dependencies.edges(tx, rec.id, 1, math.min(outs, looks))) do
-    if tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
-    if rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then found(findings, 19, key, "edge to " .. e.to .. " was passed over", false) end
+    local down = execution.load(tx, e.to, true)
+    if down and tx:zscore(keys.edges_in(tx, e.to), rec.id) ~= e.number then found(findings, 19, key, "edge to " .. e.to .. " is not known there", false) end
+    -- A skipped member that was run again waits until its upstreams are run again.
+    if down and down.replays == nil and rec.phase == "terminal" and e.state == "pending" and e.number <= (rec.reached or 0) then
+      found(findings, 19, key, "edge to " .. e.to .. " was passed over", false)
+    end
   end
   if rec.phase == "terminal" and (rec.reached or 0) < outs and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
   if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
@@ -9974,8 +9057,8 @@ local function check_children(tx, rec, findings, found)
       open = open + 1
     end
   end
+  if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
     if rec.reason == "waiting_for_children" and rec.spec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
   end
 end
@@ -10034,111 +9117,6 @@ function check.flow(tx, f, findings, found)
 end
 
 return check
-end
-
-source["maintenance.quota_invariants"] = function(require, LIBRARY)
--- What must hold for quotas and their keys; the numbers are those of the invariants in ARCHITECTURE.md.
-local keys = require "lib.keys"
-local limits = require "lib.limits"
-local quota = require "record.quota"
-local holders = require "index.holders"
-local room = require "index.room"
-
-local invariants = {}
-
-local function shown(n) return string.format("%.0f", n) end
-
--- No more holders than the limit; one that was lowered lets those who are in finish.
-local function check_holders(tx, q, k, findings, found)
-  local cap = q.definition.concurrency
-  if cap and q.version == 1 and k.held > cap then found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false) end
-end
-
--- No more starts in a window than the limit, since the definition is what it is.
-local function check_rate(tx, q, k, findings, found)
-  local rate = q.definition.rate
-  if rate == nil then return end
-  local from = math.max(tx.now - rate.window_ms, q.changed)
-  local starts = tx:zcount(k.rate, "(" .. shown(from), "+inf")
-  if starts > rate.limit then found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false) end
-end
-
--- The sum is that of the entries, as far as one call counts them.
-local function check_weights(tx, q, k, findings, repair, found)
-  if q.definition.weighted == nil then return end
-  local all = tx:hgetall(k.weights) or {}
-  local sum, count = 0, 0
-  for _, weight in pairs(all) do sum, count = sum + tonumber(weight), count + 1 end
-  local stored = tonumber(k.raw.sum or "0")
-  if sum ~= stored then
-    found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
-    if repair then tx:hset(keys.quota_part(tx, q.id, "key", k.digest), { "sum", sum }) end
-  end
-  if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
-end
-
--- Everyone in line has said under which holder, and whoever can pass at a time is woken then.
-local function check_lines(tx, k, findings, repair, found)
-  local asked = tx:hgetall(k.asked) or {}
-  local count = 0
-  for _ in pairs(asked) do count = count + 1 end
-  if count ~= k.waiting + k.too_large then found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false) end
-  local timer = room.timer(k.q.id, k.digest)
-  local at = tx:zscore(keys.timers(tx), timer)
-  if at ~= k.wake then
-    found(findings, 11, keys.timers(tx), timer .. " should wake at " .. (k.wake and shown(k.wake) or "no time"), repair)
-    if repair then
-      if k.wake then tx:zadd(keys.timers(tx), k.wake, timer) else tx:zrem(keys.timers(tx), timer) end
-    end
-  end
-  -- Room for those who wait, with nobody to call them: a slot that nobody holds comes back by nobody.
-  if k.waiting > 0 and k.wake == nil and k.held == 0 then
-    found(findings, 33, k.waiters, "waits for nothing", repair)
-    if repair then tx:zadd(keys.timers(tx), tx.now, timer) end
-  end
-end
-
-local function check_key(tx, q, digest, findings, repair, found)
-  local k = room.load(tx, q, digest)
-  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false) end
-  check_holders(tx, q, k, findings, found)
-  check_rate(tx, q, k, findings, found)
-  check_weights(tx, q, k, findings, repair, found)
-  check_lines(tx, k, findings, repair, found)
-end
-
--- Quotas in the list are stored.
-function invariants.list(tx, key, findings, repair, found)
-  for _, item in ipairs(tx:zlowest(key, "-inf", "+inf", limits.list_looks_max)) do
-    if quota.load(tx, item.member, true) == nil then
-      found(findings, 37, key, item.member .. " has no record", repair)
-      if repair then tx:zrem(key, item.member) end
-    end
-  end
-end
-
--- One key of the family: a quota's, or one of holders.
-function invariants.key(tx, key, rest, findings, repair, found)
-  local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
-  if id == nil then return holders.check(tx, rest, findings, repair, found) end
-  local q = quota.load(tx, id, true)
-  if q == nil then
-    found(findings, 37, key, "its quota is gone", repair)
-    if repair then tx:del(key) end
-  elseif part == "core" then
-    if tx:zscore(keys.quotas(tx), id) == nil then found(findings, 37, key, "is not listed", false) end
-  elseif part ~= "keys" then
-    local name, digest = string.match(part, "^(%a+):(%x+)$")
-    if name == "key" then
-      check_key(tx, q, digest, findings, repair, found)
-    elseif digest == nil or not tx:exists(keys.quota_part(tx, id, "key", digest)) then
-      found(findings, 37, key, "its key is not in use", repair)
-      if repair then tx:del(key) end
-    end
-  end
-end
-
-return invariants
 end
 
 source["maintenance.invariants"] = function(require, LIBRARY)
@@ -10225,7 +9203,8 @@ end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
 local function check_holds(tx, rec, key, findings, repair)
-  if holds.stray(rec) then
+  local holder = holds.of(rec)
+  if holder and rec.phase ~= "active" and rec.grant ~= holder then
     invariants.found(findings, 32, key, "holds slots without a grant or a lease", repair)
     if repair then execution.save(tx, rec) end
   end
@@ -10255,7 +9234,7 @@ function invariants.early(tx, rec, w, findings, repair)
   if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
 end
 
--- Open waitpoints are those of the running attempt, or of the current suspension.
+-- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
 local function check_waitpoints(tx, rec, key, findings, repair)
   if (rec.phase == "suspended") ~= (rec.wait ~= nil) then invariants.found(findings, 29, key, "suspension and phase disagree", false) end
   local current = suspension.load(rec)
@@ -10265,7 +9244,8 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     if w == nil or w.exec ~= rec.id then
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
-      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local attempts = rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
+      local fits = (attempts and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
@@ -10317,7 +9297,6 @@ local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
 local holders = require "index.holders"
-local room = require "index.room"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
@@ -10355,10 +9334,6 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
-  elseif kind == "room" then
-    room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
-  elseif kind == "quota" then
-    room.walk(tx, name)
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then
@@ -10648,10 +9623,9 @@ local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
 local flows = require "maintenance.flow_invariants"
+local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
-local quota = require "record.quota"
-local quotas = require "maintenance.quota_invariants"
 local waitpoint = require "record.waitpoint"
 local worker = require "record.worker"
 
@@ -10680,8 +9654,6 @@ local function check_timers(tx, key, findings, repair)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
-    elseif kind == "quota" then owner = quota.load(tx, name, true)
-    elseif kind == "room" then owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
     elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
@@ -10807,7 +9779,6 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
-  if rest == "quotas" then return quotas.list(tx, key, findings, repair, check.found) end
   if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
@@ -10845,7 +9816,7 @@ define.fn {
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "quota" then
-          quotas.key(tx, key, rest, findings, a.repair, check.found)
+          holders.check(tx, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
@@ -10932,15 +9903,6 @@ redis.register_function{ function_name = "ff_release_holders", callback = functi
 redis.register_function{ function_name = "ff_list_holders", callback = function(k, a) return invoke("ff_list_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_check_holders", callback = function(k, a) return invoke("ff_check_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_adopt_holders", callback = function(k, a) return invoke("ff_adopt_holders", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_put_quota", callback = function(k, a) return invoke("ff_put_quota", k, a) end }
-redis.register_function{ function_name = "ff_get_quota", callback = function(k, a) return invoke("ff_get_quota", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_quotas", callback = function(k, a) return invoke("ff_list_quotas", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_quota_keys", callback = function(k, a) return invoke("ff_list_quota_keys", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
-redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }

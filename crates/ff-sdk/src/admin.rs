@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
-use ff_core::types::{ExecutionId, LaneId, WorkerInstanceId};
+use ff_core::types::{ExecutionId, FlowId, LaneId, WorkerInstanceId};
+use ff_engine::operations::{FlowCursor, FlowFilter, NewFlow};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 
 use crate::backend::Backend;
-use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
+use crate::flows::CancelPolicy;
+use crate::snapshot::{
+    ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow,
+    WorkerSnapshot,
+};
 use crate::{FlowFabricWorker, SdkError};
 
 /// What a server's API offers beside the worker protocol; cheap to clone.
@@ -129,5 +134,89 @@ impl FlowFabricAdminClient {
     /// Asks a worker to take nothing new and to yield what it holds.
     pub async fn drain_worker(&self, worker: &WorkerInstanceId) -> Result<(), SdkError> {
         self.backend.drain_worker(worker.as_str()).await
+    }
+}
+
+/// Every child of an execution, read page by page.
+pub(crate) async fn all_children(backend: &dyn Backend, parent: ExecutionId) -> Result<Vec<ChildSnapshot>, SdkError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = backend.children(parent, after.as_deref()).await?;
+        all.extend(page.items);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Flows and children.
+///
+/// ```
+/// # #[cfg(feature = "embedded")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use ff_sdk::task::CancelPolicy;
+/// use ff_sdk::{FlowSpec, MemberSpec};
+/// # use std::time::Duration;
+/// # let engine = ff_sdk::testing::TestEngine::start().await?;
+/// let admin = engine.admin();
+/// let flow = FlowSpec::new("default", "report")
+///     .member(MemberSpec::new("fetch", "fetch"))
+///     .member(MemberSpec::new("render", "render").takes("fetch", "page"));
+/// let submitted = admin.submit_flow(flow).await?;
+/// assert_eq!(admin.describe_execution(&submitted.members["fetch"]).await?.kind, "fetch");
+///
+/// admin.cancel_flow(&submitted.flow_id, "not needed", CancelPolicy::CancelAll, true).await?;
+/// let ended = admin.wait_flow(&submitted.flow_id, Duration::from_secs(10)).await?.expect("it was cancelled");
+/// assert_eq!(ended.state.as_str(), "cancelled");
+/// # Ok::<(), ff_sdk::SdkError>(())
+/// # }).unwrap();
+/// ```
+impl FlowFabricAdminClient {
+    /// Submits a flow: checked whole, written, then released. The same id answers the first one's members.
+    pub async fn submit_flow(&self, flow: impl Into<NewFlow>) -> Result<SubmittedFlow, SdkError> {
+        self.backend.submit_flow(flow.into()).await
+    }
+
+    /// A flow with its state and the counts of its members.
+    pub async fn describe_flow(&self, id: &FlowId) -> Result<FlowSnapshot, SdkError> {
+        self.backend.describe_flow(*id).await
+    }
+
+    /// Members and edges of a flow.
+    pub async fn flow_graph(&self, id: &FlowId) -> Result<FlowGraph, SdkError> {
+        self.backend.flow_graph(*id).await
+    }
+
+    /// One page of flows, newest first.
+    pub async fn list_flows(
+        &self,
+        filter: &FlowFilter,
+        after: Option<FlowCursor>,
+        limit: usize,
+    ) -> Result<FlowPage, SdkError> {
+        self.backend.list_flows(filter, after, limit).await
+    }
+
+    /// The flow once every member has ended, or nothing when that is not so after `wait`.
+    pub async fn wait_flow(&self, id: &FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {
+        self.backend.await_flow(*id, wait).await
+    }
+
+    /// Cancels a flow: when this answers, none of its members can be claimed any more. With `wait` it answers when the flow has
+    /// ended, or after 30 s with how it stands.
+    pub async fn cancel_flow(
+        &self,
+        id: &FlowId,
+        reason: &str,
+        policy: CancelPolicy,
+        wait: bool,
+    ) -> Result<FlowSnapshot, SdkError> {
+        self.backend.cancel_flow(*id, policy, reason, wait).await
+    }
+
+    /// Every child an execution has spawned, in order, and what became of it so far.
+    pub async fn children(&self, id: &ExecutionId) -> Result<Vec<ChildSnapshot>, SdkError> {
+        all_children(self.backend.as_ref(), *id).await
     }
 }

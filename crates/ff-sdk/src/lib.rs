@@ -32,6 +32,7 @@ pub mod snapshot;
 
 mod admin;
 mod cancellation;
+mod flows;
 mod lease;
 mod streams;
 pub mod task;
@@ -52,5 +53,6 @@ pub use error::SdkError;
 pub use ff_core::EngineError;
 pub use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 pub use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
+pub use flows::{ChildSpec, FlowCursor, FlowFilter, FlowSpec, MemberSpec};
 pub use task::ClaimedTask;
 pub use worker::{FlowFabricWorker, WorkerState};

@@ -1,8 +1,8 @@
 //! A claimed execution: what it is, and the ways to end it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
@@ -15,6 +15,11 @@ use crate::cancellation::TaskCancellation;
 use crate::error::worth_repeating;
 use crate::lease::{Keeper, Lease, UNHEALTHY_AFTER};
 
+use crate::flows::Spawns;
+pub use crate::flows::{
+    CancelPolicy, ChildSpec, EdgeOn, InboundPolicy, OnMemberFailure, OnSatisfied, ParentClose, Upstream,
+    WaitChildrenOutcome,
+};
 use crate::streams::Writer;
 pub use crate::streams::{
     AppendFrameOutcome, AsBackend, FrameMode, InvalidCursor, MAX_TAIL_BLOCK_MS, NewFrame, STREAM_READ_HARD_CAP,
@@ -55,6 +60,7 @@ pub(crate) struct TaskCore {
     keeper: Arc<Keeper>,
     pub(crate) pending: Pending,
     pub(crate) writer: Writer,
+    pub(crate) spawns: Spawns,
     /// The attempt was set aside: this lease is over.
     aside: AtomicBool,
 }
@@ -159,8 +165,8 @@ impl ClaimedTask {
         let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
         keeper.add(Arc::clone(&lease));
         let writer = Writer::new(claim.frames);
-        let (pending, aside) = (Pending::default(), AtomicBool::new(false));
-        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, aside });
+        let (pending, spawns, aside) = (Pending::default(), Spawns::default(), AtomicBool::new(false));
+        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, spawns, aside });
         Self { core, _permit: permit, ended: false }
     }
 
@@ -226,13 +232,6 @@ impl ClaimedTask {
     #[must_use]
     pub fn tags(&self) -> &HashMap<String, String> {
         &self.core.claim.tags
-    }
-
-    /// What upstream members of its flow passed on, by name; an execution of no flow was passed nothing.
-    #[must_use]
-    pub fn passed(&self) -> &HashMap<String, Vec<u8>> {
-        static NOTHING: LazyLock<HashMap<String, Vec<u8>>> = LazyLock::new(HashMap::new);
-        &NOTHING
     }
 
     /// The fallback tier of this attempt, when the submission has tiers.

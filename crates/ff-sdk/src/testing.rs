@@ -23,6 +23,7 @@
 //! ```
 
 mod crash;
+mod crash_flows;
 mod crash_waits;
 mod faults;
 mod waits;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ff_core::PartitionConfig;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
-use ff_core::types::{ExecutionId, LaneId};
+use ff_core::types::{ExecutionId, FlowId, LaneId};
+use ff_engine::operations::{FlowCursor, FlowFilter};
 use ff_engine::{ExecutionFilter, ListCursor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ use crate::backend::{Backend, CompletionBackend, Identity, Standing, Transport};
 use crate::config::{BackendConfig, WorkerConfig};
 use crate::error::worth_repeating;
 use crate::lease::Keeper;
-use crate::snapshot::{ExecutionPage, ExecutionSnapshot, WorkerSnapshot};
+use crate::snapshot::{ExecutionPage, ExecutionSnapshot, FlowPage, FlowSnapshot, WorkerSnapshot};
 use crate::{ClaimedTask, SdkError};
 
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
@@ -210,6 +211,21 @@ impl FlowFabricWorker {
     /// Everything about one execution.
     pub async fn describe_execution(&self, id: &ExecutionId) -> Result<ExecutionSnapshot, SdkError> {
         self.shared.backend.describe(*id).await
+    }
+
+    /// A flow with its state and the counts of its members.
+    pub async fn describe_flow(&self, id: &FlowId) -> Result<FlowSnapshot, SdkError> {
+        self.shared.backend.describe_flow(*id).await
+    }
+
+    /// One page of flows, newest first.
+    pub async fn list_flows(
+        &self,
+        filter: &FlowFilter,
+        after: Option<FlowCursor>,
+        limit: usize,
+    ) -> Result<FlowPage, SdkError> {
+        self.shared.backend.list_flows(filter, after, limit).await
     }
 
     /// One page of executions, newest first.

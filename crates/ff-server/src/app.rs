@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{ExecutionId, QuotaPolicyId, WaitpointId};
+use ff_core::types::{ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::Dispatcher;
 use tokio_util::sync::CancellationToken;
@@ -122,5 +122,16 @@ impl<S: Send + Sync> FromRequestParts<S> for QuotaPath {
             .parse()
             .map(Self)
             .map_err(|_| Problem::invalid("quota_id", "must be a UUID"))
+    }
+}
+
+/// The flow a path names.
+pub struct Flow(pub FlowId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Flow {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "flow").await?.parse().map(Self).map_err(|_| Problem::invalid("flow_id", "must be a UUID"))
     }
 }

@@ -8,6 +8,7 @@ mod app;
 mod body;
 mod continuation;
 mod door;
+mod execution_body;
 mod fleet;
 mod line;
 mod payload;
@@ -18,5 +19,6 @@ mod serve;
 mod shape;
 mod tails;
 mod tokens;
+mod word;
 
 pub use serve::{NotStarted, Server, ServerOptions};

@@ -272,13 +272,14 @@ mod tests {
             let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             let problem = Problem::from(EngineError::from_refusal(code, detail));
             let expected = match code {
-                ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid => S::BAD_REQUEST,
+                ErrorCode::InvalidArgument | ErrorCode::CapabilityInvalid | ErrorCode::CycleDetected => S::BAD_REQUEST,
                 ErrorCode::InvalidToken => S::UNAUTHORIZED,
                 ErrorCode::LaneFull | ErrorCode::AtCapacity => S::TOO_MANY_REQUESTS,
                 ErrorCode::TryAgain
                 | ErrorCode::LaneUnseen
                 | ErrorCode::LaneDepthNeeded
                 | ErrorCode::CapacityUnknown
+                | ErrorCode::FlowChanged
                 | ErrorCode::SummaryChanged => S::SERVICE_UNAVAILABLE,
                 ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
                 code if code.class() == Class::NotFound => S::NOT_FOUND,

@@ -1,5 +1,6 @@
 //! Who takes part: each actor acts on its own beliefs, which the network may have made wrong.
 
+mod flows;
 mod lanes;
 mod operator;
 mod outbox;
@@ -13,7 +14,7 @@ mod worker;
 use std::collections::BTreeMap;
 
 use ff_core::PartitionConfig;
-use ff_core::types::{ExecutionId, WaitpointId};
+use ff_core::types::{ExecutionId, FlowId, WaitpointId};
 use ff_script::Route;
 use ff_script::generated::{Fairness, LaneEntry};
 use uuid::Uuid;
@@ -45,6 +46,8 @@ pub(crate) struct Board {
     pub submissions_left: u32,
     /// Tokens that were ever handed out, whether their waitpoint came to be or not.
     pub tokens: Vec<Token>,
+    /// Flows somebody submitted.
+    pub flows: Vec<FlowId>,
     /// Executions with frames.
     pub streams: Vec<ExecutionId>,
     /// What a reader of streams found wrong.
@@ -73,6 +76,7 @@ impl Board {
             grants: Vec::new(),
             submissions_left: submissions,
             tokens: Vec::new(),
+            flows: Vec::new(),
             streams: Vec::new(),
             complaints: Vec::new(),
         }
@@ -139,9 +143,12 @@ pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<B
         all.push(Box::new(submitter::Submitter::new(number)));
     }
     for number in 0..profile.workers {
-        let worker = worker::Worker::new(number, rng);
+        let worker = worker::Worker::new(number, profile.spawns, rng);
         board.instances.push(worker.instance().to_owned());
         all.push(Box::new(worker));
+    }
+    if profile.flows {
+        all.push(Box::new(flows::Flows::default()));
     }
     all.push(Box::new(operator::Operator));
     all.push(Box::new(outsider::Outsider::default()));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ff_script::Route;
 use ff_script::generated::*;
 
-use super::{Actor, LANES, Scene, draw_digest};
+use super::{Actor, LANES, Scene, draw_digest, flows};
 use crate::request::{Outcome, Request};
 
 pub(crate) struct Operator;
@@ -46,7 +46,13 @@ impl Actor for Operator {
         }
         let id = *scene.rng.pick(&scene.board.known);
         let instance = scene.rng.pick(&scene.board.instances).clone();
-        match scene.rng.weighted(&[12, 10, 12, 14, 12, 30, 3, 6, 6, 2, 2, 8, 2, 10]) {
+        match scene.rng.weighted(&[12, 10, 12, 14, 12, 30, 3, 6, 6, 2, 2, 8, 2, 10, 5]) {
+            14 if !scene.board.flows.is_empty() => {
+                let flow_id = *scene.rng.pick(&scene.board.flows);
+                let policy = CancelPolicy::ALL[scene.rng.below(CancelPolicy::ALL.len())];
+                let reason = scene.rng.percent(50).then(|| "not needed".to_owned());
+                flows::tell(flow_id, scene, CancelFlow { reason, ..CancelFlow::new(me(), flow_id, policy) });
+            }
             11 => scene.tell(id, ResumeExecution::new(me(), id)),
             12 => {
                 let (category, reason) = ("refused".to_owned(), "no".to_owned());

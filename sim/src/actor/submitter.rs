@@ -99,7 +99,7 @@ impl Actor for Submitter {
         match (request, outcome) {
             (Request::SubmitExecution(call), Outcome::Refused(error)) if error.code() == "lane_unseen" => {
                 let id = call.submission.execution_id;
-                install(&call.submission.lane, id, scene);
+                install_in(&call.submission.lane, id, scene);
                 scene.tell(id, call.clone());
             }
             (
@@ -109,7 +109,7 @@ impl Actor for Submitter {
                 for (submission, item) in call.submissions.iter().zip(items) {
                     if item.refusal.as_ref().is_some_and(|refusal| refusal.code == "lane_unseen") {
                         let id = submission.execution_id;
-                        install(&submission.lane, id, scene);
+                        install_in(&submission.lane, id, scene);
                         scene.tell(id, SubmitExecution { submission: submission.clone() });
                     }
                 }
@@ -119,12 +119,12 @@ impl Actor for Submitter {
     }
 }
 
-fn install(lane: &str, id: ExecutionId, scene: &mut Scene<'_>) {
+pub(super) fn install_in(lane: &str, id: ExecutionId, scene: &mut Scene<'_>) {
     let entry = scene.board.lanes[lane].clone();
     scene.tell(id, InstallLane { entry });
 }
 
-fn with_seed(uuid: Uuid, seed: u16) -> ExecutionId {
+pub(super) fn with_seed(uuid: Uuid, seed: u16) -> ExecutionId {
     let mut bytes = *uuid.as_bytes();
     bytes[14..16].copy_from_slice(&seed.to_be_bytes());
     ExecutionId::from_uuid(Uuid::from_bytes(bytes))
@@ -139,7 +139,7 @@ fn id_for(key: &Option<String>, rng: &mut Rng) -> ExecutionId {
     }
 }
 
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
@@ -223,6 +223,20 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     }
     if rng.percent(75) {
         s.retention_ms = Some(rng.between(0, 12_000));
+    }
+    s.body_digest = digest(&s);
+    s
+}
+
+/// Work that is part of something larger: it comes under no key of its own and does not wait long by itself.
+pub(super) fn draw_member(rng: &mut Rng, now: i64) -> Submission {
+    let mut s = draw(rng, now);
+    (s.idempotency_key, s.idempotency_ttl_ms, s.quotas) = (None, None, s.quotas.filter(|_| rng.percent(30)));
+    if rng.percent(80) {
+        (s.delay_ms, s.delay_until, s.deadline_ms, s.deadline_at, s.start_within_ms) = (None, None, None, None, None);
+    }
+    if rng.percent(70) {
+        s.requires = None;
     }
     s.body_digest = digest(&s);
     s

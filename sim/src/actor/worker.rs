@@ -26,12 +26,14 @@ pub(crate) struct Worker {
     registered: bool,
     held: Vec<Held>,
     graves: Vec<Held>,
+    /// In a hundred things it does with a lease: spawn children, wait for them.
+    spawns: u32,
     /// How many frames the worker believes each of its attempts has.
     frames: BTreeMap<ExecutionId, i64>,
 }
 
 impl Worker {
-    pub fn new(number: usize, rng: &mut Rng) -> Self {
+    pub fn new(number: usize, spawns: u32, rng: &mut Rng) -> Self {
         let capabilities = CAPABILITIES.iter().filter(|_| rng.percent(45)).map(|&c| c.to_owned()).collect();
         let mut lanes: Vec<String> = LANES.iter().filter(|_| rng.percent(70)).map(|l| l.0.to_owned()).collect();
         if lanes.is_empty() {
@@ -46,6 +48,7 @@ impl Worker {
             registered: false,
             held: Vec::new(),
             graves: Vec::new(),
+            spawns,
             frames: BTreeMap::new(),
         }
     }
@@ -108,6 +111,9 @@ impl Worker {
     /// Says something under a fence; answers whether the worker thinks it is done with it.
     fn use_fence(&self, held: &Held, scene: &mut Scene<'_>) -> bool {
         let (id, fence) = held.clone();
+        if scene.rng.percent(self.spawns) {
+            return Self::family(id, fence, scene);
+        }
         match scene.rng.weighted(&[33, 24, 17, 8, 8, 8, 6, 40, 22, 2, 26]) {
             7 => {
                 let call = Self::suspend(id, fence, scene);
@@ -191,6 +197,28 @@ impl Worker {
                 true
             }
         }
+    }
+
+    /// Spawns children or waits for them.
+    fn family(id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) -> bool {
+        if scene.rng.percent(75) {
+            let seed = u16::from_be_bytes(id.as_uuid().as_bytes()[14..16].try_into().expect("two bytes"));
+            let count = scene.rng.between(1, 3);
+            let children = (0..count)
+                .map(|_| {
+                    let mut submission = submitter::draw_member(scene.rng, scene.now);
+                    submission.execution_id = submitter::with_seed(scene.rng.uuid(), seed);
+                    scene.board.known.push(submission.execution_id);
+                    let parent_close = scene.rng.percent(40).then_some(ParentClose::Abandon);
+                    NewChild { key: None, parent_close, submission }
+                })
+                .collect();
+            scene.tell(id, SpawnChildren { children, execution_id: id, fence });
+            return false;
+        }
+        let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
+        scene.tell(id, WaitChildren { aside: None, execution_id: id, fence, wait_id });
+        true
     }
 
     fn waitpoint(id: ExecutionId, scene: &mut Scene<'_>) -> NewWaitpoint {
@@ -403,7 +431,13 @@ impl Actor for Worker {
             0 if self.held.len() < 4 => self.claim(scene),
             2 if !self.graves.is_empty() => {
                 let held = self.exhume(scene);
-                self.use_fence(&held, scene);
+                if scene.rng.percent(20) {
+                    // What it believes to be its own it gives up.
+                    let (id, fence) = held;
+                    scene.tell(id, CancelAttempt::new(id, fence));
+                } else {
+                    self.use_fence(&held, scene);
+                }
             }
             5 if !scene.board.grants.is_empty() => {
                 // Its own grant, at last, or one that was given to somebody else.
@@ -480,6 +514,18 @@ impl Actor for Worker {
                 Request::SuspendExecution(call),
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::Suspended { .. })),
             ) => hand_out(call.execution_id, &call.waitpoints, scene),
+            (Request::SpawnChildren(call), Outcome::Reply(_)) if scene.rng.percent(75) => {
+                let (id, fence) = (call.execution_id, call.fence.clone());
+                let wait_id = SuspensionId::from_uuid(scene.rng.uuid());
+                scene.tell(id, WaitChildren { aside: None, execution_id: id, fence, wait_id });
+                self.drop_held(id);
+            }
+            (Request::WaitChildren(call), Outcome::Reply(Reply::WaitChildren(WaitChildrenReply::Ended { .. }))) => {
+                // The lease goes on; so does the worker.
+                let held = (call.execution_id, call.fence.clone());
+                self.graves.retain(|grave| *grave != held);
+                self.held.push(held);
+            }
             (
                 Request::SuspendExecution(call),
                 Outcome::Reply(Reply::SuspendExecution(SuspendExecutionReply::AlreadySatisfied { .. })),

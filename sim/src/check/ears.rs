@@ -166,7 +166,11 @@ impl Checker {
     }
 
     fn nobody_sleeps_too_long(&self, partition: u16, now: i64) -> Check {
-        let next = self.live_in(partition).filter_map(|(id, shadow, seen)| Some((shadow.wake_at(seen)?, *id))).min();
+        let next = self
+            .live_in(partition)
+            .filter_map(|(id, shadow, seen)| Some((shadow.wake_at(seen)?, id.to_string())))
+            .chain(self.flow_wakes(partition).map(|(at, id)| (at, format!("flow {id}"))))
+            .min();
         let Some((next, id)) = next else {
             return Ok(());
         };

@@ -4,6 +4,7 @@ use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 use uuid::Uuid;
 
+use super::flows::is_kin;
 use super::shadow::{End, Key, LastLease, covered, eligible};
 use super::{Check, Checker, Shadow, Step, Violation, require};
 use crate::request::Request;
@@ -29,22 +30,38 @@ impl Checker {
         let Some(after) = after else {
             return Err(Violation::new(8, format!("{id} was accepted and is not there")));
         };
-        let s = match step.request {
-            Request::SubmitExecution(call) => &call.submission,
+        let kin = is_kin(&after);
+        let (submission, made_at) = match step.request {
+            _ if kin => match self.submission_of(step, id) {
+                Some(found) => found,
+                None => return Err(Violation::new(8, format!("{id} is a member or child nobody made"))),
+            },
+            Request::SubmitExecution(call) => (call.submission.clone(), step.now),
             Request::SubmitExecutions(call) => {
-                call.submissions.iter().find(|s| s.execution_id == id).expect("the answer was checked")
+                let found = call.submissions.iter().find(|s| s.execution_id == id);
+                (found.expect("the answer was checked").clone(), step.now)
             }
             other => {
                 return Err(Violation::new(41, format!("{} submitted {id}", other.name())));
             }
         };
-        let now = step.now;
+        let (s, now) = (&submission, made_at);
+        let blocked = after.blocking_reason == Some(BlockingReason::WaitingForDependencies);
+        if let Some(book) = self.book_of(&after) {
+            require!(18, blocked || book.may_run(id), "{id} shows itself ready before its edges let it");
+        }
+        let above = match (self.book_of(&after), after.parent_id.and_then(|parent| self.seen(&parent))) {
+            (Some(book), _) => book.deadline_at,
+            (None, parent) => parent.and_then(|parent| parent.deadline_at),
+        };
         let input = s.input.as_ref().map_or(&[][..], |input| &input[..]);
         require!(13, after.input[..] == *input, "{id}: {} bytes submitted, {} stored", input.len(), after.input.len());
         let mut requires = s.requires.clone().unwrap_or_default();
         requires.sort();
         requires.dedup();
-        let deadlines = [s.deadline_at, s.deadline_ms.map(|ms| now + ms)];
+        let deadlines = [s.deadline_at, s.deadline_ms.map(|ms| now + ms), above];
+        // The time a member may wait for a worker begins when it could have one.
+        let start_by = s.start_within_ms.filter(|_| !blocked).map(|ms| step.now + ms);
         let facts = [
             ("created_at", after.created_at == now),
             ("lane", after.lane == s.lane),
@@ -53,7 +70,7 @@ impl Checker {
             ("tags", after.tags == s.tags.clone().unwrap_or_default()),
             ("requires", after.requires == requires),
             ("deadline_at", after.deadline_at == deadlines.into_iter().flatten().min()),
-            ("start_by", after.start_by == s.start_within_ms.map(|ms| now + ms)),
+            ("start_by", after.start_by == start_by),
             ("attempts", after.attempts.is_empty() && after.lease.is_none()),
             ("max_reclaims", after.max_reclaims == s.max_reclaims.unwrap_or(5)),
             ("max_replays", after.max_replays == s.max_replays.unwrap_or(10)),
@@ -70,7 +87,7 @@ impl Checker {
         }
         self.check_score(step, id, &after)?;
         let delay = s.delay_until.or(s.delay_ms.map(|ms| now + ms));
-        settled(id, &after, now, delay)?;
+        settled(id, &after, step.now, delay)?;
         if let Some(name) = &s.idempotency_key {
             self.keys.insert(
                 format!("{}/{name}", s.namespace),
@@ -85,7 +102,7 @@ impl Checker {
         if s.prefers.as_ref().is_some_and(|prefers| !prefers.is_empty()) {
             self.preferring.insert((step.partition(), s.lane.clone()));
         }
-        self.executions.insert(id, Shadow::new(s.clone(), after));
+        self.executions.insert(id, Shadow::new(submission, after));
         Ok(())
     }
 
@@ -110,9 +127,18 @@ impl Checker {
 }
 
 /// Waits to run: until a time, for a capable worker, or not at all.
-fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> Check {
+pub(super) fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> Check {
     require!(9, after.phase == LifecyclePhase::Runnable, "{id} is {} instead of runnable", after.phase);
     require!(1, after.lease.is_none() && after.granted_until.is_none(), "{id} waits and yet has a lease or a grant");
+    // What it waits for comes first; its delay is looked at when it may run.
+    let waits = match after.blocking_reason {
+        Some(BlockingReason::WaitingForDependencies) => after.flow_id.is_some(),
+        Some(BlockingReason::WaitingForChildren) => after.children_open > 0,
+        _ => false,
+    };
+    if waits {
+        return Ok(());
+    }
     let delay = delay.filter(|at| *at > now);
     require!(10, after.delay_until == delay, "{id} is delayed until {:?}, must be {delay:?}", after.delay_until);
     if let Some(reason) = after.blocking_reason {
@@ -122,11 +148,11 @@ fn settled(id: ExecutionId, after: &Execution, now: i64, delay: Option<i64>) -> 
     Ok(())
 }
 
-struct Judgement<'a> {
-    step: &'a Step<'a>,
-    id: ExecutionId,
-    event: &'a Event,
-    checker: &'a Checker,
+pub(super) struct Judgement<'a> {
+    pub step: &'a Step<'a>,
+    pub id: ExecutionId,
+    pub event: &'a Event,
+    pub checker: &'a Checker,
 }
 
 impl Judgement<'_> {
@@ -144,31 +170,49 @@ impl Judgement<'_> {
         require!(38, after.updated_at == now, "{kind} of {id} did not touch its record");
         self.frozen(&before, after)?;
         if before.phase == LifecyclePhase::Terminal {
-            require!(9, kind == "execution.replayed", "{kind} after {id} had ended");
+            require!(9, matches!(kind, "execution.replayed" | "execution.reopened"), "{kind} after {id} had ended");
         }
         shadow.check_waits(id, self.event, &before, after, now)?;
+        // In a stopped flow whatever lets go of its lease without an end is cancelled by its timer, at once.
+        let lets_go = before.phase == LifecyclePhase::Active
+            && !matches!(after.phase, LifecyclePhase::Active | LifecyclePhase::Terminal);
+        let verdict = self.pass_on(shadow, &before, after);
+        if lets_go && self.in_stopped_flow(&before) {
+            shadow.cancel_by = Some(now);
+        }
+        verdict
+    }
+
+    fn pass_on(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        let (id, now, kind) = (self.id, self.step.now, self.event.r#type.as_str());
+        let cause = self.event.data.get("cause").map_or("", String::as_str);
         match kind {
-            "execution.suspended" => self.suspended(shadow, &before, after),
-            "execution.resumed" => self.resumed(&before, after),
+            "execution.skipped" => self.skipped(shadow, before, after),
+            "execution.reopened" => self.reopened(shadow, before, after),
+            "execution.waiting" => self.waiting(shadow, before, after),
+            "execution.resumed" if cause == "children" => self.children_ended(before, after),
+            "execution.ready" if cause == "dependencies" => self.satisfied(shadow, before, after),
+            "execution.suspended" => self.suspended(shadow, before, after),
+            "execution.resumed" => self.resumed(before, after),
             "execution.already_satisfied" | "waitpoint.created" | "waitpoint.closed" => {
-                self.by_holder(shadow, &before)?;
-                self.goes_on(&before, after)
+                self.by_holder(shadow, before)?;
+                self.goes_on(before, after)
             }
             "execution.escalated" | "waitpoint.expired" | "waitpoint.signalled" | "waitpoint.token_reissued" => {
-                self.goes_on(&before, after)
+                self.goes_on(before, after)
             }
-            "execution.started" if before.continues => self.continued(shadow, &before, after),
-            "execution.started" => self.started(shadow, &before, after),
-            "execution.completed" => self.completed(shadow, &before, after),
-            "execution.failed" => self.failed(shadow, &before, after),
-            "execution.retried" => self.retried(shadow, &before, after),
-            "execution.reclaimed" => self.reclaimed(shadow, &before, after),
-            "execution.delayed" | "execution.yielded" => self.handed_back(shadow, &before, after),
-            "execution.cancelled" => self.cancelled(shadow, &before, after),
-            "execution.expired" => self.expired(shadow, &before, after),
-            "execution.cancel_requested" => self.cancel_requested(shadow, &before, after),
-            "execution.yield_requested" => self.yield_requested(&before, after),
-            "execution.held" => self.held(shadow, &before, after),
+            "execution.started" if before.continues => self.continued(shadow, before, after),
+            "execution.started" => self.started(shadow, before, after),
+            "execution.completed" => self.completed(shadow, before, after),
+            "execution.failed" => self.failed(shadow, before, after),
+            "execution.retried" => self.retried(shadow, before, after),
+            "execution.reclaimed" => self.reclaimed(shadow, before, after),
+            "execution.delayed" | "execution.yielded" => self.handed_back(shadow, before, after),
+            "execution.cancelled" => self.cancelled(shadow, before, after),
+            "execution.expired" => self.expired(shadow, before, after),
+            "execution.cancel_requested" => self.cancel_requested(shadow, before, after),
+            "execution.yield_requested" => self.yield_requested(before, after),
+            "execution.held" => self.held(shadow, before, after),
             "execution.released" => {
                 require!(
                     9,
@@ -177,11 +221,11 @@ impl Judgement<'_> {
                 );
                 settled(id, after, now, before.delay_until)
             }
-            "execution.changed" => self.changed(shadow, &before, after),
-            "execution.replayed" => self.replayed(shadow, &before, after),
-            "execution.blocked" => self.blocked(shadow, &before, after),
-            "execution.ready" => self.ready(shadow, &before, after),
-            "execution.granted" => self.granted(shadow, &before, after),
+            "execution.changed" => self.changed(shadow, before, after),
+            "execution.replayed" => self.replayed(shadow, before, after),
+            "execution.blocked" => self.blocked(shadow, before, after),
+            "execution.ready" => self.ready(shadow, before, after),
+            "execution.granted" => self.granted(shadow, before, after),
             other => Err(Violation::new(41, format!("{other} is no event of an execution"))),
         }
     }
@@ -201,7 +245,10 @@ impl Judgement<'_> {
             && before.max_replays == after.max_replays
             && before.fallbacks == after.fallbacks
             && before.quotas == after.quotas
-            && before.start_by.is_some() == after.start_by.is_some();
+            && (before.flow_id.is_some() || before.start_by.is_some() == after.start_by.is_some())
+            && before.flow_id == after.flow_id
+            && before.parent_id == after.parent_id
+            && before.inbound == after.inbound;
         require!(13, same, "what was submitted with {id} changed");
         let changes = self.event.r#type == "execution.changed";
         let kept = before.lane == after.lane
@@ -213,7 +260,7 @@ impl Judgement<'_> {
     }
 
     /// The call carries the current fence, in time.
-    fn by_holder(&self, shadow: &Shadow, before: &Execution) -> Check {
+    pub(super) fn by_holder(&self, shadow: &Shadow, before: &Execution) -> Check {
         let id = self.id;
         let lease = shadow.lease.as_ref();
         let current = self
@@ -274,7 +321,7 @@ impl Judgement<'_> {
     }
 
     /// Terminal, by the one routine.
-    fn over(
+    pub(super) fn over(
         &self,
         shadow: &mut Shadow,
         before: &Execution,
@@ -292,7 +339,8 @@ impl Judgement<'_> {
         );
         require!(
             8,
-            after.ended_at == Some(now) && after.retire_at == Some(now + after.retention_ms),
+            after.ended_at == Some(now)
+                && (after.retire_at == Some(now + after.retention_ms) || (is_kin(after) && after.retire_at.is_none())),
             "{id} ended at {:?}",
             after.ended_at
         );
@@ -311,18 +359,14 @@ impl Judgement<'_> {
     }
 
     fn started(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        self.may_start_in_flow(before)?;
         let (id, now) = (self.id, self.step.now);
         let (instance, capabilities, ttl_ms, request_id, ids) = match self.step.request {
             Request::ClaimExecutions(c) => {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
-                let at = self
-                    .step
-                    .events
-                    .iter()
-                    .position(|event| std::ptr::eq(event, self.event))
-                    .expect("it is one of them");
+                let at = self.rank();
                 (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, c.ids[at].clone())
             }
             Request::ConsumeGrant(c) => {
@@ -440,7 +484,7 @@ impl Judgement<'_> {
     }
 
     /// The attempt that ran goes on, in this state.
-    fn same_attempt(&self, before: &Execution, after: &Execution, state: AttemptState) -> Check {
+    pub(super) fn same_attempt(&self, before: &Execution, after: &Execution, state: AttemptState) -> Check {
         let mut expected = before.attempts.clone();
         if let Some(last) = expected.last_mut() {
             last.state = state;
@@ -474,13 +518,13 @@ impl Judgement<'_> {
 
     /// The next lease of the same attempt.
     fn continued(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        self.may_start_in_flow(before)?;
         let (id, now) = (self.id, self.step.now);
         let attempt_id = before.attempts.last().map(|attempt| attempt.attempt_id);
         let (instance, ttl_ms, request_id, lease_id) = match self.step.request {
             Request::ClaimExecutions(c) => {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
-                let at = self.step.events.iter().position(|event| std::ptr::eq(event, self.event));
-                (&c.instance, c.lease_ttl_ms, c.request_id, c.ids[at.expect("it is one of them")].lease_id)
+                (&c.instance, c.lease_ttl_ms, c.request_id, c.ids[self.rank()].lease_id)
             }
             Request::ConsumeGrant(c) => {
                 let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()));
@@ -703,6 +747,7 @@ impl Judgement<'_> {
         let (id, now) = (self.id, self.step.now);
         let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
         let end = match self.step.request {
+            _ if self.cancelled_for(before)? => End::Other,
             Request::CancelExecution(_) => End::Other,
             Request::CancelAttempt(_) => {
                 self.by_holder(shadow, before)?;
@@ -886,6 +931,12 @@ impl Judgement<'_> {
                 );
                 BlockingReason::WaitingForCapableWorker
             }
+            Request::AddEdges(_) | Request::AddMembers(_) => {
+                let waits =
+                    before.blocking_reason.is_none_or(|reason| reason == BlockingReason::WaitingForCapableWorker);
+                require!(10, waits, "{id} was blocked by an edge while {:?}", before.blocking_reason);
+                BlockingReason::WaitingForDependencies
+            }
             other => return Err(Violation::new(41, format!("{} blocked {id}", other.name()))),
         };
         let fits = after.phase == LifecyclePhase::Runnable
@@ -928,15 +979,11 @@ impl Judgement<'_> {
     }
 
     fn granted(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
+        self.may_start_in_flow(before)?;
         let (id, now) = (self.id, self.step.now);
         let (grant_id, instance, ttl_ms): (Uuid, &String, i64) = match self.step.request {
             Request::IssueGrants(call) => {
-                let at = self
-                    .step
-                    .events
-                    .iter()
-                    .position(|event| std::ptr::eq(event, self.event))
-                    .expect("it is one of them");
+                let at = self.rank();
                 (call.grant_ids[at], &call.instance, call.ttl_ms)
             }
             Request::GrantReclaim(call) => (call.grant_id, &call.instance, call.ttl_ms),
@@ -947,6 +994,12 @@ impl Judgement<'_> {
         require!(15, after.granted_until == Some(now + ttl_ms), "{id} is granted until {:?}", after.granted_until);
         shadow.grant = Some((grant_id, instance.clone()));
         Ok(())
+    }
+
+    /// How many events of this type the call emitted before this one.
+    fn rank(&self) -> usize {
+        let earlier = self.step.events.iter().take_while(|event| !std::ptr::eq(*event, self.event));
+        earlier.filter(|event| event.r#type == self.event.r#type).count()
     }
 
     fn time_of(&self, name: &str) -> Result<i64, Violation> {

@@ -25,16 +25,17 @@ impl Checker {
         let starts = copy.is_some_and(|copy| matches!(copy.definition.state, LaneState::Active | LaneState::Draining));
         require!(
             9,
-            starts || step.events.is_empty(),
+            starts || taken(step).next().is_none(),
             "lane {lane} does not start anything, {} taken",
-            step.events.len()
+            taken(step).count()
         );
         // Without an answer nobody knows whether a request of the past was repeated; what it took is judged all the same.
         if !starts || !matches!(step.outcome, Outcome::Reply(_)) {
             return Ok(());
         }
 
-        let taken: Vec<ExecutionId> = step.events.iter().filter_map(|event| event.execution_id).collect();
+        // A member of a stopped flow that is met on the way is cancelled, and that may mean something for others.
+        let taken: Vec<ExecutionId> = taken(step).filter_map(|event| event.execution_id).collect();
         require!(1, taken.len() as i64 <= max, "{} taken, {max} asked for", taken.len());
         let candidates: Vec<(&ExecutionId, &Shadow, &Execution)> = self
             .live_in(step.partition())
@@ -105,7 +106,7 @@ impl Checker {
                 require!(1, mine.is_empty(), "a repeated claim took more although {mine:?} are its own");
                 if let ClaimExecutionsReply::Claimed { tasks, .. } = reply {
                     let told: Vec<_> = tasks.iter().map(|task| Some(task.execution_id)).collect();
-                    let emitted: Vec<_> = step.events.iter().map(|event| event.execution_id).collect();
+                    let emitted: Vec<_> = taken(step).map(|event| event.execution_id).collect();
                     require!(41, told == emitted, "claimed {told:?}, started {emitted:?}");
                     for task in tasks {
                         self.check_task(task)?;
@@ -114,7 +115,7 @@ impl Checker {
                 Ok(false)
             }
             (Request::IssueGrants(call), Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. })) => {
-                let again = !grants.is_empty() && step.events.is_empty();
+                let again = !grants.is_empty() && taken(step).next().is_none();
                 for grant in grants {
                     require!(
                         1,
@@ -137,10 +138,10 @@ impl Checker {
                 }
                 require!(
                     41,
-                    again || grants.len() == step.events.len(),
+                    again || grants.len() == taken(step).count(),
                     "{} grants, {} events",
                     grants.len(),
-                    step.events.len()
+                    taken(step).count()
                 );
                 Ok(again)
             }
@@ -176,6 +177,8 @@ impl Checker {
             task.execution_id,
             task.frames
         );
+        self.check_passed(task)?;
+        self.check_children_told(task)?;
         shadow.waits.check_resume(task.execution_id, task.resume.as_ref())
     }
 
@@ -188,16 +191,27 @@ impl Checker {
             .filter_map(|(_, _, seen)| seen.lease.as_ref())
             .filter(|lease| lease.worker_instance == call.instance && (call.revoke || !lease.yield_requested))
             .count() as i64;
+        let of_worker = |event: &&Event| {
+            let seen = event.execution_id.and_then(|id| self.seen(&id));
+            let lease = seen.and_then(|seen| seen.lease.as_ref());
+            lease.is_some_and(|lease| lease.worker_instance == call.instance)
+        };
+        let own = step.events.iter().filter(of_worker).count() as i64;
         require!(
             7,
-            *changed == open.min(call.limit) && *changed == step.events.len() as i64,
+            *changed == open.min(call.limit) && *changed == own,
             "drained {changed} of {open}, limit {}, {} events",
             call.limit,
-            step.events.len()
+            own
         );
         require!(7, *more || open <= call.limit, "{open} leases, {} drained, and no more to do", call.limit);
         Ok(())
     }
+}
+
+/// The events of what a claim or a round of grants took.
+fn taken<'a>(step: &Step<'a>) -> impl Iterator<Item = &'a Event> + use<'a> {
+    step.events.iter().filter(|event| matches!(event.r#type.as_str(), "execution.started" | "execution.granted"))
 }
 
 pub(super) fn fence_of(task: &Task) -> Fence {

@@ -4,6 +4,7 @@ use ff_core::types::ExecutionId;
 use ff_script::generated::*;
 use uuid::Uuid;
 
+use super::flows::is_kin;
 use super::waits::Ledger;
 
 /// An idempotency key and what it stands for.
@@ -24,6 +25,7 @@ pub(crate) enum End {
     Yield,
     Cancel,
     Suspend,
+    WaitChildren,
     Expired,
     Revoked,
     /// By a person, a deadline or a timeout: no operation of the worker.
@@ -59,6 +61,8 @@ pub(crate) struct Shadow {
     pub lease: Option<LastLease>,
     pub cancel_by: Option<i64>,
     pub grant: Option<(Uuid, String)>,
+    /// Its flow was stopped: it does not start any more.
+    pub stopped: bool,
     pub waits: Ledger,
 }
 
@@ -75,6 +79,7 @@ impl Shadow {
             lease: None,
             cancel_by: None,
             grant: None,
+            stopped: false,
             waits: Ledger::default(),
         }
     }
@@ -88,6 +93,8 @@ impl Shadow {
             times.push(seen.waitpoints.iter().filter_map(|open| open.expires_at).min());
         }
         match seen.phase {
+            // A member is kept while its flow runs, a child while its parent does; when they end is checked elsewhere.
+            LifecyclePhase::Terminal if is_kin(seen) => return seen.retire_at,
             LifecyclePhase::Terminal => return seen.ended_at.map(|at| at + seen.retention_ms),
             LifecyclePhase::Active => {
                 times.push(seen.lease.as_ref().map(|lease| lease.expires_at));
@@ -109,7 +116,8 @@ impl Shadow {
 
     /// True when nothing forbids a start now.
     pub fn may_start(&self, seen: &Execution, now: i64) -> bool {
-        seen.deadline_at.is_none_or(|at| now < at)
+        !self.stopped
+            && seen.deadline_at.is_none_or(|at| now < at)
             && self.cancel_by.is_none_or(|at| now < at)
             && (self.started || seen.start_by.is_none_or(|at| now < at))
     }

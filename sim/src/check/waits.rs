@@ -166,6 +166,13 @@ impl Ledger {
         Ok(())
     }
 
+    /// The attempt waits for its children, with this much time left when it goes on.
+    pub fn sets_aside(&mut self, wait_id: SuspensionId, time_left: Option<i64>) {
+        self.time_left = time_left;
+        self.satisfied = None;
+        self.woken = Some((wait_id, ResumeCause::Children, Vec::new()));
+    }
+
     /// The signal that came under this id.
     fn known(&self, id: SignalId) -> Option<&Arrival> {
         self.signals.iter().find(|arrival| arrival.signal_id == id && arrival.waitpoint.is_some())
@@ -448,6 +455,10 @@ impl Shadow {
         let wanted = match phase {
             LifecyclePhase::Active => WaitpointState::Pending,
             LifecyclePhase::Suspended => WaitpointState::Active,
+            // An attempt that waits for its children keeps what it made.
+            LifecyclePhase::Runnable if after.continues && kind != "execution.suspended" && after.children > 0 => {
+                WaitpointState::Pending
+            }
             _ => {
                 require!(
                     29,
@@ -469,7 +480,7 @@ impl Shadow {
             let known = self.waits.points.get(&open.waitpoint_id);
             require!(29, opens || known.is_some_and(|point| point.open), "{kind} opened {} of {id}", open.waitpoint_id);
         }
-        let expired = kind == "waitpoint.expired" && before.phase == LifecyclePhase::Active;
+        let expired = kind == "waitpoint.expired" && before.phase != LifecyclePhase::Suspended;
         for (waitpoint, point) in &mut self.waits.points {
             let open = after.waitpoints.iter().any(|open| open.waitpoint_id == *waitpoint);
             if point.open && !open {
@@ -501,7 +512,8 @@ impl Shadow {
         if kind == "execution.suspended" {
             self.waits.time_left = before.attempt_deadline_at.map(|at| (at - now).max(1));
         }
-        if kind == "execution.resumed" {
+        let by_children = event.data.get("cause").is_some_and(|cause| cause == "children");
+        if kind == "execution.resumed" && !by_children {
             self.check_cause(id, event, after, now)?;
         }
         if kind == "execution.escalated" {
@@ -601,6 +613,8 @@ impl Ledger {
         }
         let takes = match seen.phase {
             LifecyclePhase::Active => point.suspension.is_none(),
+            // It waits for its children; what it made waits with it.
+            LifecyclePhase::Runnable if seen.continues => point.suspension.is_none(),
             LifecyclePhase::Suspended => point.suspension == self.wait.as_ref().map(|wait| wait.id),
             _ => false,
         };
@@ -612,7 +626,7 @@ impl Ledger {
         if point.allowed.as_ref().is_some_and(|names| !names.contains(&call.name)) {
             return Refuse("signal_not_allowed");
         }
-        if seen.phase == LifecyclePhase::Active {
+        if seen.phase != LifecyclePhase::Suspended {
             return Emit("Accepted", &["waitpoint.signalled"]);
         }
         let mut after = self.clone();

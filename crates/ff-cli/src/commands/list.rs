@@ -22,7 +22,8 @@ pub struct List {
     /// key=value.
     #[arg(long, value_parser = pair, value_name = "KEY=VALUE")]
     tag: Option<(String, String)>,
-    #[arg(long)]
+    /// Members of this flow, the one added last first.
+    #[arg(long = "flow", alias = "flow-id", value_name = "ID")]
     flow_id: Option<String>,
     /// Leased by this worker instance.
     #[arg(long)]
@@ -87,10 +88,10 @@ impl List {
 }
 
 fn table(items: &[Value]) -> anyhow::Result<()> {
-    say(&format!("{:36}  {:10}  {:20}  {:16}  {:23}  {}", "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"))?;
+    say(&format!("{:36}  {:16}  {:20}  {:16}  {:23}  {}", "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"))?;
     for item in items {
         say(&format!(
-            "{:36}  {:10}  {:20}  {:16}  {:23}  {}",
+            "{:36}  {:16}  {:20}  {:16}  {:23}  {}",
             text(&item["execution_id"]),
             text(&item["state"]),
             text(&item["kind"]),

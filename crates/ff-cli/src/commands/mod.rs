@@ -3,6 +3,7 @@
 pub mod approvals;
 pub mod cancel;
 pub mod dev;
+pub mod flow;
 pub mod fsck;
 pub mod key;
 pub mod list;

@@ -81,6 +81,14 @@ fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
         let (id, key) = (text(&waitpoint["waitpoint_id"]), text(&waitpoint["key"]));
         line("waitpoint", format!("{id} {key} {}", text(&waitpoint["state"])))?;
     }
+    line("flow", text(&execution["flow_id"]))?;
+    line("parent", text(&execution["parent_id"]))?;
+    line("key", text(&execution["key"]))?;
+    line("runs as flow", text(&execution["nested_flow_id"]))?;
+    let children = &execution["children"];
+    if children["total"].as_i64().is_some_and(|total| total > 0) {
+        line("children", format!("{}, {} open", text(&children["total"]), text(&children["open"])))?;
+    }
     let progress = &execution["progress"];
     if !progress.is_null() {
         line("progress", format!("{} % {}", text(&progress["pct"]), text(&progress["message"])))?;

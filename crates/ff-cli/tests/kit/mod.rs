@@ -1,4 +1,5 @@
 //! A real `ff server` process and the `ff` that talks to it.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,14 +12,34 @@ pub struct Server {
     process: Child,
     pub url: String,
     directory: tempfile::TempDir,
+    store: String,
 }
 
 impl Server {
     pub fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
+        let store = format!("embedded:{}", directory.path().join("store").display());
+        Self::on(directory, store)
+    }
+
+    /// A server on this store.
+    pub fn on(directory: tempfile::TempDir, store: String) -> Self {
+        let (process, url) = Self::spawn(directory.path(), &store);
+        Self { process, url, directory, store }
+    }
+
+    /// Kills the process without a word and starts another one on the same store.
+    pub fn kill_and_start_again(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it ended");
+        (self.process, self.url) = Self::spawn(self.directory.path(), &self.store);
+    }
+
+    fn spawn(directory: &Path, store: &str) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
-            .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store"])
-            .arg(format!("embedded:{}", directory.path().join("store").display()))
+            .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store])
+            .arg("--data-dir")
+            .arg(directory.join("data"))
             .stderr(Stdio::piped())
             .spawn()
             .expect("ff starts");
@@ -29,7 +50,7 @@ impl Server {
             .find_map(|line| Some(line.split_once("listening on ")?.1.split_once(',')?.0.to_owned()))
             .expect("the server says where it listens");
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
-        Self { process, url, directory }
+        (process, url)
     }
 
     /// Where the store is, and beside it whatever a test needs.
@@ -61,19 +82,25 @@ impl Server {
 
     /// What a worker posts.
     pub fn post(&self, path: &str, body: &Value) -> Value {
-        let done = Command::new("curl")
-            .args(["-sS", "--data-binary", "@-", &format!("{}{path}", self.url)])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .and_then(|mut child| {
-                child.stdin.take().expect("stdin").write_all(body.to_string().as_bytes())?;
-                child.wait_with_output()
-            })
-            .expect("curl runs");
-        serde_json::from_slice(&done.stdout)
-            .unwrap_or_else(|error| panic!("{path}: {error}: {}", String::from_utf8_lossy(&done.stdout)))
+        let answer = posted(&self.url, path, body);
+        serde_json::from_slice(&answer)
+            .unwrap_or_else(|error| panic!("{path}: {error}: {}", String::from_utf8_lossy(&answer)))
     }
+}
+
+/// The bytes of an answer; none when there was none.
+pub fn posted(url: &str, path: &str, body: &Value) -> Vec<u8> {
+    let done = Command::new("curl")
+        .args(["-sS", "--data-binary", "@-", &format!("{url}{path}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .and_then(|mut child| {
+            child.stdin.take().expect("stdin").write_all(body.to_string().as_bytes())?;
+            child.wait_with_output()
+        })
+        .expect("curl runs");
+    done.stdout
 }
 
 impl Drop for Server {

@@ -24,7 +24,10 @@ async fn spawn(store: &Store, parent: &Task, children: Vec<NewChild>) -> Vec<Exe
 
 async fn wait(store: &Store, parent: &Task) -> WaitChildrenReply {
     let wait_id = SuspensionId::from_uuid(store.uuid(0));
-    store.ask(&WaitChildren { execution_id: parent.execution_id, fence: parent.fence(), wait_id }).await.unwrap()
+    store
+        .ask(&WaitChildren { aside: None, execution_id: parent.execution_id, fence: parent.fence(), wait_id })
+        .await
+        .unwrap()
 }
 
 async fn open_children(store: &Store, id: ExecutionId) -> (i64, i64) {
@@ -77,6 +80,23 @@ for_each_host! {
         let WaitChildrenReply::Ended { children, .. } = wait(&store, &parent).await else { panic!("not ended") };
         assert_eq!(children.len(), 1);
         store.complete(&parent).await;
+        store.assert_sound().await;
+    }
+
+    async fn an_attempt_goes_aside_though_its_children_have_ended_when_it_says_so(store) {
+        store.install_default_lane().await;
+        let parent = store.start("agent", "w1").await;
+        spawn(&store, &parent, vec![child(&store, "a")]).await;
+        store.complete(&store.claim_one("w2").await).await;
+        let wait_id = SuspensionId::from_uuid(store.uuid(0));
+        let call = WaitChildren { aside: Some(true), execution_id: parent.execution_id, fence: parent.fence(), wait_id };
+        assert_eq!(store.ask(&call).await, Ok(WaitChildrenReply::Waiting { open: 0 }));
+        assert_eq!(store.ask(&call).await, Ok(WaitChildrenReply::Waiting { open: 0 }));
+        store.assert_sound().await;
+        let again = store.claim_one("w2").await;
+        let resume = again.resume.clone().unwrap();
+        assert_eq!((again.attempt_id, resume.cause, resume.children.unwrap().len()), (parent.attempt_id, ResumeCause::Children, 1));
+        store.complete(&again).await;
         store.assert_sound().await;
     }
 

@@ -16,7 +16,11 @@ use rand::{Rng, SeedableRng};
 use crate::suspend::invalid;
 
 async fn end(store: &Store, task: &Task, fine: bool) {
-    if fine { store.complete(task).await } else { drop(store.fail(task, "broken").await) }
+    if fine {
+        store.complete(task).await;
+    } else {
+        store.fail(task, "broken").await;
+    }
 }
 
 /// Claims what can be claimed and ends it: those named fail, the others complete.
@@ -473,6 +477,142 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_member_runs_again_although_its_neighbours_were_retired(store) {
+        store.install_default_lane().await;
+        let mut members = store.members("a b c");
+        members[2].submission.retention_ms = Some(0);
+        let flow = store.flow_of(store.new_flow(), members, "a>b b>c").await;
+        run(&store, &flow, &["a"]).await;
+        store.advance(1);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a failed, b skipped");
+        assert_eq!(store.see_flow(flow.id).await.uncaught_failures, 1);
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("a"))).await.unwrap();
+        run(&store, &flow, &[]).await;
+        assert_eq!(store.states(&flow).await, "a completed, b completed");
+        assert_eq!(state_of(&store, &flow).await, "completed");
+        store.assert_sound().await;
+    }
+
+    async fn a_member_cancelled_while_it_waited_is_decided_when_it_runs_again(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "a>b").await;
+        store.ask(&CancelExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        run(&store, &flow, &[]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        store.assert_sound().await;
+        assert_eq!(run(&store, &flow, &[]).await, ["b"]);
+        assert_eq!(state_of(&store, &flow).await, "completed");
+    }
+
+    async fn what_two_failures_skipped_waits_again_once_both_run_again(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b c", "a>c b>c").await;
+        run(&store, &flow, &["a", "b"]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("a"))).await.unwrap();
+        assert_eq!(store.states(&flow).await, "a waiting, b failed, c skipped");
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        assert_eq!(store.states(&flow).await, "a waiting, b waiting, c waiting_children");
+        run(&store, &flow, &[]).await;
+        assert_eq!(store.states(&flow).await, "a completed, b completed, c completed");
+        store.assert_sound().await;
+    }
+
+    async fn a_skipped_member_that_is_replayed_is_sound_while_it_waits(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "a>b").await;
+        run(&store, &flow, &["a"]).await;
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("b"))).await.unwrap();
+        store.assert_sound().await;
+    }
+
+    async fn the_time_to_start_begins_when_the_edges_let_a_member_run(store) {
+        store.install_default_lane().await;
+        let mut members = store.members("a b");
+        members[1].submission.start_within_ms = Some(1_000);
+        let flow = store.flow_of(store.new_flow(), members, "a>b").await;
+        let task = store.claim_one("w1").await;
+        store.advance(5_000);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a active, b waiting_children");
+        store.complete(&task).await;
+        assert_eq!(store.describe(flow.of("b")).await.start_by, Some(store.now() + 1_000));
+        store.advance(1_000);
+        store.fire_all().await;
+        assert_eq!(store.states(&flow).await, "a completed, b expired");
+    }
+
+    async fn a_member_that_a_new_edge_sets_back_says_so(store) {
+        store.install_default_lane().await;
+        let flow = store.flow("a b", "").await;
+        let call = AddEdges { version: Some(0), ..AddEdges::new(edges("a>b"), flow.id) };
+        store.ask(&call).await.unwrap();
+        assert_eq!(store.story(flow.of("b")).await, ["execution.submitted", "execution.blocked"]);
+        assert_eq!(store.claim_keys(&flow).await, ["a"]);
+    }
+
+    async fn a_flow_that_is_being_removed_is_not_found(store) {
+        store.install_default_lane().await;
+        let flow = store.new_flow();
+        let flow_id = flow.flow_id;
+        let members = |from: u32| (from..from + 60).map(|n| store.member(&format!("m{n}"))).collect::<Vec<_>>();
+        store.ask(&SubmitFlow { edges: vec![], flow, members: members(0), seal: false }).await.unwrap();
+        add(&store, flow_id, members(60), "").await.unwrap();
+        store.advance(600_000);
+        // One step of the walk: the first members are gone, the others are not.
+        store.call(HOME, &FireDue { draw: 0, limit: 1 }).await.unwrap();
+        assert_eq!(refusal(store.ask(&SealFlow { flow_id }).await), ErrorCode::FlowNotFound);
+        assert_eq!(refusal(add(&store, flow_id, members(120), "").await), ErrorCode::FlowNotFound);
+        assert_eq!(refusal(store.find_flow(flow_id).await), ErrorCode::FlowNotFound);
+        store.fire_all().await;
+        store.assert_sound().await;
+    }
+
+    async fn a_parent_that_runs_again_waits_for_no_child_that_has_ended(store) {
+        store.install_default_lane().await;
+        let parent = store.start("parent", "w1").await;
+        let children = vec![NewChild::new(store.submission("child"))];
+        let spawn = SpawnChildren { children, execution_id: parent.execution_id, fence: parent.fence() };
+        store.ask(&spawn).await.unwrap();
+        store.ask(&CancelExecution::new("ann".into(), parent.execution_id)).await.unwrap();
+        store.assert_sound().await;
+        store.ask(&ReplayExecution::new("ann".into(), parent.execution_id)).await.unwrap();
+        assert_eq!(store.describe(parent.execution_id).await.children_open, 0);
+        let again = store.claim_one("w1").await;
+        let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
+        let wait = WaitChildren { aside: None, execution_id: again.execution_id, fence: again.fence(), wait_id };
+        assert!(matches!(store.ask(&wait).await.unwrap(), WaitChildrenReply::Ended { .. }));
+        store.assert_sound().await;
+    }
+
+    async fn a_waitpoint_takes_signals_while_its_attempt_waits_for_children(store) {
+        store.install_default_lane().await;
+        let parent = store.start("parent", "w1").await;
+        let (execution_id, fence) = (parent.execution_id, parent.fence());
+        let waitpoint_id = ff_core::types::WaitpointId::from_uuid(store.uuid(0));
+        let token = "a".repeat(64);
+        let mut waitpoint = NewWaitpoint::new(waitpoint_id, "door".into(), vec![Token::new(token.clone())]);
+        waitpoint.expires_in_ms = Some(5_000);
+        store.ask(&CreateWaitpoint { execution_id, fence: fence.clone(), waitpoint }).await.unwrap();
+        let children = vec![NewChild::new(store.submission("child"))];
+        store.ask(&SpawnChildren { children, execution_id, fence: fence.clone() }).await.unwrap();
+        let wait_id = ff_core::types::SuspensionId::from_uuid(store.uuid(0));
+        store.ask(&WaitChildren { aside: None, execution_id, fence, wait_id }).await.unwrap();
+        store.assert_sound().await;
+        let signal_id = ff_core::types::SignalId::from_uuid(store.uuid(0));
+        let signal = DeliverSignal::new(execution_id, "approved".into(), signal_id, token, waitpoint_id);
+        assert!(matches!(store.ask(&signal).await.unwrap(), DeliverSignalReply::Accepted { .. }));
+        store.advance(5_000);
+        store.fire_all().await;
+        assert!(store.describe(execution_id).await.waitpoints.is_empty());
+        store.assert_sound().await;
+        store.complete(&store.claim_one("w1").await).await;
+        assert_eq!(store.claim_one("w1").await.execution_id, execution_id);
+        store.assert_sound().await;
+    }
+
     async fn a_wide_fan_out_and_join_are_resolved_in_pieces(store) {
         store.install_default_lane().await;
         let leaves: Vec<String> = (0..62).map(|n| format!("l{n:02}")).collect();
@@ -540,6 +680,23 @@ for_each_host! {
             assert_eq!(state_of(&store, &inner).await, outer);
             store.assert_sound().await;
         }
+    }
+
+    async fn a_flow_made_for_a_member_that_never_came_goes_too(store) {
+        store.install_default_lane().await;
+        let inside = |parent| SubmitFlow { edges: vec![], flow: NewFlow { parent_id: Some(parent), ..store.new_flow() }, members: store.members("x"), seal: false };
+        let mut members = store.members("a flow");
+        let (kept, orphan) = (inside(members[1].submission.execution_id), inside(store.members("nobody")[0].submission.execution_id));
+        store.ask(&orphan).await.unwrap();
+        store.ask(&kept).await.unwrap();
+        members[1].nested = Some(kept.flow.flow_id);
+        store.flow_of(store.new_flow(), members, "a>flow").await;
+        store.assert_sound().await;
+        store.advance(600_000);
+        store.fire_all().await;
+        assert_eq!(refusal(store.find_flow(orphan.flow.flow_id).await), ErrorCode::FlowNotFound);
+        assert_eq!(store.see_flow(kept.flow.flow_id).await.state, FlowState::Open, "its turn has not come");
+        store.assert_sound().await;
     }
 
     async fn a_cancel_reaches_the_flow_inside(store) {

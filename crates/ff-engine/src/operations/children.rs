@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Operations;
 use super::flow::derived_id;
+use super::places::Places;
 use super::submission::body_digest;
 
 const CHILDREN: usize = 64;
@@ -75,7 +76,9 @@ impl Operations {
             if batch.is_empty() {
                 return Ok(spawned);
             }
-            spawned.extend(self.spawn_batch(parent, fence, batch).await?);
+            let places = Places { children: (spawned.len()..).take(batch.len()).collect(), ..Places::default() };
+            let answer = self.spawn_batch(parent, fence, batch).await;
+            spawned.extend(answer.map_err(|error| places.named(error))?);
         }
     }
 
@@ -123,14 +126,17 @@ impl Operations {
             .collect()
     }
 
-    /// Sets the attempt aside until its children have ended; with none open the lease stays and their outcomes are the answer.
+    /// Sets the attempt aside until its children have ended. With none open the lease stays and their outcomes are the answer,
+    /// unless it goes `aside` all the same and the next claim brings them.
     pub async fn wait_children(
         &self,
         parent: ExecutionId,
         fence: Fence,
         wait_id: SuspensionId,
+        aside: bool,
     ) -> Result<WaitChildrenReply, Error> {
-        self.client.call(self.client.route_of(&parent), &WaitChildren { execution_id: parent, fence, wait_id }).await
+        let call = WaitChildren { aside: Some(aside), execution_id: parent, fence, wait_id };
+        self.client.call(self.client.route_of(&parent), &call).await
     }
 
     /// Children in the order they were spawned, from a number on, and where to go on.

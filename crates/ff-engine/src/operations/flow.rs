@@ -21,6 +21,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::places::{Places, within};
 use super::submission::body_digest;
 use super::{Operations, refused_with};
 
@@ -245,10 +246,14 @@ fn cycle(keys: &[&str]) -> EngineError {
     EngineError::Validation { kind: ValidationKind::Refused(ErrorCode::CycleDetected), detail: path }
 }
 
-/// Members and edges in an order in which every edge leads forward; each member comes with the edges into it.
+/// Members and edges in an order in which every edge leads forward; each member comes with the edges into it, and both with
+/// the place they were given at.
 struct Ordered {
-    members: Vec<(wire::NewMember, Vec<NewEdge>)>,
+    members: Vec<(Placed<wire::NewMember>, Vec<Placed<NewEdge>>)>,
 }
+
+/// Something with the place it was given at.
+type Placed<T> = (usize, T);
 
 /// Checks keys, edges and policies, and orders the members. Of a whole flow every upstream must be among them.
 fn ordered(members: Vec<wire::NewMember>, edges: Vec<NewEdge>, whole: bool) -> Result<Ordered, EngineError> {
@@ -299,8 +304,9 @@ fn ordered(members: Vec<wire::NewMember>, edges: Vec<NewEdge>, whole: bool) -> R
         .into_iter()
         .map(|at| {
             let member = members[at].take().expect("the order names each member once");
-            let edges = inbound[at].iter().map(|&e| edges[e].take().expect("an edge leads to one member")).collect();
-            (member, edges)
+            let edges =
+                inbound[at].iter().map(|&e| (e, edges[e].take().expect("an edge leads to one member"))).collect();
+            ((at, member), edges)
         })
         .collect();
     Ok(Ordered { members })
@@ -325,6 +331,7 @@ struct Chunk {
     members: Vec<wire::NewMember>,
     edges: Vec<NewEdge>,
     bytes: usize,
+    places: Places,
 }
 
 impl Chunk {
@@ -335,10 +342,10 @@ impl Chunk {
 }
 
 /// The members in chunks, each with the edges into it; edges beyond a call's share come after, in `late`.
-fn chunks(ordered: Ordered) -> (Vec<Chunk>, Vec<NewEdge>) {
+fn chunks(ordered: Ordered) -> (Vec<Chunk>, Vec<Placed<NewEdge>>) {
     let mut out = vec![Chunk::default()];
     let mut late = Vec::new();
-    for (member, mut edges) in ordered.members {
+    for ((at, member), mut edges) in ordered.members {
         let bytes = member.submission.input.as_ref().map_or(0, |input| input.0.len());
         if edges.len() > EDGES {
             late.extend(edges.split_off(EDGES));
@@ -348,8 +355,12 @@ fn chunks(ordered: Ordered) -> (Vec<Chunk>, Vec<NewEdge>) {
         }
         let chunk = out.last_mut().expect("there is a chunk");
         chunk.bytes += bytes;
+        chunk.places.members.push(at);
         chunk.members.push(member);
-        chunk.edges.extend(edges);
+        for (at, edge) in edges {
+            chunk.places.edges.push(at);
+            chunk.edges.push(edge);
+        }
     }
     (out, late)
 }
@@ -480,15 +491,17 @@ impl Operations {
             }
             let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
             new.fields.body_digest = flow_digest(&new.fields, &members, &new.edges);
-            let nested: Vec<(NewFlow, ExecutionId)> = new
+            let nested: Vec<(usize, NewFlow, ExecutionId)> = new
                 .members
                 .iter_mut()
                 .zip(&members)
-                .filter_map(|(given, member)| Some((*given.flow.take()?, member.submission.execution_id)))
+                .enumerate()
+                .filter_map(|(at, (given, member))| Some((at, *given.flow.take()?, member.submission.execution_id)))
                 .collect();
             let (chunks, late) = chunks(ordered(members, new.edges, true)?);
-            for (flow, parent) in nested {
-                self.submit_nested(flow, Some(parent), depth + 1).await?;
+            for (at, flow, parent) in nested {
+                let submitted = self.submit_nested(flow, Some(parent), depth + 1).await;
+                submitted.map_err(|error| within(error, &format!("members[{at}].flow")))?;
             }
             let (flow, duplicate) = self.write_flow(new.fields, chunks, late, new.seal && parent.is_none()).await?;
             Ok(SubmittedFlow { flow, members: ids, duplicate })
@@ -500,7 +513,7 @@ impl Operations {
         &self,
         fields: wire::NewFlow,
         chunks: Vec<Chunk>,
-        late: Vec<NewEdge>,
+        late: Vec<Placed<NewEdge>>,
         seal: bool,
     ) -> Result<(Flow, bool), Error> {
         let flow_id = fields.flow_id;
@@ -512,7 +525,7 @@ impl Operations {
         let first_members = first.members.clone();
         let first_edges = first.edges.clone();
         let call = SubmitFlow { edges: first.edges, flow: fields, members: first.members, seal: seal && alone };
-        let (mut flow, duplicate) = match self.with_lanes(route, call).await? {
+        let (mut flow, duplicate) = match self.with_lanes(route, call, &first.places).await? {
             SubmitFlowReply::Created { flow } => (flow, false),
             SubmitFlowReply::Duplicate { flow } => (flow, true),
         };
@@ -520,13 +533,19 @@ impl Operations {
             return Ok((flow, duplicate));
         }
         if duplicate {
-            self.with_lanes(route, AddMembers { edges: first_edges, flow_id, members: first_members }).await?;
+            let call = AddMembers { edges: first_edges, flow_id, members: first_members };
+            self.with_lanes(route, call, &first.places).await?;
         }
         for chunk in rest {
-            self.with_lanes(route, AddMembers { edges: chunk.edges, flow_id, members: chunk.members }).await?;
+            let call = AddMembers { edges: chunk.edges, flow_id, members: chunk.members };
+            self.with_lanes(route, call, &chunk.places).await?;
         }
         for edges in late.chunks(EDGES) {
-            self.client.call(route, &AddEdges { edges: edges.to_vec(), flow_id, version: None }).await?;
+            let (edges, given) =
+                (edges.iter().map(|(_, edge)| edge.clone()).collect(), edges.iter().map(|(at, _)| *at));
+            let places = Places { edges: given.collect(), ..Places::default() };
+            let call = AddEdges { edges, flow_id, version: None };
+            self.client.call(route, &call).await.map_err(|error| places.named(error))?;
         }
         if seal {
             flow = self.seal_flow(flow_id).await?;
@@ -535,12 +554,17 @@ impl Operations {
     }
 
     /// Makes the call; what it asks to be told first (lanes, depths) is told and the call repeated.
-    async fn with_lanes<C: CarriesMembers>(&self, route: Route, mut call: C) -> Result<C::Reply, Error> {
+    async fn with_lanes<C: CarriesMembers>(
+        &self,
+        route: Route,
+        mut call: C,
+        places: &Places,
+    ) -> Result<C::Reply, Error> {
         let mut tries = 1;
         loop {
             let error = match self.client.call(route, &call).await {
-                Err(error) if tries < TRIES => error,
-                answer => return answer,
+                Err(error) if tries < TRIES => places.named(error),
+                answer => return answer.map_err(|error| places.named(error)),
             };
             tries += 1;
             let lanes: BTreeSet<(String, String)> =
@@ -614,7 +638,7 @@ impl Operations {
         let mut added = BTreeMap::new();
         for chunk in chunks {
             let call = AddMembers { edges: chunk.edges, flow_id, members: chunk.members };
-            let AddMembersReply::Added { items, .. } = self.with_lanes(route, call).await?;
+            let AddMembersReply::Added { items, .. } = self.with_lanes(route, call, &chunk.places).await?;
             added.extend(items.into_iter().map(|item| (item.key.clone(), item)));
         }
         Ok(given.iter().filter_map(|key| added.remove(key)).collect())

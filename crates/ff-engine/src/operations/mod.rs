@@ -12,6 +12,7 @@ mod holders;
 mod lane;
 mod list;
 mod quota;
+mod places;
 mod submission;
 mod task;
 mod waitpoint;

@@ -1,8 +1,10 @@
 //! The same calls to the embedded host and to a real server: equal replies, equal content.
 //!
-//! Half of the calls come from the model's steps, the rest are calls the model does not know and calls no typed client would make.
+//! Half of the calls come from the model's steps, the rest are calls about flows, calls the model does not know and calls no typed
+//! client would make.
 //! `FF_SEED` chooses them, `FF_CALLS` how many; `FF_LONG=1` makes a million.
 
+mod flows;
 mod odd;
 mod other;
 
@@ -17,6 +19,7 @@ use ff_model::store::{ROUTE, Store};
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::{FUNCTIONS, FixPartitions, PartitionDefaults};
 use ff_script::{Call, HostError, Invocation, Library, Route};
+use flows::Flows;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rmpv::Value;
@@ -110,9 +113,18 @@ impl Pair<'_> {
             self.both(op.invocation(ROUTE, model.now), sum)?;
             op.imagine(&mut model);
         }
+        let mut flows = Flows::default();
+        self.both(Flows::preamble(model.now), sum)?;
         for (number, step) in case(seed, ROUND).iter().enumerate() {
             let op = memory.resolve(step, &mut model);
-            match rng.random_range(0..10) {
+            match rng.random_range(0..13) {
+                10.. => {
+                    let invocation = flows.call_of(&mut rng, model.now);
+                    let function = invocation.function;
+                    if let Some(reply) = self.each([invocation.clone(), invocation], sum)? {
+                        flows.learn(function, &reply);
+                    }
+                }
                 0..=5 => {
                     self.both(op.invocation(ROUTE, model.now), sum)?;
                     op.imagine(&mut model);
@@ -140,19 +152,21 @@ impl Pair<'_> {
                 };
                 let (here, there) = (on(self.embedded.dump()), on(self.runtime.block_on(self.server.dump())));
                 let calls = [here, there].map(|ids| call(Route::Fleet, &ff_script::generated::AckOutbox { ids }, now));
-                self.each(calls, sum)
+                self.each(calls, sum).map(drop)
             }
         }
     }
 
     fn both(&self, invocation: Invocation, sum: &mut Sum) -> Result<(), String> {
-        self.each([invocation.clone(), invocation], sum)
+        self.each([invocation.clone(), invocation], sum).map(drop)
     }
 
-    fn each(&self, [here, there]: [Invocation; 2], sum: &mut Sum) -> Result<(), String> {
+    /// Makes the call on both hosts; answers the reply when it was accepted.
+    fn each(&self, [here, there]: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
         let shown = format!("{} on {} at {:?} with {}", here.function, here.route, here.now_ms, show(&here.args));
         let function = here.function;
-        let embedded = outcome(self.embedded.send(here));
+        let sent = self.embedded.send(here);
+        let embedded = outcome(sent.clone());
         let server = outcome(self.runtime.block_on(self.server.host().call(there)));
         let served = !matches!(
             embedded,
@@ -163,12 +177,14 @@ impl Pair<'_> {
         }
         sum.functions.insert(function);
         match embedded {
-            Outcome::Answered(reply) if reply["err"].is_nil() => sum.accepted += 1,
-            Outcome::Answered(_) => sum.refused += 1,
+            Outcome::Answered(reply) if reply["err"].is_nil() => {
+                sum.accepted += 1;
+                return Ok(sent.ok());
+            }
+            Outcome::Answered(_) | Outcome::Failed(_) => sum.refused += 1,
             Outcome::Raised => sum.raised += 1,
-            Outcome::Failed(_) => sum.refused += 1,
         }
-        Ok(())
+        Ok(None)
     }
 
     fn compare(&self, sum: &mut Sum) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! On the embedded host the host itself fails, then dies, at the n-th command. A server does not take back what a call has written, so
 //! there the library alone must see to it: its text is edited so that the n-th read, or the first write of a commit, raises.
 
+mod flows;
 mod rows;
 
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use ff_script::{HostError, Invocation, Library};
 use rows::{NOW, Row, rows, stage};
 
 /// More commands than any call of the rows makes.
-const COMMANDS_MAX: u64 = 400;
+const COMMANDS_MAX: u64 = 2_000;
 
 fn accepted(row: &Row, reply: &[u8]) {
     let value = rmpv::decode::read_value(&mut &reply[..]).expect("a reply is msgpack");

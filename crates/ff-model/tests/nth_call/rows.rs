@@ -7,6 +7,8 @@ use ff_script::generated as g;
 use ff_script::{Bytes, Call, Invocation, Route};
 use uuid::Uuid;
 
+use super::flows;
+
 /// One function with arguments it accepts on the stage.
 pub struct Row {
     pub name: &'static str,
@@ -18,7 +20,7 @@ pub struct Row {
 /// The time of every row: some leases, delays and retentions of the stage are due by then.
 pub const NOW: i64 = START_MS + 5_000;
 
-fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
+pub fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
     Invocation {
         route,
         function: C::FUNCTION,
@@ -29,11 +31,11 @@ fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
     }
 }
 
-fn id(n: u64) -> ExecutionId {
+pub fn id(n: u64) -> ExecutionId {
     ExecutionId::from_uuid(Uuid::from_u64_pair(n << 32, 0))
 }
 
-fn uuid(n: u64) -> Uuid {
+pub fn uuid(n: u64) -> Uuid {
     Uuid::from_u64_pair(0xabc, n)
 }
 
@@ -41,12 +43,12 @@ fn ids(n: u64) -> g::LeaseIds {
     g::LeaseIds { attempt_id: AttemptId::from_uuid(uuid(n)), lease_id: LeaseId::from_uuid(uuid(n + 1_000)) }
 }
 
-fn fence(n: u64) -> g::Fence {
+pub fn fence(n: u64) -> g::Fence {
     let g::LeaseIds { attempt_id, lease_id } = ids(n);
     g::Fence { attempt_id, lease_id, lease_epoch: START_MS * 1_000 }
 }
 
-fn ops() -> String {
+pub fn ops() -> String {
     "ops".to_owned()
 }
 
@@ -54,23 +56,23 @@ fn main_lane() -> String {
     "main".to_owned()
 }
 
-fn default() -> String {
+pub fn default() -> String {
     "default".to_owned()
 }
 
-fn submission(n: u64) -> g::Submission {
+pub fn submission(n: u64) -> g::Submission {
     g::Submission {
         tags: Some([("team".to_owned(), "red".to_owned())].into()),
         ..g::Submission::new(id(n), default(), main_lane(), "mail".to_owned(), "0".repeat(32))
     }
 }
 
-fn entry(lane: &str, fairness: g::Fairness, version: i64) -> g::LaneEntry {
+pub fn entry(lane: &str, fairness: g::Fairness, version: i64) -> g::LaneEntry {
     let definition = g::LaneDefinition::new(g::LaneState::Active, 1_000, fairness, 1);
     g::LaneEntry { namespace: default(), lane: lane.to_owned(), version, definition }
 }
 
-fn claim(lane: &str, n: u64, ttl: i64, max: i64) -> g::ClaimExecutions {
+pub fn claim(lane: &str, n: u64, ttl: i64, max: i64) -> g::ClaimExecutions {
     g::ClaimExecutions {
         capabilities: vec!["gpu".to_owned()],
         ids: (0..max as u64).map(|i| ids(n + i)).collect(),
@@ -351,10 +353,11 @@ pub fn stage() -> Vec<Invocation> {
     }
     calls.push(at(Route::Fleet, &g::DrainWorker { actor: ops(), instance: "w-1".to_owned() }, START_MS));
     calls.push(at(Route::Fleet, &g::HeartbeatServer::new(true, uuid(9)), START_MS));
+    calls.extend(flows::stage());
     calls
 }
 
-fn row<C: Call>(name: &'static str, call: &C) -> Row {
+pub fn row<C: Call>(name: &'static str, call: &C) -> Row {
     on(ROUTE, name, call)
 }
 
@@ -362,7 +365,7 @@ fn on<C: Call>(route: Route, name: &'static str, call: &C) -> Row {
     Row { name, invocation: at(route, call, NOW), batch: false }
 }
 
-fn batch<C: Call>(name: &'static str, call: &C) -> Row {
+pub fn batch<C: Call>(name: &'static str, call: &C) -> Row {
     Row { batch: true, ..row(name, call) }
 }
 
@@ -377,6 +380,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(quota_rows());
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
+    rows.extend(flows::rows());
     rows
 }
 

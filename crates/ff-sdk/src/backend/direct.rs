@@ -26,6 +26,7 @@ use uuid::Uuid;
 use super::direct_waits::Signing;
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
+use crate::flows::Place;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
 use crate::task::FailOutcome;
 
@@ -154,6 +155,8 @@ impl From<Task> for Claim {
             deadline_at: task.deadline_at.map(TimestampMs),
             resume: task.resume.map(Into::into),
             frames: Some(task.frames.unsigned_abs()),
+            place: Place { flow_id: task.flow_id, parent_id: task.parent_id, key: task.key, ..Place::default() }
+                .with_passed(task.passed),
         }
     }
 }
@@ -210,7 +213,8 @@ impl Backend for Direct {
 
     async fn attend(&self, who: &Identity, draining: bool) -> Standing {
         let mut news = Listener::new(self.operations().client().host().as_ref());
-        let mut look_at: Option<Instant> = None;
+        // What was said before anyone listened is looked up once.
+        let mut look_at = Some(Instant::now() + FLEET_PAUSE);
         loop {
             let pause = async {
                 match look_at {

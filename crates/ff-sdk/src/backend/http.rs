@@ -9,7 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::{Detail, TransportKind};
 use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
-use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use ff_core::types::{
+    AttemptId, AttemptIndex, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs,
+};
 use ff_core::{EngineError, ErrorCode, PartitionConfig};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 use ff_script::generated::{self, Submission};
@@ -20,10 +22,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::http_flows::{PassedShape, take_passed};
 use super::http_waits::{ResumeShape, SuspensionShape};
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
+use crate::flows::Place;
 use crate::snapshot::{
     AttemptSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, ExecutionSummary, Failure, LeaseSnapshot,
     Progress, WorkerSnapshot,
@@ -32,7 +36,7 @@ use crate::task::FailOutcome;
 
 /// How long a request may take beyond what it asks the server to wait.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
-const WAIT_MAX: Duration = Duration::from_secs(30);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How soon a worker that could not reach the server is attended to again.
 const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 
@@ -104,7 +108,12 @@ impl Http {
         read(path, &body)
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value, wait: Duration) -> Result<T, SdkError> {
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &Value,
+        wait: Duration,
+    ) -> Result<T, SdkError> {
         let (_, answer) = self.ask(Method::POST, path, Some(body), wait).await?;
         read(path, &answer)
     }
@@ -243,10 +252,16 @@ struct TaskShape {
     deadline_at: Option<i64>,
     resume: Option<ResumeShape>,
     frames: Option<u64>,
+    passed: Option<HashMap<String, PassedShape>>,
+    flow_id: Option<FlowId>,
+    parent_id: Option<ExecutionId>,
+    key: Option<String>,
 }
 
 impl TaskShape {
     fn claim(self, who: &Identity) -> Result<Claim, SdkError> {
+        let mut place = Place { flow_id: self.flow_id, parent_id: self.parent_id, key: self.key, ..Place::default() };
+        take_passed(&mut place, self.passed.unwrap_or_default())?;
         Ok(Claim {
             lease: LeaseRef {
                 execution_id: self.execution_id,
@@ -266,6 +281,7 @@ impl TaskShape {
             deadline_at: self.deadline_at.map(TimestampMs),
             resume: self.resume.map(ResumeShape::resume).transpose()?,
             frames: self.frames,
+            place,
         })
     }
 }
@@ -442,9 +458,9 @@ impl ExecutionShape {
 }
 
 #[derive(Deserialize)]
-struct Listed<T> {
-    items: Vec<T>,
-    next_cursor: Option<String>,
+pub(super) struct Listed<T> {
+    pub(super) items: Vec<T>,
+    pub(super) next_cursor: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -476,7 +492,7 @@ struct ResultShape {
     failure: Option<Failure>,
 }
 
-fn retry(retry: &generated::Retry) -> Value {
+pub(super) fn retry(retry: &generated::Retry) -> Value {
     let backoff = retry.backoff.as_ref().map(|backoff| match backoff.r#type {
         generated::BackoffType::Fixed => json!({ "type": "fixed", "delay_ms": backoff.delay_ms }),
         generated::BackoffType::Exponential => {
@@ -492,18 +508,23 @@ fn retry(retry: &generated::Retry) -> Value {
     })
 }
 
-/// A submission as the API takes it; what was not said is not sent.
-fn submission(fields: &Submission) -> Map<String, Value> {
+pub(super) fn budget_ref(budget: &generated::BudgetRef) -> Value {
+    json!({ "budget_id": budget.budget_id, "estimate": budget.estimate })
+}
+
+/// A submission as the API takes it; what was not said is not sent. A member of a flow may leave its id, namespace and lane to the
+/// flow.
+pub(super) fn submission(fields: &Submission) -> Map<String, Value> {
     let mut body = Map::new();
-    if fields.idempotency_key.is_none() {
+    if fields.idempotency_key.is_none() && !fields.execution_id.as_uuid().is_nil() {
         body.insert("execution_id".to_owned(), json!(fields.execution_id));
     }
-    let refs = |budget: &generated::BudgetRef| json!({ "budget_id": budget.budget_id, "estimate": budget.estimate });
+    let named = |text: &String| (!text.is_empty()).then(|| text.clone());
     let quotas =
         |quota: &generated::QuotaRef| json!({ "quota_id": quota.quota_id, "key": quota.key, "weight": quota.weight });
     let said = [
-        ("namespace", json!(fields.namespace)),
-        ("lane", json!(fields.lane)),
+        ("namespace", json!(named(&fields.namespace))),
+        ("lane", json!(named(&fields.lane))),
         ("kind", json!(fields.kind)),
         ("tags", json!(fields.tags)),
         ("priority", json!(fields.priority)),
@@ -521,7 +542,7 @@ fn submission(fields: &Submission) -> Map<String, Value> {
         ("requires", json!(fields.requires)),
         ("prefers", json!(fields.prefers)),
         ("fairness_key", json!(fields.fairness_key)),
-        ("budgets", json!(fields.budgets.as_ref().map(|all| all.iter().map(refs).collect::<Vec<_>>()))),
+        ("budgets", json!(fields.budgets.as_ref().map(|all| all.iter().map(budget_ref).collect::<Vec<_>>()))),
         ("quotas", json!(fields.quotas.as_ref().map(|all| all.iter().map(quotas).collect::<Vec<_>>()))),
         ("retention_ms", json!(fields.retention_ms)),
         ("trace_parent", json!(fields.trace_parent)),
@@ -548,12 +569,12 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Text as one component of a query.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
     text.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

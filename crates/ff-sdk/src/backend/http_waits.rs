@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::http::{Http, fence};
+use super::http_flows::ChildShape;
 use super::waits::invalid_token;
 use super::{LeaseRef, Suspended, Suspending, Waits, is_json};
 use crate::SdkError;
@@ -194,6 +195,10 @@ pub(super) struct ResumeShape {
     signals: Vec<SignalShape>,
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<String>,
+    #[serde(default)]
+    children: Vec<ChildShape>,
+    #[serde(default)]
+    more_children: bool,
 }
 
 impl ResumeShape {
@@ -202,6 +207,7 @@ impl ResumeShape {
             "signal" => ResumeCause::Signal,
             "timeout" => ResumeCause::Timeout,
             "operator" => ResumeCause::Operator,
+            "children" => ResumeCause::Children,
             other => return Err(unexpected(&format!("the unknown cause of a resume {other:?}"))),
         };
         let encoding = self.continuation_encoding.as_deref();
@@ -211,6 +217,8 @@ impl ResumeShape {
             continuation: taken("continuation", self.continuation.as_deref(), encoding)?,
             signals: signals(self.signals)?,
             more: false,
+            children: self.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?,
+            more_children: self.more_children,
         })
     }
 }
@@ -243,10 +251,22 @@ impl From<SuspensionShape> for SuspensionSnapshot {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-enum SuspendAnswer {
-    Suspended { suspension_id: SuspensionId, waitpoints: Vec<OpenedShape>, timeout_at: Option<i64> },
-    AlreadySatisfied { suspension_id: SuspensionId, signals: Vec<SignalShape> },
+#[serde(rename_all = "snake_case")]
+enum SuspendResult {
+    Suspended,
+    AlreadySatisfied,
+}
+
+/// Not an enum with a tag: the payload of a signal would lose its text on the way through one.
+#[derive(Deserialize)]
+struct SuspendAnswer {
+    outcome: SuspendResult,
+    suspension_id: SuspensionId,
+    #[serde(default)]
+    waitpoints: Vec<OpenedShape>,
+    timeout_at: Option<i64>,
+    #[serde(default)]
+    signals: Vec<SignalShape>,
 }
 
 #[derive(Deserialize)]
@@ -289,15 +309,16 @@ impl Waits for Http {
             continuation_encoding,
             request_id: suspending.request_id,
         };
-        let answer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;
-        Ok(match answer {
-            SuspendAnswer::Suspended { suspension_id, waitpoints, timeout_at } => Suspended::Waiting(Suspension {
+        let answer: SuspendAnswer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;
+        let suspension_id = answer.suspension_id;
+        Ok(match answer.outcome {
+            SuspendResult::Suspended => Suspended::Waiting(Suspension {
                 suspension_id,
-                waitpoints: waitpoints.into_iter().map(Into::into).collect(),
-                timeout_at: timeout_at.map(TimestampMs),
+                waitpoints: answer.waitpoints.into_iter().map(Into::into).collect(),
+                timeout_at: answer.timeout_at.map(TimestampMs),
             }),
-            SuspendAnswer::AlreadySatisfied { suspension_id, signals: shapes } => {
-                Suspended::AlreadySatisfied { suspension_id, signals: signals(shapes)? }
+            SuspendResult::AlreadySatisfied => {
+                Suspended::AlreadySatisfied { suspension_id, signals: signals(answer.signals)? }
             }
         })
     }

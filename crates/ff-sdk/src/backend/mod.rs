@@ -4,10 +4,14 @@
 //! is the same code for both.
 
 mod direct;
+mod direct_flows;
 mod direct_streams;
 mod direct_waits;
+mod flows;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_flows;
 #[cfg(feature = "http")]
 mod http_streams;
 #[cfg(feature = "http")]
@@ -30,10 +34,12 @@ use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerS
 use crate::task::FailOutcome;
 use crate::waits::Resume;
 
+pub use crate::flows::Place;
 pub use direct::Direct;
 pub use direct_waits::KeyPlaces;
 #[cfg(feature = "embedded")]
 pub(crate) use direct_waits::waitpoints_error;
+pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use streams::{Appended, FramePlace, FrameSpan, Frames};
@@ -113,6 +119,8 @@ pub struct Claim {
     pub resume: Option<Resume>,
     /// How many frames the attempt has written.
     pub frames: Option<u64>,
+    /// Its flow or parent, and what was passed to it.
+    pub place: Place,
 }
 
 /// What became of one renewal.
@@ -169,7 +177,7 @@ pub struct Failing {
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
-pub trait Backend: Waits + Frames + Send + Sync + 'static {
+pub trait Backend: Waits + Frames + Flows + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, FlowId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use serde::de::DeserializeOwned;
 
 use crate::SdkError;
@@ -139,6 +139,12 @@ pub struct TaskInfo {
     pub trace_parent: Option<String>,
     /// When the whole execution ends, at the latest.
     pub deadline_at: Option<TimestampMs>,
+    /// The flow it is a member of.
+    pub flow_id: Option<FlowId>,
+    /// The execution that spawned it.
+    pub parent_id: Option<ExecutionId>,
+    /// Its key among the flow's members or the parent's children.
+    pub key: Option<String>,
 }
 
 impl FromTask for TaskInfo {
@@ -181,6 +187,9 @@ impl Ctx {
             tags: claim.tags.clone(),
             trace_parent: claim.trace_parent.clone(),
             deadline_at: claim.deadline_at,
+            flow_id: claim.place.flow_id,
+            parent_id: claim.place.parent_id,
+            key: claim.place.key.clone(),
         }
     }
 

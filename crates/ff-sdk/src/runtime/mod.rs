@@ -2,6 +2,7 @@
 
 mod backoff;
 mod extract;
+mod flows;
 mod handler;
 mod health;
 mod run;
@@ -20,6 +21,7 @@ use crate::{FlowFabricWorker, SdkError};
 
 pub use backoff::BackoffPolicy;
 pub use extract::{Ctx, Data, FromTask, Payload, PayloadBytes, TaskInfo};
+pub use flows::Passed;
 pub(crate) use handler::BoxedHandler;
 pub use handler::{Handler, HandlerResult};
 pub use health::{Health, HealthHandle};
@@ -40,7 +42,8 @@ pub(crate) type StateMap = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 /// A handler's `Ok` completes the task. Its `Err` fails it with category `handler_error`, a panic with `handler_panic`, missing
 /// state with `extractor_missing_state`, a payload that does not decode with `extractor_payload_decode`, and a kind without handler with
 /// `runtime_no_handler`. An `Err` after the engine asked to cancel or to yield cancels the task or hands it back. A handler that
-/// suspended with [`Ctx::suspend`] has ended its run, whatever it returns: it is called again when the execution is resumed.
+/// suspended with [`Ctx::suspend`], or waits for its children with [`Ctx::wait_children`], has ended its run, whatever it returns: it
+/// is called again when the execution is resumed.
 pub struct WorkerRuntime {
     worker: FlowFabricWorker,
     state: StateMap,

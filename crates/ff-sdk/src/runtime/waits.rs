@@ -9,7 +9,7 @@ use crate::backend::Suspended;
 use crate::streams::{AppendFrameOutcome, NewFrame, StreamCursor, StreamFrames};
 use crate::waits::{Resume, ResumeSignal, SuspendOptions};
 
-/// Why [`Ctx::suspend`] has no signals to show.
+/// Why [`Ctx::suspend`] has no signals to show, or [`Ctx::wait_children`] no outcomes.
 #[derive(Debug, thiserror::Error)]
 pub enum SuspendError {
     /// The execution waits: this run of the handler is over. Hand it on with `?`; whatever the handler returns, the runtime lets
@@ -18,6 +18,13 @@ pub enum SuspendError {
     Suspended {
         /// The suspension.
         suspension_id: SuspensionId,
+    },
+    /// The execution waits for its children: this run of the handler is over. Hand it on with `?`, as with
+    /// [`SuspendError::Suspended`].
+    #[error("the execution waits for {open} children; this run of its handler is over")]
+    WaitingForChildren {
+        /// How many have not ended.
+        open: u64,
     },
     /// The execution could not be suspended.
     #[error(transparent)]

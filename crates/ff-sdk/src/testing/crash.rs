@@ -49,6 +49,10 @@ pub enum Call {
     Signal,
     /// An append of frames.
     Frames,
+    /// A spawn of children.
+    Spawn,
+    /// A wait for children.
+    WaitChildren,
 }
 
 /// When a worker's process dies.

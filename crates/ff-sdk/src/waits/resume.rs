@@ -3,6 +3,7 @@
 use ff_core::types::{SignalId, SuspensionId, TimestampMs, WaitpointId};
 use ff_script::generated;
 
+use crate::snapshot::ChildSnapshot;
 use crate::task::TaskCore;
 use crate::{ClaimedTask, SdkError};
 
@@ -31,7 +32,8 @@ impl From<generated::ResumeCause> for ResumeCause {
     }
 }
 
-/// Why a claimed attempt goes on after it was suspended; [`ClaimedTask::resume_signals`] has the signals.
+/// Why a claimed attempt goes on after it was suspended; [`ClaimedTask::resume_signals`] has the signals,
+/// [`ClaimedTask::resume_children`] the children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// The suspension that ended.
@@ -44,6 +46,10 @@ pub struct Resume {
     pub(crate) signals: Vec<ResumeSignal>,
     /// There are more than came with the claim.
     pub(crate) more: bool,
+    /// The children that came with the claim.
+    pub(crate) children: Vec<ChildSnapshot>,
+    /// There are more of them too.
+    pub(crate) more_children: bool,
 }
 
 impl From<generated::Resume> for Resume {
@@ -54,6 +60,8 @@ impl From<generated::Resume> for Resume {
             continuation: resume.continuation.map(|bytes| bytes.0),
             signals: resume.signals.into_iter().map(Into::into).collect(),
             more: resume.more,
+            children: resume.children.into_iter().flatten().map(Into::into).collect(),
+            more_children: resume.more_children == Some(true),
         }
     }
 }

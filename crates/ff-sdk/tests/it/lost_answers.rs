@@ -8,7 +8,7 @@ use ff_core::types::TimestampMs;
 use ff_script::Library;
 use ff_sdk::backend::Transport;
 use ff_sdk::task::FailOutcome;
-use ff_sdk::{EmbeddedEngine, FlowFabricWorker, WorkerConfig};
+use ff_sdk::{Backoff, BackoffType, EmbeddedEngine, FlowFabricWorker, Jitter, Retry, WorkerConfig};
 
 use crate::lossy::{Loss, LossyHost, proxy};
 use crate::world::{Behind, LANE, World, claim};
@@ -70,7 +70,11 @@ impl Lossy {
         let states: Vec<AttemptState> = seen.attempts.iter().map(|attempt| attempt.state).collect();
         assert_eq!(states, [AttemptState::Succeeded], "it took effect once");
 
-        let id = world.submit("k", b"{}").await;
+        let mut new = world.new_execution("k");
+        // Long enough to be seen: with jitter it may be over before anyone looks.
+        let backoff = Backoff { delay_ms: Some(60_000), ..Backoff::new(BackoffType::Fixed) };
+        new.fields.retry = Some(Retry { backoff: Some(backoff), jitter: Some(Jitter::None), ..Retry::default() });
+        let id = world.admin.submit(new).await.unwrap();
         let task = claim(worker).await;
         self.lose_next("fail");
         let outcome = task.fail("no luck", "weather").await.unwrap();

@@ -5,6 +5,8 @@
 #[macro_use]
 mod world;
 
+mod children;
+mod flows;
 mod grants;
 mod lossy;
 mod lost_answers;

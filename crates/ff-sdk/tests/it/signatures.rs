@@ -73,6 +73,7 @@ async fn worker(
     let claimed: ClaimedTask = worker.claim_from_reclaim_grant(reclaim).await?;
     drop(claimed);
     let _ = worker.describe_execution(&ExecutionId::mint()).await?;
+    let _ = worker.describe_flow(&FlowId::mint()).await?;
     let _ = (worker.backend(), worker.completion_backend(), worker.config(), worker.partition_config());
     worker.disconnect().await
 }
@@ -87,6 +88,7 @@ async fn task(task: ClaimedTask) -> Result<(), SdkError> {
     let _: LeaseEpoch = task.lease_epoch();
     let _: &[u8] = task.input_payload();
     let _: &HashMap<String, String> = task.tags();
+    let _: &HashMap<String, Vec<u8>> = task.passed();
     let _: bool = task.is_lease_healthy();
     let _ = task.consecutive_renewal_failures() > 0;
     task.renew_lease().await?;
@@ -164,8 +166,8 @@ fn words() {
     assert_eq!((MAX_TAIL_BLOCK_MS, STREAM_READ_HARD_CAP), (30_000, 10_000));
 }
 
-async fn endings(tasks: [ClaimedTask; 4]) -> Result<(), SdkError> {
-    let [one, two, three, four] = tasks;
+async fn endings(tasks: [ClaimedTask; 5]) -> Result<(), SdkError> {
+    let [one, two, three, four, five] = tasks;
     match one.fail("reason", "category").await? {
         FailOutcome::RetryScheduled { delay_until } => {
             let _: TimestampMs = delay_until;
@@ -174,7 +176,8 @@ async fn endings(tasks: [ClaimedTask; 4]) -> Result<(), SdkError> {
     }
     two.cancel("reason").await?;
     three.delay_execution(TimestampMs::now()).await?;
-    four.yield_back().await
+    four.yield_back().await?;
+    five.move_to_waiting_children().await
 }
 
 fn errors(error: SdkError) -> &'static str {

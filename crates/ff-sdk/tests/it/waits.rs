@@ -101,12 +101,14 @@ for_each_transport! {
         let id = world.submit("k", b"{}").await;
         let task = claim(&worker).await;
         let (waitpoint_id, token) = task.create_pending_waitpoint("answer", 60_000).await.unwrap();
-        let early = deliver(&worker, &id, &waitpoint_id, signal("yes", &token)).await;
+        let payload = Some(br#"{"n":12345678901234567890, "b":1}"#.to_vec());
+        let early = deliver(&worker, &id, &waitpoint_id, Signal { payload: payload.clone(), ..signal("yes", &token) }).await;
         assert!(matches!(early, SignalOutcome::Accepted { effect: SignalEffect::Buffered, .. }), "{early:?}");
         let epoch = task.lease_epoch();
         let outcome = task.suspend("waiting_for_signal", &[named("yes")], Some(60_000), TimeoutBehavior::Fail).await.unwrap();
         let SuspendOutcome::AlreadySatisfied { task, signals, .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(signals.iter().map(|signal| signal.signal_name.as_str()).collect::<Vec<_>>(), ["yes"]);
+        assert_eq!(signals[0].payload, payload);
         assert_eq!(task.lease_epoch(), epoch);
         assert!(task.resume_signals().await.unwrap().is_empty(), "this claim resumes nothing");
         task.renew_lease().await.unwrap();

@@ -3,8 +3,12 @@
 mod batch;
 mod bulk;
 mod change;
+mod children;
 mod events;
 mod execution;
+mod explain;
+mod flow_views;
+mod flows;
 mod frames;
 mod health;
 mod keys;
@@ -37,7 +41,11 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(batch::routes())
         .merge(bulk::routes())
         .merge(execution::routes())
+        .merge(explain::routes())
         .merge(change::routes())
+        .merge(flows::routes())
+        .merge(flow_views::routes())
+        .merge(children::routes())
         .merge(lanes::routes())
         .merge(quotas::routes())
         .merge(workers::routes())

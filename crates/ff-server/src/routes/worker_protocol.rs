@@ -15,6 +15,7 @@ use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::children::complete_children;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
@@ -302,6 +303,7 @@ pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec
     let mut tasks = app.fleet.claim(&worker, wish, &app.stop).await?;
     for task in &mut tasks {
         app.operations.complete_resume(task).await?;
+        complete_children(app, task).await?;
     }
     Ok(tasks)
 }
@@ -365,5 +367,6 @@ async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<
     let mut task = app.fleet.consume(&worker, &profile, body.execution_id, body.grant_id, request_id).await?;
     app.fleet.holds(&worker, task.lease_id, task.lease_expires_at);
     app.operations.complete_resume(&mut task).await?;
+    complete_children(&app, &mut task).await?;
     Ok(Json(Consumed { task: task.into() }))
 }

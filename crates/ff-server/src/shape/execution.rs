@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId};
-use ff_script::generated::{self, Attempt, BlockingReason, Execution, LifecyclePhase, Outcome, PublicState, Summary};
+use ff_core::types::{AttemptId, ExecutionId, FlowId};
+use ff_script::generated::{
+    self, Attempt, BlockingReason, BudgetRef, Execution, LifecyclePhase, Outcome, PublicState, Summary,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::child::ChildCounts;
+use super::flow::InboundShape;
 use super::retry::RetryShape;
 use super::suspension::{OpenShape, PastShape, SuspensionShape};
 use crate::payload;
@@ -29,6 +33,9 @@ pub struct SummaryShape {
     ended_at: Option<i64>,
     attempt_index: Option<i64>,
     worker_instance: Option<String>,
+    flow_id: Option<FlowId>,
+    parent_id: Option<ExecutionId>,
+    key: Option<String>,
 }
 
 impl From<Summary> for SummaryShape {
@@ -48,6 +55,9 @@ impl From<Summary> for SummaryShape {
             ended_at: summary.ended_at,
             attempt_index: summary.attempt_index,
             worker_instance: summary.worker_instance,
+            flow_id: summary.flow_id,
+            parent_id: summary.parent_id,
+            key: summary.key,
         }
     }
 }
@@ -129,11 +139,18 @@ impl From<generated::OperatorAction> for ActionShape {
     }
 }
 
+/// A budget an execution or a flow spends from.
 #[derive(Serialize)]
-struct BudgetShape {
+pub struct BudgetShape {
     budget_id: Uuid,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<BTreeMap<String, i64>>,
+}
+
+impl From<BudgetRef> for BudgetShape {
+    fn from(budget: BudgetRef) -> Self {
+        Self { budget_id: budget.budget_id, estimate: budget.estimate }
+    }
 }
 
 #[derive(Serialize)]
@@ -184,8 +201,14 @@ pub struct ExecutionShape {
     past_suspensions: Vec<PastShape>,
     /// How many signals came.
     signals: i64,
-    flow_id: Option<Uuid>,
-    parent_id: Option<Uuid>,
+    flow_id: Option<FlowId>,
+    parent_id: Option<ExecutionId>,
+    /// Its name in its flow, or for its parent.
+    key: Option<String>,
+    inbound: Option<InboundShape>,
+    /// The flow that runs in its place.
+    nested_flow_id: Option<FlowId>,
+    children: ChildCounts,
     usage: BTreeMap<String, i64>,
     reclaim_count: i64,
     replay_count: i64,
@@ -249,8 +272,12 @@ impl From<Execution> for ExecutionShape {
             waitpoints: execution.waitpoints.into_iter().map(OpenShape::from).collect(),
             past_suspensions: execution.past_suspensions.into_iter().map(PastShape::from).collect(),
             signals: execution.signals,
-            flow_id: None,
-            parent_id: None,
+            flow_id: execution.flow_id,
+            parent_id: execution.parent_id,
+            key: execution.key,
+            inbound: execution.inbound.map(InboundShape::from),
+            nested_flow_id: execution.nested,
+            children: ChildCounts { total: execution.children, open: execution.children_open },
             usage: BTreeMap::new(),
             reclaim_count: execution.reclaim_count,
             replay_count: execution.replay_count,
@@ -259,11 +286,7 @@ impl From<Execution> for ExecutionShape {
             max_reclaims: execution.max_reclaims,
             max_replays: execution.max_replays,
             fallback_index: execution.fallback_index,
-            budgets: execution
-                .budgets
-                .into_iter()
-                .map(|b| BudgetShape { budget_id: b.budget_id, estimate: b.estimate })
-                .collect(),
+            budgets: execution.budgets.into_iter().map(BudgetShape::from).collect(),
             quotas: execution
                 .quotas
                 .into_iter()

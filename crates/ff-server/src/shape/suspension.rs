@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::child::ChildShape;
 use crate::{continuation, payload};
 
 /// A suspension that has not ended.
@@ -240,6 +241,12 @@ pub struct ResumeShape {
     signals: Vec<SignalShape>,
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<&'static str>,
+    /// What became of the children it waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<Vec<ChildShape>>,
+    /// Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_children: Option<bool>,
 }
 
 impl From<Resume> for ResumeShape {
@@ -253,6 +260,8 @@ impl From<Resume> for ResumeShape {
             signals: resume.signals.into_iter().map(SignalShape::from).collect(),
             continuation,
             continuation_encoding,
+            children: resume.children.map(|all| all.into_iter().map(ChildShape::from).collect()),
+            more_children: resume.more_children.filter(|more| *more),
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId};
 use ff_script::generated::{Fence, Grant, Task};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::child::PassedShape;
 use super::suspension::ResumeShape;
 use crate::payload;
 
@@ -59,6 +60,16 @@ pub struct TaskShape {
     resume: Option<ResumeShape>,
     /// How many frames the attempt wrote: the sequence of its next one.
     frames: i64,
+    /// What upstream members pass to it, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passed: Option<BTreeMap<String, PassedShape>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow_id: Option<FlowId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<ExecutionId>,
+    /// Its name in its flow, or for its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
 }
 
 impl From<Task> for TaskShape {
@@ -87,6 +98,10 @@ impl From<Task> for TaskShape {
             attempt_deadline_at: task.attempt_deadline_at,
             resume: task.resume.map(ResumeShape::from),
             frames: task.frames,
+            passed: task.passed.map(|all| all.into_iter().map(|(name, one)| (name, one.into())).collect()),
+            flow_id: task.flow_id,
+            parent_id: task.parent_id,
+            key: task.key,
         }
     }
 }

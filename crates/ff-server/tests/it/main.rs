@@ -4,8 +4,10 @@
 mod kit;
 
 mod bulk;
+mod children;
 mod events;
 mod executions;
+mod flows;
 mod lanes;
 mod payloads;
 mod quotas;

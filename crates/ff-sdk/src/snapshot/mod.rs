@@ -1,4 +1,6 @@
-//! What the engine says about executions and workers, the same on every transport.
+//! What the engine says about executions, flows and workers, the same on every transport.
+
+mod flow;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +10,9 @@ use ff_core::types::{
 };
 use ff_engine::ListCursor;
 use ff_script::generated;
+
+pub use ff_script::generated::{EdgeOn, EdgeState, FlowState, MemberState};
+pub use flow::{ChildSnapshot, EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
 
 /// One execution as it stands.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,91 @@
+//! The part of the seam about flows and children.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_core::types::{ExecutionId, FlowId, SuspensionId};
+use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow};
+use ff_script::generated::CancelPolicy;
+use uuid::Uuid;
+
+use super::LeaseRef;
+use crate::SdkError;
+use crate::snapshot::{ChildSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow};
+
+/// What became of a wait for children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildrenWait {
+    /// The lease is given back.
+    Waiting {
+        /// How many have not ended.
+        open: u64,
+    },
+    /// All have ended; the lease is still held.
+    Ended {
+        /// The children, in the order they were spawned.
+        children: Vec<ChildSnapshot>,
+        /// There are more than the answer holds.
+        more: bool,
+    },
+}
+
+/// One page of children, in the order they were spawned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildPage {
+    /// The children.
+    pub items: Vec<ChildSnapshot>,
+    /// Where the next page begins; nothing at the end.
+    pub next: Option<String>,
+}
+
+/// Flows and children. Object safe; nothing has a default body.
+#[async_trait]
+pub trait Flows: Send + Sync + 'static {
+    /// Spawns children under a lease; a child whose id is known is answered again.
+    async fn spawn(
+        &self,
+        lease: LeaseRef,
+        children: &[NewChild],
+        request_id: Uuid,
+    ) -> Result<Vec<ExecutionId>, SdkError>;
+
+    /// Sets a running attempt aside until its children have ended; the same lease is answered the same again.
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError>;
+
+    /// One page of an execution's children.
+    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError>;
+
+    /// Submits a flow; the same id answers the first one.
+    async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError>;
+
+    /// A flow with its state and counts.
+    async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError>;
+
+    /// Members and edges of a flow.
+    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError>;
+
+    /// One page of flows, newest first.
+    async fn list_flows(
+        &self,
+        filter: &FlowFilter,
+        after: Option<FlowCursor>,
+        limit: usize,
+    ) -> Result<FlowPage, SdkError>;
+
+    /// The flow once it has ended, or nothing when it has not after `wait`.
+    async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError>;
+
+    /// Cancels a flow; with `wait` it answers when the flow has ended, or after 30 s with how it stands.
+    async fn cancel_flow(
+        &self,
+        id: FlowId,
+        policy: CancelPolicy,
+        reason: &str,
+        wait: bool,
+    ) -> Result<FlowSnapshot, SdkError>;
+}

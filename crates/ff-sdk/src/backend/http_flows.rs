@@ -1,0 +1,440 @@
+//! Flows and children behind `ff server`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ff_core::state::Outcome;
+use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, SuspensionId, TimestampMs};
+use ff_engine::operations::{FlowCursor, FlowFilter, NewChild, NewFlow, NewMember};
+use ff_script::generated::{CancelPolicy, Inbound, MemberState, NewEdge};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::LeaseRef;
+use super::flows::{ChildPage, ChildrenWait, Flows};
+use super::http::{Http, Listed, WAIT_MAX, budget_ref, escaped, fence, millis, read, retry, submission};
+use super::http_waits::taken;
+use crate::SdkError;
+use crate::flows::{Place, Upstream};
+use crate::snapshot::{
+    ChildSnapshot, EdgeSnapshot, Failure, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow,
+};
+use crate::waits::unexpected;
+
+const PAGE: usize = 1_000;
+/// Children of one request.
+const SPAWN_MAX: usize = 1_000;
+
+/// What is said of an object: a field that is null is not sent.
+fn said<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    let said = fields.into_iter().filter(|(_, value)| !value.is_null());
+    said.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A word of the engine's, or the refusal of one nobody knows.
+fn word<T: std::str::FromStr>(what: &str, text: &str) -> Result<T, SdkError> {
+    text.parse().map_err(|_| unexpected(&format!("the unknown {what} {text:?}")))
+}
+
+fn inbound(inbound: &Inbound) -> Value {
+    let on_satisfied = inbound.on_satisfied.map(|what| what.as_str());
+    said([("policy", json!(inbound.policy.as_str())), ("k", json!(inbound.k)), ("on_satisfied", json!(on_satisfied))])
+        .into()
+}
+
+fn member(member: &NewMember) -> Value {
+    let mut body = submission(&member.fields);
+    body.insert("key".to_owned(), json!(member.key));
+    if let Some(policy) = &member.inbound {
+        body.insert("inbound".to_owned(), inbound(policy));
+    }
+    if let Some(nested) = &member.flow {
+        let mut nested = flow(nested);
+        // A flow in place of a member has the id, the namespace and the release of the flow around it.
+        for field in ["flow_id", "namespace", "seal"] {
+            nested.remove(field);
+        }
+        body.insert("flow".to_owned(), Value::Object(nested));
+    }
+    Value::Object(body)
+}
+
+fn edge(edge: &NewEdge) -> Value {
+    said([
+        ("from", json!(edge.from)),
+        ("to", json!(edge.to)),
+        ("on", json!(edge.on.as_str())),
+        ("pass_as", json!(edge.pass_as)),
+    ])
+    .into()
+}
+
+/// A flow as the API takes it; what was not said is not sent.
+fn flow(new: &NewFlow) -> Map<String, Value> {
+    let fields = &new.fields;
+    let budgets = fields.budgets.as_ref().map(|all| all.iter().map(budget_ref).collect::<Vec<_>>());
+    let mut body = said([
+        ("flow_id", json!(fields.flow_id)),
+        ("namespace", json!(fields.namespace)),
+        ("kind", json!(fields.kind)),
+        ("policy", json!(fields.on_member_failure.as_str())),
+        ("default_lane", json!(fields.default_lane)),
+        ("default_retry", json!(fields.default_retry.as_ref().map(retry))),
+        ("budgets", json!(budgets)),
+        ("deadline_at", json!(fields.deadline_at)),
+        ("deadline_ms", json!(fields.deadline_ms)),
+        ("retention_ms", json!(fields.retention_ms)),
+        ("seal", json!(new.seal)),
+    ]);
+    body.insert("members".to_owned(), new.members.iter().map(member).collect());
+    body.insert("edges".to_owned(), new.edges.iter().map(edge).collect());
+    body
+}
+
+fn child(child: &NewChild) -> Value {
+    let mut body = submission(&child.fields);
+    body.extend(said([
+        ("key", json!(child.key)),
+        ("parent_close", json!(child.parent_close.map(|what| what.as_str()))),
+    ]));
+    Value::Object(body)
+}
+
+#[derive(Deserialize)]
+struct SpawnedShape {
+    execution_id: ExecutionId,
+}
+
+#[derive(Deserialize)]
+struct Spawned {
+    children: Vec<SpawnedShape>,
+}
+
+/// What became of a child, in a claim, a wait or a list.
+#[derive(Deserialize)]
+pub(super) struct ChildShape {
+    execution_id: ExecutionId,
+    key: Option<String>,
+    outcome: Option<Outcome>,
+    result: Option<Box<RawValue>>,
+    result_encoding: Option<String>,
+    failure: Option<Failure>,
+}
+
+impl ChildShape {
+    pub(super) fn child(self) -> Result<ChildSnapshot, SdkError> {
+        Ok(ChildSnapshot {
+            execution_id: self.execution_id,
+            key: self.key,
+            outcome: self.outcome,
+            result: taken("result", self.result.as_deref(), self.result_encoding.as_deref())?,
+            failure: self.failure,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WaitOutcome {
+    Waiting,
+    Ended,
+}
+
+/// Not an enum with a tag: a result would lose its text on the way through one.
+#[derive(Deserialize)]
+struct WaitAnswer {
+    outcome: WaitOutcome,
+    #[serde(default)]
+    open: u64,
+    #[serde(default)]
+    children: Vec<ChildShape>,
+    #[serde(default)]
+    more_children: bool,
+}
+
+/// What an upstream passed to a claimed member.
+#[derive(Deserialize)]
+pub(super) struct PassedShape {
+    value: Option<Box<RawValue>>,
+    encoding: Option<String>,
+    execution_id: ExecutionId,
+    outcome: Outcome,
+    failure: Option<Failure>,
+}
+
+/// Takes in what upstreams passed.
+pub(super) fn take_passed(place: &mut Place, passed: HashMap<String, PassedShape>) -> Result<(), SdkError> {
+    for (name, shape) in passed {
+        let value = taken(&name, shape.value.as_deref(), shape.encoding.as_deref())?;
+        let PassedShape { execution_id, outcome, failure, .. } = shape;
+        if let Some(value) = value {
+            place.passed.insert(name.clone(), value);
+        }
+        place.upstreams.insert(name, Upstream { execution_id, outcome, failure });
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct AddedShape {
+    key: String,
+    execution_id: ExecutionId,
+}
+
+#[derive(Deserialize)]
+struct SubmittedShape {
+    flow_id: FlowId,
+    members: Vec<AddedShape>,
+}
+
+#[derive(Deserialize)]
+struct FlowShape {
+    flow_id: FlowId,
+    namespace: Namespace,
+    kind: String,
+    state: String,
+    #[serde(default)]
+    counts: BTreeMap<String, u64>,
+    created_at: TimestampMs,
+    finished_at: Option<TimestampMs>,
+}
+
+impl FlowShape {
+    fn snapshot(self) -> Result<FlowSnapshot, SdkError> {
+        let counts = self.counts.into_iter().map(|(state, count)| Ok((word("state of a member", &state)?, count)));
+        let counts: BTreeMap<MemberState, u64> = counts.collect::<Result<_, SdkError>>()?;
+        Ok(FlowSnapshot {
+            flow_id: self.flow_id,
+            namespace: self.namespace,
+            kind: self.kind,
+            state: word("state of a flow", &self.state)?,
+            counts: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            created_at: self.created_at,
+            finished_at: self.finished_at,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct MemberShape {
+    key: String,
+    execution_id: ExecutionId,
+    state: String,
+    kind: Option<String>,
+    lane: Option<LaneId>,
+    nested_flow_id: Option<FlowId>,
+}
+
+impl MemberShape {
+    fn member(self) -> Result<MemberSnapshot, SdkError> {
+        Ok(MemberSnapshot {
+            state: word("state of a member", &self.state)?,
+            key: self.key,
+            execution_id: self.execution_id,
+            kind: self.kind,
+            lane: self.lane,
+            flow_id: self.nested_flow_id,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct EdgeShape {
+    from: String,
+    to: String,
+    on: String,
+    pass_as: Option<String>,
+    state: String,
+}
+
+#[derive(Deserialize)]
+struct GraphShape {
+    nodes: Vec<MemberShape>,
+    edges: Vec<EdgeShape>,
+}
+
+impl GraphShape {
+    fn graph(self) -> Result<FlowGraph, SdkError> {
+        let members = self.nodes.into_iter().map(MemberShape::member).collect::<Result<_, SdkError>>()?;
+        let edges = self.edges.into_iter().map(|edge| {
+            Ok(EdgeSnapshot {
+                on: word("condition of an edge", &edge.on)?,
+                state: word("state of an edge", &edge.state)?,
+                from: edge.from,
+                to: edge.to,
+                pass_as: edge.pass_as,
+            })
+        });
+        let edges = edges.collect::<Result<_, SdkError>>()?;
+        Ok(FlowGraph { members, edges })
+    }
+}
+
+#[async_trait]
+impl Flows for Http {
+    async fn spawn(
+        &self,
+        lease: LeaseRef,
+        children: &[NewChild],
+        request_id: Uuid,
+    ) -> Result<Vec<ExecutionId>, SdkError> {
+        let path = format!("/v1/tasks/{}/spawn", lease.execution_id);
+        let mut ids = Vec::with_capacity(children.len());
+        for share in children.chunks(SPAWN_MAX) {
+            let children: Vec<Value> = share.iter().map(child).collect();
+            let body = json!({ "fence": fence(lease), "children": children, "request_id": request_id });
+            let spawned: Spawned = self.post_as(&path, &body).await?;
+            ids.extend(spawned.children.into_iter().map(|child| child.execution_id));
+        }
+        Ok(ids)
+    }
+
+    async fn wait_children(
+        &self,
+        lease: LeaseRef,
+        wait_id: SuspensionId,
+        aside: bool,
+    ) -> Result<ChildrenWait, SdkError> {
+        let path = format!("/v1/tasks/{}/wait-children", lease.execution_id);
+        let body = json!({ "fence": fence(lease), "request_id": wait_id, "aside": aside });
+        let answer: WaitAnswer = self.post_as(&path, &body).await?;
+        Ok(match answer.outcome {
+            WaitOutcome::Waiting => ChildrenWait::Waiting { open: answer.open },
+            WaitOutcome::Ended => {
+                let children = answer.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
+                ChildrenWait::Ended { children, more: answer.more_children }
+            }
+        })
+    }
+
+    async fn children(&self, parent: ExecutionId, after: Option<&str>) -> Result<ChildPage, SdkError> {
+        let cursor = after.map(|cursor| format!("&cursor={}", escaped(cursor))).unwrap_or_default();
+        let path = format!("/v1/executions/{parent}/children?limit={PAGE}{cursor}");
+        let page: Listed<ChildShape> = self.get(&path).await?;
+        let items = page.items.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?;
+        Ok(ChildPage { items, next: page.next_cursor })
+    }
+
+    async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, SdkError> {
+        let submitted: SubmittedShape = self.post_as("/v1/flows", &flow(&new)).await?;
+        let members = submitted.members.into_iter().map(|member| (member.key, member.execution_id)).collect();
+        Ok(SubmittedFlow { flow_id: submitted.flow_id, members })
+    }
+
+    async fn describe_flow(&self, id: FlowId) -> Result<FlowSnapshot, SdkError> {
+        self.get::<FlowShape>(&format!("/v1/flows/{id}")).await?.snapshot()
+    }
+
+    async fn flow_graph(&self, id: FlowId) -> Result<FlowGraph, SdkError> {
+        self.get::<GraphShape>(&format!("/v1/flows/{id}/graph")).await?.graph()
+    }
+
+    async fn list_flows(
+        &self,
+        filter: &FlowFilter,
+        after: Option<FlowCursor>,
+        limit: usize,
+    ) -> Result<FlowPage, SdkError> {
+        let mut query = vec![format!("limit={limit}")];
+        let mut ask = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                query.push(format!("{name}={}", escaped(&value)));
+            }
+        };
+        ask("namespace", filter.namespace.clone());
+        ask("kind", filter.kind.clone());
+        ask("state", filter.state.map(|state| state.to_string()));
+        ask("cursor", after.map(|cursor| cursor.to_string()));
+        let page: Listed<FlowShape> = self.get(&format!("/v1/flows?{}", query.join("&"))).await?;
+        let next = page.next_cursor.map(|cursor| cursor.parse()).transpose()?;
+        Ok(FlowPage { items: page.items.into_iter().map(FlowShape::snapshot).collect::<Result<_, _>>()?, next })
+    }
+
+    async fn await_flow(&self, id: FlowId, wait: Duration) -> Result<Option<FlowSnapshot>, SdkError> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let wait = until.saturating_duration_since(tokio::time::Instant::now()).min(WAIT_MAX);
+            let path = format!("/v1/flows/{id}?wait_ms={}", millis(wait));
+            let (_, body) = self.ask(Method::GET, &path, None, wait).await?;
+            let flow = read::<FlowShape>(&path, &body)?.snapshot()?;
+            if flow.has_ended() {
+                return Ok(Some(flow));
+            }
+            if tokio::time::Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn cancel_flow(
+        &self,
+        id: FlowId,
+        policy: CancelPolicy,
+        reason: &str,
+        wait: bool,
+    ) -> Result<FlowSnapshot, SdkError> {
+        let body = json!({ "reason": reason, "policy": policy.as_str(), "wait": wait });
+        let limit = if wait { WAIT_MAX } else { Duration::ZERO };
+        self.post::<FlowShape>(&format!("/v1/flows/{id}/cancel"), &body, limit).await?.snapshot()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flows::{FlowSpec, MemberSpec};
+
+    #[test]
+    fn a_flow_travels_with_what_was_said_and_nothing_else() {
+        let inner = FlowSpec::new("ignored", "inner").member(MemberSpec::new("x", "x"));
+        let spec = FlowSpec::new("default", "report")
+            .lane("work")
+            .member(MemberSpec::new("a", "fetch").input(b"1"))
+            .member(MemberSpec::of_flow("b", inner).takes("a", "page").any_of().cancel_remaining());
+        let id = spec.fields.flow_id;
+        let body = Value::Object(flow(&spec.into()));
+        let expected = json!({
+            "flow_id": id,
+            "namespace": "default",
+            "kind": "report",
+            "policy": "continue",
+            "default_lane": "work",
+            "seal": true,
+            "members": [
+                { "key": "a", "kind": "fetch", "input": 1 },
+                {
+                    "key": "b",
+                    "kind": "inner",
+                    "inbound": { "policy": "any_of", "on_satisfied": "cancel_remaining" },
+                    "flow": {
+                        "kind": "inner",
+                        "policy": "continue",
+                        "members": [{ "key": "x", "kind": "x" }],
+                        "edges": [],
+                    },
+                },
+            ],
+            "edges": [{ "from": "a", "to": "b", "on": "success", "pass_as": "page" }],
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn what_was_passed_is_read_with_who_passed_it() {
+        let (ann, bob) = (ExecutionId::mint(), ExecutionId::mint());
+        let text = json!({
+            "ann": { "value": { "n": 1 }, "encoding": "json", "execution_id": ann, "outcome": "success" },
+            "bob": { "value": null, "execution_id": bob, "outcome": "failed", "failure": { "reason": "no", "category": "x" } },
+        });
+        let passed: HashMap<String, PassedShape> = serde_json::from_str(&text.to_string()).unwrap();
+        let mut place = Place::default();
+        take_passed(&mut place, passed).unwrap();
+        assert_eq!(place.passed, HashMap::from([("ann".to_owned(), br#"{"n":1}"#.to_vec())]));
+        assert_eq!((place.upstreams["ann"].execution_id, place.upstreams["ann"].outcome), (ann, Outcome::Success));
+        assert_eq!(place.upstreams["bob"].failure.as_ref().map(|failure| failure.category.as_str()), Some("x"));
+    }
+}

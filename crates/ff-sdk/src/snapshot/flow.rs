@@ -1,0 +1,172 @@
+//! What the engine says about flows, their members, and children.
+
+use std::collections::BTreeMap;
+
+use ff_core::state::Outcome;
+use ff_core::types::{ExecutionId, FlowId, LaneId, Namespace, TimestampMs};
+use ff_engine::operations::FlowCursor;
+use ff_script::generated::{self, EdgeOn, EdgeState, FlowState, MemberState};
+
+use super::Failure;
+
+/// One flow as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowSnapshot {
+    /// Its id.
+    pub flow_id: FlowId,
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its kind.
+    pub kind: String,
+    /// Its state.
+    pub state: FlowState,
+    /// How many members are in each state; states without members are absent.
+    pub counts: BTreeMap<MemberState, u64>,
+    /// When it was submitted.
+    pub created_at: TimestampMs,
+    /// When its last member had ended.
+    pub finished_at: Option<TimestampMs>,
+}
+
+impl FlowSnapshot {
+    /// How many members are in a state.
+    #[must_use]
+    pub fn count(&self, state: MemberState) -> u64 {
+        self.counts.get(&state).copied().unwrap_or(0)
+    }
+
+    /// True when every member has ended: nothing of it runs any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.finished_at.is_some()
+    }
+}
+
+/// A flow that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmittedFlow {
+    /// Its id.
+    pub flow_id: FlowId,
+    /// The executions of its members, by key.
+    pub members: BTreeMap<String, ExecutionId>,
+}
+
+/// Members and edges of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowGraph {
+    /// The members, in the order they were added.
+    pub members: Vec<MemberSnapshot>,
+    /// The edges between them.
+    pub edges: Vec<EdgeSnapshot>,
+}
+
+impl FlowGraph {
+    /// The member with this key.
+    #[must_use]
+    pub fn member(&self, key: &str) -> Option<&MemberSnapshot> {
+        self.members.iter().find(|member| member.key == key)
+    }
+}
+
+/// A member of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSnapshot {
+    /// Its key.
+    pub key: String,
+    /// Its execution.
+    pub execution_id: ExecutionId,
+    /// Where it stands.
+    pub state: MemberState,
+    /// Its kind, where the engine says it.
+    pub kind: Option<String>,
+    /// Its lane, where the engine says it.
+    pub lane: Option<LaneId>,
+    /// The flow that runs in its place.
+    pub flow_id: Option<FlowId>,
+}
+
+/// An edge between two members, by their keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeSnapshot {
+    /// The upstream.
+    pub from: String,
+    /// The downstream.
+    pub to: String,
+    /// What meets it.
+    pub on: EdgeOn,
+    /// The name the upstream's result is passed under.
+    pub pass_as: Option<String>,
+    /// Whether it is met.
+    pub state: EdgeState,
+}
+
+/// One page of flows, newest first; it may be short while more follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowPage {
+    /// The flows.
+    pub items: Vec<FlowSnapshot>,
+    /// Where the next page begins; nothing at the end.
+    pub next: Option<FlowCursor>,
+}
+
+/// What became of a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildSnapshot {
+    /// Its execution.
+    pub execution_id: ExecutionId,
+    /// The name its parent knows it by.
+    pub key: Option<String>,
+    /// How it ended; nothing while it has not.
+    pub outcome: Option<Outcome>,
+    /// The result of a success.
+    pub result: Option<Vec<u8>>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+impl ChildSnapshot {
+    /// True when it ended as a success.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.outcome == Some(Outcome::Success)
+    }
+}
+
+impl From<generated::Flow> for FlowSnapshot {
+    fn from(flow: generated::Flow) -> Self {
+        Self {
+            flow_id: flow.flow_id,
+            namespace: Namespace::new(flow.namespace),
+            kind: flow.kind,
+            state: flow.state,
+            counts: flow.counts.into_iter().map(|(state, count)| (state, count.unsigned_abs())).collect(),
+            created_at: TimestampMs(flow.created_at),
+            finished_at: flow.finished_at.map(TimestampMs),
+        }
+    }
+}
+
+impl From<generated::Member> for MemberSnapshot {
+    fn from(member: generated::Member) -> Self {
+        Self {
+            key: member.key,
+            execution_id: member.execution_id,
+            state: member.state,
+            kind: Some(member.kind),
+            lane: Some(LaneId::new(member.lane)),
+            flow_id: member.nested,
+        }
+    }
+}
+
+impl From<generated::Child> for ChildSnapshot {
+    fn from(child: generated::Child) -> Self {
+        Self {
+            execution_id: child.execution_id,
+            key: child.key,
+            outcome: child.outcome,
+            result: child.result.map(|bytes| bytes.0),
+            failure: child.failure.map(Failure::from),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Children: a running task spawns them, waits for them without a worker, and anyone may list them.
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_core::types::{ExecutionId, SuspensionId};
+use ff_engine::{NewChild, Spawned, child_id};
+use ff_script::generated::{Child, Fence, ParentClose, Submission, Task, WaitChildrenReply};
+use ff_script::wire::Wire;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::suspend::{request_of, settled};
+use crate::app::{App, Id, JsonAnswer};
+use crate::body::{BATCH, Body};
+use crate::execution_body::execution_body;
+use crate::problem::{Answer, Problem};
+use crate::query::{PageQuery, Query};
+use crate::shape::Listed;
+use crate::shape::child::ChildShape;
+use crate::shape::task::FenceBody;
+use crate::word::Word;
+
+/// Children of one request.
+const SPAWN_MAX: usize = 1_000;
+const PAGE: i64 = 1_000;
+/// How many bytes of results one answer carries; whoever needs the others reads them apart.
+const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/tasks/{id}/spawn", post(spawn))
+        .route("/v1/tasks/{id}/wait-children", post(wait))
+        .route("/v1/executions/{id}/children", get(list))
+}
+
+execution_body! {
+    /// A child to spawn.
+    pub struct ChildBody {
+        /// What it is.
+        kind: String,
+        /// A name its parent knows it by.
+        key: Option<String>,
+        /// What the parent's end means for it.
+        parent_close: Option<Word<ParentClose>>,
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpawnBody {
+    fence: FenceBody,
+    children: Vec<ChildBody>,
+    request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SpawnedShape {
+    execution_id: ExecutionId,
+    duplicate: bool,
+}
+
+impl From<Spawned> for SpawnedShape {
+    fn from(spawned: Spawned) -> Self {
+        Self { execution_id: spawned.execution_id, duplicate: spawned.duplicate }
+    }
+}
+
+#[derive(Serialize)]
+struct SpawnAnswer {
+    children: Vec<SpawnedShape>,
+}
+
+/// Spawns children in the parent's namespace and lane unless they say others. The same request again answers the same
+/// children; without a request id, the same children under the same lease are the same request.
+async fn spawn(State(app): State<App>, Id(id): Id, Body(body): Body<SpawnBody, BATCH>) -> JsonAnswer<SpawnAnswer> {
+    let count = body.children.len();
+    if !(1..=SPAWN_MAX).contains(&count) {
+        return Err(Problem::invalid("children", format!("must hold 1 to {SPAWN_MAX} items, got {count}")));
+    }
+    let parent = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
+    let nil = || ExecutionId::from_uuid(Uuid::nil());
+    let mut children = Vec::with_capacity(count);
+    for (at, mut child) in body.children.into_iter().enumerate() {
+        let (kind, key, parent_close) =
+            (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
+        let fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
+        children.push(NewChild { fields, key, parent_close });
+    }
+    let fence = Fence::from(body.fence);
+    let request = request_of(body.request_id.as_deref()).unwrap_or_else(|| request_under(&fence, &children));
+    for (at, child) in children.iter_mut().enumerate() {
+        if child.fields.execution_id.as_uuid().is_nil() {
+            child.fields.execution_id = child_id(id, request, at);
+        }
+    }
+    let spawned = app.operations.spawn(id, &fence, children).await.map_err(Problem::from);
+    let spawned = settled(&app, id, body.fence, spawned, false)?;
+    Ok(Json(SpawnAnswer { children: spawned.into_iter().map(SpawnedShape::from).collect() }))
+}
+
+/// The request that these children under this fence are.
+fn request_under(fence: &Fence, children: &[NewChild]) -> Uuid {
+    let mut bytes = Vec::new();
+    fence.write(&mut bytes);
+    for child in children {
+        // Where a trace came from does not make it another request.
+        Submission { trace_parent: None, ..child.fields.clone() }.write(&mut bytes);
+        bytes.extend_from_slice(child.key.as_deref().unwrap_or_default().as_bytes());
+        bytes.push(0);
+    }
+    let mut id = [0; 16];
+    id.copy_from_slice(&Sha256::digest(&bytes)[..16]);
+    uuid::Builder::from_custom_bytes(id).into_uuid()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaitBody {
+    fence: FenceBody,
+    /// Lets go of the lease even when all children have ended.
+    aside: Option<bool>,
+    request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "lowercase")]
+enum Waited {
+    Waiting {
+        /// How many have not ended.
+        open: i64,
+    },
+    Ended {
+        children: Vec<ChildShape>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        more_children: bool,
+    },
+}
+
+/// Sets the attempt aside until its children have ended; when they have already, the lease stays.
+async fn wait(State(app): State<App>, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
+    let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
+    let reply = app
+        .operations
+        .wait_children(id, body.fence.into(), wait_id, body.aside == Some(true))
+        .await
+        .map_err(Problem::from);
+    let lets_go = matches!(reply, Ok(WaitChildrenReply::Waiting { .. }));
+    Ok(Json(match settled(&app, id, body.fence, reply, lets_go)? {
+        WaitChildrenReply::Waiting { open } => Waited::Waiting { open },
+        WaitChildrenReply::Ended { mut children, more } => {
+            let more_children = more && read_on(&app, id, &mut children).await?;
+            Waited::Ended { children: children.into_iter().map(ChildShape::from).collect(), more_children }
+        }
+    }))
+}
+
+/// Brings the outcomes a claim left out, as far as they fit into an answer.
+pub async fn complete_children(app: &App, task: &mut Task) -> Answer<()> {
+    let id = task.execution_id;
+    if let Some(resume) = task.resume.as_mut().filter(|resume| resume.more_children == Some(true)) {
+        resume.more_children = Some(read_on(app, id, resume.children.get_or_insert_default()).await?);
+    }
+    Ok(())
+}
+
+/// Reads the children behind those given; true when some did not fit.
+async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<Child>) -> Answer<bool> {
+    let size = |children: &[Child]| -> usize {
+        children.iter().filter_map(|child| child.result.as_ref()).map(|result| result.0.len()).sum()
+    };
+    let mut bytes = size(children);
+    let mut from = children.last().map(|child| child.number + 1);
+    while bytes <= RESULT_BYTES_MAX {
+        let (page, next) = app.operations.children(id, from, PAGE).await?;
+        bytes += size(&page);
+        children.extend(page);
+        if next.is_none() {
+            return Ok(false);
+        }
+        from = next;
+    }
+    Ok(true)
+}
+
+/// Children in the order they were spawned.
+async fn list(State(app): State<App>, Id(id): Id, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<ChildShape>> {
+    let from = Some(query.offset()?).filter(|from| *from > 0);
+    let page = app.operations.children(id, from, query.limit()?).await;
+    let (children, next) = page.map_err(|error| Problem::from(error).about(id))?;
+    let items = children.into_iter().map(ChildShape::from).collect();
+    Ok(Json(Listed { items, next_cursor: next.map(|number| number.to_string()) }))
+}

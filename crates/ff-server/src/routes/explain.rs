@@ -1,0 +1,300 @@
+//! `GET /v1/executions/{id}/explain`: why an execution is not running, and what would change that.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use ff_core::ErrorCode;
+use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_engine::operations::{Room, set_of_lane};
+use ff_script::Error;
+use ff_script::generated::{
+    ChildrenFacts, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, PublicState, Worker, WorkerState,
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::app::{App, Id, JsonAnswer};
+use crate::problem::{Answer, Problem};
+use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
+use crate::shape::flow::DependenciesShape;
+use crate::shape::quota::KeyShape;
+use crate::shape::suspension::SuspensionShape;
+
+/// How many of its children are looked at for open ones, and how many of these are shown.
+const CHILDREN_LOOKS: i64 = 1_000;
+const CHILDREN_SHOWN: usize = 16;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/executions/{id}/explain", get(explain))
+}
+
+/// Why an execution is not running, and what would change that.
+#[derive(Serialize)]
+struct Explained {
+    execution_id: ExecutionId,
+    state: PublicState,
+    /// True while nothing but its turn is missing, or when it runs.
+    can_run: bool,
+    reasons: Vec<Reason>,
+    lane: LaneFacts,
+    /// Its place in the queue of its partition, while it waits there.
+    place: Option<Place>,
+    requires: Option<Requires>,
+    /// Each quota it names, as its key stands now.
+    quotas: Vec<QuotaFacts>,
+    /// What it waits for: open waitpoints and how far its condition is.
+    suspension: Option<SuspensionShape>,
+    /// How far the edges into it are, in a flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dependencies: Option<DependenciesShape>,
+    /// The children it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<OpenChildrenShape>,
+}
+
+#[derive(Serialize)]
+struct QuotaFacts {
+    quota_id: Uuid,
+    weight: i64,
+    /// Says so when the quota is gone: nothing starts that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'static str>,
+    #[serde(flatten)]
+    state: KeyShape,
+}
+
+#[derive(Serialize)]
+struct Reason {
+    reason: &'static str,
+    detail: BTreeMap<String, String>,
+    /// What would unblock it.
+    remedy: String,
+}
+
+#[derive(Serialize)]
+struct LaneFacts {
+    namespace: String,
+    lane: String,
+    state: &'static str,
+    /// How many of its executions may run at once, and how many count against that.
+    max_active: Option<i64>,
+    active: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    queue: String,
+    ahead: i64,
+}
+
+#[derive(Serialize)]
+struct Requires {
+    capabilities: Vec<String>,
+    /// Some live worker of the lane has them all.
+    covered: bool,
+    nearest: Option<Nearest>,
+}
+
+#[derive(Serialize)]
+struct Nearest {
+    instance: String,
+    missing: Vec<String>,
+}
+
+async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
+    let facts = app.operations.explain(id).await.map_err(|error| Problem::from(error).about(id))?;
+    let ExplainExecutionReply::Facts {
+        ahead, children, dependencies, execution, lane_state, max_active, queue, ..
+    } = facts;
+    let dependencies = dependencies.map(DependenciesShape::from);
+    let children = match children {
+        Some(facts) => Some(open_children(&app, id, facts).await?),
+        None => None,
+    };
+    let room = match max_active {
+        Some(_) => Some(app.operations.room(&set_of_lane(&execution.namespace, &execution.lane)).await?),
+        None => None,
+    };
+    let workers = app.operations.workers().await?;
+    let serving = serving(&execution, &workers);
+    let requires = (!execution.requires.is_empty()).then(|| coverage(&execution, &serving));
+    let lane_state = lane_state.unwrap_or(LaneState::Active);
+    let waits_for = match (&dependencies, &children) {
+        (_, Some(children)) => children.facts(),
+        (Some(dependencies), None) => dependencies.facts(),
+        (None, None) => Vec::new(),
+    };
+    let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref(), &waits_for);
+    let quotas = quota_facts(&app, &execution).await?;
+    Ok(Json(Explained {
+        execution_id: id,
+        state: execution.state,
+        can_run: execution.phase != LifecyclePhase::Terminal && reasons.is_empty(),
+        reasons,
+        lane: LaneFacts {
+            namespace: execution.namespace,
+            lane: execution.lane,
+            state: lane_state.as_str(),
+            max_active,
+            active: room.map(|room| room.held),
+        },
+        place: ahead.map(|ahead| Place { queue, ahead }),
+        requires,
+        quotas,
+        suspension: execution.suspension.map(SuspensionShape::from),
+        dependencies,
+        children,
+    }))
+}
+
+/// The children an execution waits for, the first open ones by name.
+async fn open_children(app: &App, id: ExecutionId, facts: ChildrenFacts) -> Answer<OpenChildrenShape> {
+    let waits_for = if facts.nested.is_some() {
+        Vec::new()
+    } else {
+        let (all, _) = app.operations.children(id, None, CHILDREN_LOOKS).await?;
+        all.into_iter().filter(|child| child.outcome.is_none()).take(CHILDREN_SHOWN).map(OpenChildShape::from).collect()
+    };
+    let counts = ChildCounts { total: facts.total, open: facts.open };
+    Ok(OpenChildrenShape { counts, nested_flow_id: facts.nested, waits_for })
+}
+
+async fn quota_facts(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
+    let mut facts = Vec::new();
+    for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
+        let found = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
+            Ok((_, state)) => state.map(KeyShape::from),
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let problem = found.is_none().then_some("not found");
+        let state = found.unwrap_or_else(|| KeyShape::unknown(&quota.key));
+        facts.push(QuotaFacts { quota_id: quota.quota_id, weight: quota.weight.unwrap_or(1), problem, state });
+    }
+    Ok(facts)
+}
+
+/// Live workers that take from the execution's lane.
+fn serving<'a>(execution: &Execution, workers: &'a [Worker]) -> Vec<&'a Worker> {
+    workers
+        .iter()
+        .filter(|worker| {
+            worker.state == WorkerState::Live
+                && worker.namespace == execution.namespace
+                && worker.lanes.contains(&execution.lane)
+        })
+        .collect()
+}
+
+fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
+    let missing = |worker: &Worker| -> Vec<String> {
+        execution.requires.iter().filter(|token| !worker.capabilities.contains(token)).cloned().collect()
+    };
+    let nearest = serving
+        .iter()
+        .map(|worker| Nearest { instance: worker.instance.clone(), missing: missing(worker) })
+        .min_by_key(|nearest| nearest.missing.len());
+    let covered = nearest.as_ref().is_some_and(|nearest| nearest.missing.is_empty());
+    Requires { capabilities: execution.requires.clone(), covered, nearest }
+}
+
+fn reasons(
+    execution: &Execution,
+    lane: LaneState,
+    room: Option<Room>,
+    serving: &[&Worker],
+    requires: Option<&Requires>,
+    waits_for: &[(&str, String)],
+) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut say = |reason, detail: &[(&str, String)], remedy: String| {
+        let detail = detail.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        reasons.push(Reason { reason, detail, remedy });
+    };
+    match execution.phase {
+        LifecyclePhase::Terminal => {
+            let outcome = execution.outcome.map(|outcome| outcome.to_string()).unwrap_or_default();
+            say("ended", &[("outcome", outcome)], "replay it to run it again".to_owned());
+            return reasons;
+        }
+        LifecyclePhase::Active => return reasons,
+        LifecyclePhase::Suspended => {
+            let facts = execution.suspension.clone().map(|suspension| SuspensionShape::from(suspension).facts());
+            say(
+                "suspended",
+                &facts.unwrap_or_default(),
+                "it goes on when its condition is met; an operator may resume, fail or cancel it".to_owned(),
+            );
+            return reasons;
+        }
+        LifecyclePhase::Runnable => {}
+    }
+    if let Some(until) = execution.delay_until.filter(|_| execution.state == PublicState::Delayed) {
+        say(
+            "delayed",
+            &[("delay_until", until.to_string())],
+            "it becomes eligible then; PATCH delay_until to change it".to_owned(),
+        );
+    }
+    if let Some(reason) = execution.blocking_reason {
+        let mut detail: Vec<(&str, String)> =
+            execution.blocking_detail.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let remedy = match (reason.as_str(), requires.and_then(|requires| requires.nearest.as_ref())) {
+            ("waiting_for_capable_worker", Some(nearest)) => {
+                format!("{} lacks only {}", nearest.instance, nearest.missing.join(", "))
+            }
+            ("waiting_for_capable_worker", None) => {
+                "start a worker of this lane that has the required capabilities".to_owned()
+            }
+            ("held_by_operator", _) => "release it".to_owned(),
+            ("waiting_for_dependencies", _) => {
+                "it runs once enough of the edges into it are met, and is skipped when they no longer can be".to_owned()
+            }
+            ("waiting_for_children", _) if execution.nested.is_some() => "it ends with its flow".to_owned(),
+            ("waiting_for_children", _) => "it goes on when its children have ended".to_owned(),
+            _ => "it goes on by itself once that has cleared".to_owned(),
+        };
+        if matches!(reason.as_str(), "waiting_for_dependencies" | "waiting_for_children") {
+            detail.extend(waits_for.iter().cloned());
+        }
+        say(reason.as_str(), &detail, remedy);
+    }
+    if matches!(lane, LaneState::Paused | LaneState::Disabled) {
+        say("lane_state", &[("state", lane.to_string())], "resume the lane".to_owned());
+    }
+    if let Some(Room { held, limit: Some(limit) }) =
+        room.filter(|room| room.free() <= 0 && execution.granted_until.is_none())
+    {
+        say(
+            "max_active",
+            &[
+                ("problem", format!("lane is at max_active {held} of {limit}")),
+                ("active", held.to_string()),
+                ("max_active", limit.to_string()),
+            ],
+            "it starts when one of the lane's running executions ends; PUT the lane with a higher max_active to start it now"
+                .to_owned(),
+        );
+    }
+    if let Some(until) = execution.granted_until {
+        say(
+            "granted",
+            &[("granted_until", until.to_string())],
+            "its worker starts it, or the grant runs out".to_owned(),
+        );
+    }
+    // A flow runs in its place: no worker ever does.
+    if execution.nested.is_some() {
+        return reasons;
+    }
+    if serving.is_empty() {
+        say("no_worker", &[("lane", execution.lane.clone())], "start a worker that registers for this lane".to_owned());
+    } else if execution.blocking_reason.is_none() && requires.is_some_and(|requires| !requires.covered) {
+        let nearest = requires.and_then(|requires| requires.nearest.as_ref());
+        let missing = nearest.map(|nearest| nearest.missing.join(",")).unwrap_or_default();
+        say("missing_capabilities", &[("missing", missing)], "start a worker of this lane that has them".to_owned());
+    }
+    reasons
+}

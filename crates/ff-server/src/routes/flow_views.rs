@@ -1,0 +1,174 @@
+//! Reading flows: a list, one with its first members, members page by page, and the whole graph.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use ff_core::types::FlowId;
+use ff_engine::FlowFilter;
+use ff_script::generated::{Edge, FlowState, GraphPosition, Member, ReadFlow, ReadFlowReply};
+use serde::{Deserialize, Serialize};
+
+use crate::app::{App, Flow, JsonAnswer};
+use crate::problem::{Answer, Problem};
+use crate::query::{PageQuery, Query, limit_of, number};
+use crate::shape::Listed;
+use crate::shape::flow::{EdgeShape, FlowShape, MemberShape, edges_between};
+use crate::word::Word;
+
+const WAIT_MAX_MS: i64 = 30_000;
+/// Members and edges of one answer; the graph has them all.
+const MEMBERS_SHOWN: usize = 1_000;
+const EDGES_SHOWN: usize = 10_000;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/flows/{flow}", get(show))
+        // POST of the same path adds to them.
+        .route("/v1/flows/{flow}/members", get(members).post(super::flows::add_members))
+        .route("/v1/flows/{flow}/graph", get(graph))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    namespace: Option<String>,
+    kind: Option<String>,
+    state: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// One page, newest first.
+pub async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<FlowShape>> {
+    let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let state = match said(query.state) {
+        None => None,
+        Some(word) => {
+            let state: Result<FlowState, _> = word.parse();
+            Some(state.map_err(|_| Problem::invalid("state", format!("{word:?} is not a state of a flow")))?)
+        }
+    };
+    let cursor = match said(query.cursor) {
+        None => None,
+        Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
+    };
+    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
+    let filter = FlowFilter { namespace: said(query.namespace), kind: said(query.kind), state };
+    let page = app.operations.flows(&filter, cursor, limit).await?;
+    let items = page.items.into_iter().map(FlowShape::from).collect();
+    Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShowQuery {
+    wait_ms: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    flow: FlowShape,
+    members: Vec<MemberShape>,
+    /// Where the other members begin.
+    members_next_cursor: Option<String>,
+    /// Between the members shown.
+    edges: Vec<EdgeShape>,
+    /// Not every edge out of them was looked at; the graph has them all.
+    edges_omitted: bool,
+}
+
+/// A flow with its first members; waits for its end when asked to.
+async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQuery>) -> JsonAnswer<Shown> {
+    let wait_ms = number("wait_ms", query.wait_ms.as_deref())?.unwrap_or(0);
+    if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
+        return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
+    }
+    let about = |error| Problem::from(error).about(id);
+    if wait_ms > 0 {
+        let wait = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
+        tokio::select! {
+            ended = app.engine.waiting().flow(id, wait) => drop(ended.map_err(about)?),
+            () = app.stop.cancelled() => {}
+        }
+    }
+    let flow = app.operations.flow(id).await.map_err(about)?;
+    let first = first_members(&app, id).await.map_err(|problem| problem.about(id))?;
+    Ok(Json(Shown {
+        flow: flow.into(),
+        edges: edges_between(&first.members, first.edges),
+        edges_omitted: first.edges_omitted,
+        members: first.members.into_iter().map(MemberShape::from).collect(),
+        members_next_cursor: first.next.map(|number| number.to_string()),
+    }))
+}
+
+#[derive(Default)]
+struct First {
+    members: Vec<Member>,
+    edges: Vec<Edge>,
+    edges_omitted: bool,
+    next: Option<i64>,
+}
+
+async fn first_members(app: &App, flow_id: FlowId) -> Answer<First> {
+    let client = app.operations.client();
+    let mut first = First::default();
+    let mut after: Option<GraphPosition> = None;
+    loop {
+        let room = MEMBERS_SHOWN - first.members.len();
+        // A page may stop in the middle of a member's edges, which are read on even when no further member fits.
+        let amid = after.as_ref().is_some_and(|after| after.edge > 0) && !first.edges_omitted;
+        if room == 0 && !amid {
+            first.next = after.map(|after| after.member);
+            return Ok(first);
+        }
+        let call =
+            ReadFlow { after, edges: !first.edges_omitted, flow_id, limit: i64::try_from(room.max(1)).unwrap_or(1) };
+        let ReadFlowReply::Page { members, edges, next, .. } =
+            client.call(client.route_of_flow(&flow_id), &call).await?;
+        first.members.extend(members);
+        first.edges.extend(edges);
+        first.edges_omitted |= first.edges.len() > EDGES_SHOWN;
+        match next {
+            // Without edges the page goes on after the member.
+            Some(next) if first.edges_omitted => after = Some(GraphPosition { edge: 0, ..next }),
+            Some(next) => after = Some(next),
+            None => return Ok(first),
+        }
+    }
+}
+
+/// Members in the order they were added.
+async fn members(
+    State(app): State<App>,
+    Flow(id): Flow,
+    Query(query): Query<PageQuery>,
+) -> JsonAnswer<Listed<MemberShape>> {
+    let (after, limit) = (query.offset()?, query.limit()?);
+    let page = app.operations.members(id, Some(after), limit).await;
+    let page = page.map_err(|error| Problem::from(error).about(id))?;
+    let items = page.items.into_iter().map(MemberShape::from).collect();
+    Ok(Json(Listed { items, next_cursor: page.next.map(|number| number.to_string()) }))
+}
+
+#[derive(Serialize)]
+struct GraphShape {
+    flow_id: FlowId,
+    state: Word<FlowState>,
+    version: i64,
+    nodes: Vec<MemberShape>,
+    edges: Vec<EdgeShape>,
+}
+
+/// Every member and every edge, at one version of the graph.
+async fn graph(State(app): State<App>, Flow(id): Flow) -> JsonAnswer<GraphShape> {
+    let about = |error| Problem::from(error).about(id);
+    let graph = app.operations.graph(id).await.map_err(about)?;
+    let flow = app.operations.flow(id).await.map_err(about)?;
+    let edges = edges_between(&graph.members, graph.edges);
+    let nodes = graph.members.into_iter().map(MemberShape::from).collect();
+    Ok(Json(GraphShape { flow_id: id, state: Word(flow.state), version: graph.version, nodes, edges }))
+}

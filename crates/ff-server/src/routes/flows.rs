@@ -1,0 +1,333 @@
+//! What submitters and operators do with flows: submit one whole, let it grow, release it, cancel it.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_core::types::{ExecutionId, FlowId};
+use ff_engine::{NewFlow, NewMember};
+use ff_script::generated::{
+    self as wire, CancelFlowReply, CancelPolicy, EdgeOn, FlowState, MemberState, NewEdge, OnMemberFailure,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::tasks::REASON_MAX;
+use crate::app::{ACTOR, App, Flow, JsonAnswer};
+use crate::body::{BATCH, Body};
+use crate::execution_body::{BudgetBody, execution_body};
+use crate::payload::bounded;
+use crate::problem::{Answer, Problem};
+use crate::shape::flow::{FlowShape, InboundShape};
+use crate::shape::retry::RetryShape;
+use crate::word::Word;
+
+/// How long a cancel that waits for the end may take.
+const CANCEL_WAIT: Duration = Duration::from_secs(30);
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        // GET of the same path is the list's.
+        .route("/v1/flows", post(submit).get(super::flow_views::list))
+        .route("/v1/flows/{flow}/edges", post(add_edges))
+        .route("/v1/flows/{flow}/seal", post(seal))
+        .route("/v1/flows/{flow}/cancel", post(cancel))
+}
+
+execution_body! {
+    /// A member of a flow: an execution, or a flow that runs in its place.
+    pub struct MemberBody {
+        /// Its name in the flow.
+        key: String,
+        /// What it is; a flow in its place says so for it.
+        kind: Option<String>,
+        /// When it may run.
+        inbound: Option<InboundShape>,
+        /// The flow that runs in its place.
+        flow: Option<Box<FlowBody>>,
+    }
+}
+
+impl MemberBody {
+    fn into_new(mut self, place: &str, namespace: &str) -> Answer<NewMember> {
+        let flow = match self.flow.take() {
+            Some(flow) => Some(Box::new(flow.into_nested(&format!("{place}flow."), namespace)?)),
+            None => None,
+        };
+        let kind = self.kind.take().or_else(|| flow.as_ref().map(|flow| flow.fields.kind.clone()));
+        let kind = kind.ok_or_else(|| Problem::invalid(format!("{place}kind"), "is missing"))?;
+        let (key, inbound) = (std::mem::take(&mut self.key), self.inbound.take().map(Into::into));
+        // Nothing said about id and lane is the flow's to say.
+        let fields = self.submission(place, kind, || ExecutionId::from_uuid(Uuid::nil()), namespace, "")?;
+        Ok(NewMember { key, fields, inbound, flow })
+    }
+}
+
+fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -> Answer<Vec<NewMember>> {
+    let members = members.unwrap_or_default().into_iter().enumerate();
+    members.map(|(at, member)| member.into_new(&format!("{place}members[{at}]."), namespace)).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EdgeBody {
+    from: String,
+    to: String,
+    on: Option<Word<EdgeOn>>,
+    pass_as: Option<String>,
+}
+
+fn new_edges(edges: Option<Vec<EdgeBody>>) -> Vec<NewEdge> {
+    let edges = edges.unwrap_or_default().into_iter();
+    edges
+        .map(|edge| NewEdge {
+            from: edge.from,
+            to: edge.to,
+            on: edge.on.map_or(EdgeOn::Success, |Word(on)| on),
+            pass_as: edge.pass_as,
+        })
+        .collect()
+}
+
+/// What a flow does when a member fails: the word, or an object with it.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it must be continue, fail_flow or isolate_branch")]
+enum PolicyBody {
+    Bare(Word<OnMemberFailure>),
+    Named(NamedPolicy),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedPolicy {
+    on_member_failure: Option<Word<OnMemberFailure>>,
+}
+
+impl PolicyBody {
+    fn on_member_failure(self) -> Option<OnMemberFailure> {
+        match self {
+            Self::Bare(Word(word)) => Some(word),
+            Self::Named(named) => named.on_member_failure.map(|Word(word)| word),
+        }
+    }
+}
+
+/// Everything a submitter may say about a flow.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowBody {
+    flow_id: Option<FlowId>,
+    namespace: Option<String>,
+    kind: String,
+    members: Option<Vec<MemberBody>>,
+    edges: Option<Vec<EdgeBody>>,
+    policy: Option<PolicyBody>,
+    default_lane: Option<String>,
+    default_retry: Option<RetryShape>,
+    budgets: Option<Vec<BudgetBody>>,
+    deadline_at: Option<i64>,
+    deadline_ms: Option<i64>,
+    retention_ms: Option<i64>,
+    seal: Option<bool>,
+}
+
+impl FlowBody {
+    fn into_new(self, place: &str, namespace: &str) -> Answer<NewFlow> {
+        let namespace = self.namespace.as_deref().unwrap_or(namespace);
+        let mut new = NewFlow::new(namespace, self.kind);
+        if let Some(id) = self.flow_id {
+            new = new.with_id(id);
+        }
+        new.fields = wire::NewFlow {
+            on_member_failure: self.policy.and_then(PolicyBody::on_member_failure).unwrap_or(OnMemberFailure::Continue),
+            deadline_at: self.deadline_at,
+            deadline_ms: self.deadline_ms,
+            retention_ms: self.retention_ms,
+            default_lane: self.default_lane,
+            default_retry: self.default_retry.map(Into::into),
+            budgets: self.budgets.map(|all| all.into_iter().map(Into::into).collect()),
+            ..new.fields
+        };
+        new.members = new_members(self.members, place, namespace)?;
+        new.edges = new_edges(self.edges);
+        new.seal = self.seal.unwrap_or(true);
+        Ok(new)
+    }
+
+    /// A flow in place of a member: its id is derived from the member, and it is released with it.
+    fn into_nested(self, place: &str, namespace: &str) -> Answer<NewFlow> {
+        let wrong = |field: &str, problem: &str| Err(Problem::invalid(format!("{place}{field}"), problem));
+        if self.flow_id.is_some() {
+            return wrong("flow_id", "is derived from the member and cannot be chosen");
+        }
+        if self.namespace.as_deref().is_some_and(|own| own != namespace) {
+            return wrong("namespace", "must be that of the flow around it");
+        }
+        if self.seal == Some(false) {
+            return wrong("seal", "must not be false: the flow is released when the member's turn comes");
+        }
+        self.into_new(place, namespace)
+    }
+}
+
+#[derive(Serialize)]
+struct MemberId {
+    key: String,
+    execution_id: ExecutionId,
+}
+
+#[derive(Serialize)]
+struct Submitted {
+    flow_id: FlowId,
+    state: Word<FlowState>,
+    duplicate: bool,
+    members: Vec<MemberId>,
+}
+
+/// Checked whole before anything is written; the same id with the same body answers the first one.
+async fn submit(State(app): State<App>, Body(body): Body<FlowBody, BATCH>) -> Answer<impl IntoResponse> {
+    let submitted = app.operations.submit_flow(body.into_new("", "default")?).await?;
+    let members = submitted.members.into_iter().map(|(key, execution_id)| MemberId { key, execution_id }).collect();
+    let (flow, duplicate) = (submitted.flow, submitted.duplicate);
+    let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(Submitted { flow_id: flow.flow_id, state: Word(flow.state), duplicate, members })))
+}
+
+/// What is added to a flow.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MembersBody {
+    members: Option<Vec<MemberBody>>,
+    edges: Option<Vec<EdgeBody>>,
+}
+
+/// The members that were added.
+#[derive(Serialize)]
+pub struct AddedMembers {
+    flow_id: FlowId,
+    members: Vec<AddedShape>,
+}
+
+#[derive(Serialize)]
+struct AddedShape {
+    key: String,
+    execution_id: ExecutionId,
+    state: Word<MemberState>,
+    duplicate: bool,
+}
+
+/// Adds members with the edges into them: none can start before its edges count.
+pub async fn add_members(
+    State(app): State<App>,
+    Flow(id): Flow,
+    Body(body): Body<MembersBody, BATCH>,
+) -> JsonAnswer<AddedMembers> {
+    // An empty namespace is the flow's.
+    let (members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges));
+    if members.is_empty() {
+        return Err(Problem::invalid("members", "must hold at least one; edges alone go to …/edges"));
+    }
+    let added = app.operations.add_members(id, members, edges).await;
+    let added = added.map_err(|error| Problem::from(error).about(id))?;
+    let members = added.into_iter().map(|member| AddedShape {
+        key: member.key,
+        execution_id: member.execution_id,
+        state: Word(member.state),
+        duplicate: member.duplicate,
+    });
+    Ok(Json(AddedMembers { flow_id: id, members: members.collect() }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EdgesBody {
+    edges: Vec<EdgeBody>,
+}
+
+#[derive(Serialize)]
+struct AddedEdges {
+    flow_id: FlowId,
+    /// How many were new.
+    added: i64,
+}
+
+/// Adds edges between members that are there; what has started takes no more.
+async fn add_edges(
+    State(app): State<App>,
+    Flow(id): Flow,
+    Body(body): Body<EdgesBody, BATCH>,
+) -> JsonAnswer<AddedEdges> {
+    let added = app.operations.add_edges(id, new_edges(Some(body.edges))).await;
+    Ok(Json(AddedEdges { flow_id: id, added: added.map_err(|error| Problem::from(error).about(id))? }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SealBody {}
+
+/// Releases the members held so far.
+async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<SealBody>) -> JsonAnswer<FlowShape> {
+    let flow = app.operations.seal_flow(id).await.map_err(|error| Problem::from(error).about(id))?;
+    Ok(Json(flow.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CancelBody {
+    reason: Option<String>,
+    policy: Option<Word<CancelPolicy>>,
+    wait: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Cancelled {
+    /// `already` when the flow had ended, or was stopped, before.
+    outcome: &'static str,
+    #[serde(flatten)]
+    flow: FlowShape,
+}
+
+/// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
+/// 202 and how it stands.
+async fn cancel(State(app): State<App>, Flow(id): Flow, Body(body): Body<CancelBody>) -> Answer<Response> {
+    bounded("reason", &body.reason, REASON_MAX)?;
+    let policy = body.policy.map_or(CancelPolicy::CancelAll, |Word(policy)| policy);
+    let about = |error| Problem::from(error).about(id);
+    if body.wait != Some(true) {
+        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), false).await;
+        return Ok(Json(cancelled(reply.map_err(about)?)).into_response());
+    }
+    let waiting = app.engine.waiting();
+    let ended = async {
+        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), true).await.map_err(about)?;
+        let (flow, _) = waiting.flow(id, CANCEL_WAIT).await.map_err(about)?;
+        Ok::<_, Problem>(Cancelled { flow: flow.into(), ..cancelled(reply) })
+    };
+    let answer = tokio::select! {
+        answer = ended => answer?,
+        () = over(&app) => Cancelled {
+            outcome: "cancelled",
+            flow: app.operations.flow(id).await.map_err(about)?.into(),
+        },
+    };
+    let status = if answer.flow.finished_at.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(answer)).into_response())
+}
+
+/// The time is over, or the server stops.
+async fn over(app: &App) {
+    tokio::select! {
+        () = tokio::time::sleep(CANCEL_WAIT) => {}
+        () = app.stop.cancelled() => {}
+    }
+}
+
+fn cancelled(reply: CancelFlowReply) -> Cancelled {
+    match reply {
+        CancelFlowReply::Cancelled { flow, .. } => Cancelled { outcome: "cancelled", flow: flow.into() },
+        CancelFlowReply::Already { flow } => Cancelled { outcome: "already", flow: flow.into() },
+    }
+}

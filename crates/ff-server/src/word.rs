@@ -1,0 +1,49 @@
+//! The library's words in JSON: as text, and a wrong one is answered with those there are.
+
+use std::fmt::Display;
+
+use ff_script::generated::{
+    CancelPolicy, EdgeOn, EdgeState, FlowState, InboundPolicy, MemberState, OnMemberFailure, OnSatisfied, ParentClose,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A value that is one of a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word<T>(pub T);
+
+/// A set of words.
+pub trait Words: Copy + Display + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
+}
+
+macro_rules! words {
+    ( $( $name:ty ),+ $(,)? ) => { $( impl Words for $name { const ALL: &'static [Self] = <$name>::ALL; } )+ };
+}
+words!(
+    CancelPolicy,
+    EdgeOn,
+    EdgeState,
+    FlowState,
+    InboundPolicy,
+    MemberState,
+    OnMemberFailure,
+    OnSatisfied,
+    ParentClose,
+);
+
+impl<T: Words> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::ALL.iter().copied().find(|word| word.to_string() == text).map(Self).ok_or_else(|| {
+            let words: Vec<String> = T::ALL.iter().map(ToString::to_string).collect();
+            serde::de::Error::custom(format_args!("unknown word, expected one of {}", words.join(", ")))
+        })
+    }
+}
