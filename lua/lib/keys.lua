@@ -61,6 +61,16 @@ function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
 function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
 
+-- A budget, what is held against it, the reports it knows by their keys and by time, and the budgets right below it.
+function keys.budget(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.budget_holds(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":holds" end
+function keys.budget_reports(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":reports" end
+function keys.budget_report_times(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":report_times" end
+function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
+-- Budgets that had room again, until whoever waits for them was told.
+function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end

@@ -2,6 +2,8 @@ local define = require "lib.define"
 local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
@@ -43,6 +45,10 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "budget" then
+    budget.fire(tx, name)
+  elseif kind == "hold" then
+    budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then

@@ -295,7 +295,9 @@ impl Store {
             keys.extend(page.keys);
             cursor = page.next;
         }
-        for route in self.routes().chain(self.client.quota_routes()).chain([Route::Fleet]) {
+        for route in
+            self.routes().chain(self.client.quota_routes()).chain(self.client.budget_routes()).chain([Route::Fleet])
+        {
             let tag = route.tag().expect("a partition has a tag");
             let own: Vec<_> =
                 keys.iter().filter(|key| contains(key, tag.as_bytes())).map(|key| key.clone().into()).collect();
@@ -340,7 +342,9 @@ impl Store {
     /// Applies what is due in every partition, those of quotas included, and in the fleet; answers how much was.
     pub async fn fire_all(&self) -> i64 {
         let mut sum = 0;
-        for route in self.routes().chain(self.client.quota_routes()).chain([Route::Fleet]) {
+        for route in
+            self.routes().chain(self.client.quota_routes()).chain(self.client.budget_routes()).chain([Route::Fleet])
+        {
             sum += self.fire_due(route).await;
         }
         sum

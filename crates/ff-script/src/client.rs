@@ -96,6 +96,11 @@ impl Client {
         (0..self.partitions.quotas).map(Route::Quota)
     }
 
+    /// Every partition that holds budgets.
+    pub fn budget_routes(&self) -> impl Iterator<Item = Route> + use<> {
+        (0..self.partitions.budgets).map(Route::Budget)
+    }
+
     /// Every partition that holds executions.
     pub fn execution_routes(&self) -> impl Iterator<Item = Route> + use<> {
         (0..self.partitions.executions).map(Route::Execution)

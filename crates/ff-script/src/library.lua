@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 17, hash = "129404dcc850862bd1d6e741a4270bdac51bb1ace6d2954d1f8823435548c08f" }
+local LIBRARY = { number = 18, hash = "bb5f499335131e2f90d12d672508efeae6bd3dc9a8bb347eb501a5e7d50ad49a" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -24,11 +24,13 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
+  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.flow_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
@@ -117,6 +119,16 @@ return {
   children_max = 10000, -- of one execution
   children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
   dependencies_shown_max = 16,
+  budget_depth_max = 8, -- budgets from one to the root of its tree
+  budget_children_max = 1000,
+  budget_actions_max = 100,
+  reservations_per_holder_max = 16,
+  reservation_ttl_ms_max = 86400000,
+  reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
+  usage_key_ttl_ms = 604800000, -- how long a report is known by its key
+  usage_keys_pruned_max = 64, -- of one call
+  usage_pending_max = 64, -- reports of one execution that wait for their budget
+  usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
 }
 end
 
@@ -131,6 +143,11 @@ return {
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
   { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
+  { code = "budget_not_found", class = "NotFound", doc = "No budget has this id." },
+  { code = "reservation_not_found", class = "NotFound", doc = "The reservation is unknown, was settled, released or ran out." },
+  { code = "budget_version_conflict", class = "Conflict", doc = "The budget's definition changed in between." },
+  { code = "budget_in_use", class = "Conflict", doc = "The budget has children, or something is held; detail says how many." },
+  { code = "usage_pending", class = "Retryable", doc = "Too many reports of the execution wait for their budgets." },
   { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
   { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },
   { code = "flow_changed", class = "Retryable", doc = "The flow's graph changed in between; the client checks again." },
@@ -286,6 +303,20 @@ local scalar = {
   { name = "public_state", base = "enum", values = { "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
   { name = "blocking_reason", base = "enum", values = { "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies", "waiting_for_children", "held_by_operator" } },
   { name = "admission_reason", base = "enum", values = { "waiting_for_quota", "waiting_for_budget" } },
+  { name = "budget_id", base = "uuid", rust = "BudgetId" },
+  { name = "reservation_id", base = "uuid" },
+  { name = "limit_amount", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "scope_type", base = "enum", values = { "namespace", "tenant", "flow", "lane", "custom" } },
+  { name = "scope_id", base = "text", min = 1, max = 256 },
+  { name = "reset_type", base = "enum", values = { "none", "interval", "day", "month" } },
+  { name = "interval_ms", base = "int", min = 1000, max = limits.duration_ms_max },
+  { name = "zone", base = "text", min = 1, max = 64, pattern = "^[%w_/%+%-]+$", doc = "A time zone by its IANA name." },
+  { name = "on_soft", base = "enum", values = { "notify", "require_approval" } },
+  { name = "on_hard", base = "enum", values = { "suspend", "block", "cancel", "fail" } },
+  { name = "budget_refusal", base = "enum", values = { "hard", "soft", "unknown_dimension" } },
+  { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
+  { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
+  { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
@@ -319,9 +350,12 @@ local list = {
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
+  { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
+  { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
 
 local map = {
+  { name = "amounts", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
@@ -431,6 +465,28 @@ local struct = {
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "dimension_limit", doc = "What a budget measures, and how much of it may be used.", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" } } },
+  { name = "budget_scope", fields = { { "type", "scope_type" }, { "id", "scope_id?" } } },
+  { name = "budget_reset", doc = "When a period ends: after an interval, or with the day or month of a time zone.", fields = { { "type", "reset_type" }, { "interval_ms", "interval_ms?" }, { "zone", "zone?" } } },
+  { name = "new_budget", doc = "A budget to create; the first reset of a calendar is supplied.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "dimension_limits" },
+    { "reset", "budget_reset" }, { "next_reset_at", "time_ms?" }, { "on_soft", "on_soft" }, { "on_hard", "on_hard" } } },
+  { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
+  { name = "budget_action", doc = "What an operator did to a budget.", fields = {
+    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
+    { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
+    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+  { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
+  { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
+    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
+  { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
+  { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "dimensions", "amounts" } } },
+  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
+  { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
@@ -1350,6 +1406,16 @@ function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 -- `set` names a concurrency limit: `lane:<namespace>/<lane>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
 function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
+
+-- A budget, what is held against it, the reports it knows by their keys and by time, and the budgets right below it.
+function keys.budget(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.budget_holds(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":holds" end
+function keys.budget_reports(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":reports" end
+function keys.budget_report_times(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":report_times" end
+function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
+-- Budgets that had room again, until whoever waits for them was told.
+function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
 
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
@@ -8020,6 +8086,1174 @@ define.fn {
 }
 end
 
+source["record.budget"] = function(require, LIBRARY)
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
+-- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local timers = require "index.timers"
+
+local budget = {}
+
+budget.amount_max = limits.time_ms_max
+
+function budget.timer(id) return "budget:" .. id end
+function budget.set(id) return "budget:" .. id end
+
+function budget.sorted(amounts)
+  local names = {}
+  for name in pairs(amounts) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- A map of amounts as a flat list in the order of the names, and back.
+function budget.flat(amounts)
+  local flat = {}
+  for _, name in ipairs(budget.sorted(amounts)) do
+    if amounts[name] ~= 0 then
+      flat[#flat + 1] = name
+      flat[#flat + 1] = amounts[name]
+    end
+  end
+  return flat
+end
+
+function budget.map(flat)
+  local amounts = {}
+  for i = 1, #flat, 2 do amounts[flat[i]] = flat[i + 1] end
+  return amounts
+end
+
+local function pack_definition(b)
+  local dimensions = {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
+  return cmsgpack.pack({
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+  })
+end
+
+budget.pack_definition = pack_definition
+
+local function unpack_definition(packed)
+  local l = cmsgpack.unpack(packed)
+  local dimensions = {}
+  for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
+  return {
+    namespace = l[1], parent = l[2] or nil, scope = { type = l[3], id = l[4] or nil }, dimensions = dimensions,
+    reset = { type = l[6], interval_ms = l[7] or nil, zone = l[8] or nil }, on_soft = l[9], on_hard = l[10],
+  }
+end
+
+-- A budget that is not stored yet.
+function budget.new(tx, definition)
+  local b = unpack_definition(pack_definition(definition))
+  b.id, b.created, b.version, b.period, b.since, b.rooms = definition.budget_id, tx.now, 1, 1, tx.now, 0
+  b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
+  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
+  tx.memo[keys.budget(tx, b.id)] = b
+  return b
+end
+
+-- Amounts are stored as a list in the order of the dimensions.
+local function amounts_of(b, packed, key, field)
+  local list, amounts = cmsgpack.unpack(packed or ""), {}
+  if type(list) ~= "table" or #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
+  for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
+  return amounts
+end
+
+local function pack_amounts(b, amounts)
+  local list = {}
+  for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
+  return cmsgpack.pack(list)
+end
+
+-- The record, read once per plan; nil when there is none.
+function budget.load(tx, id)
+  local key = keys.budget(tx, id)
+  if tx.memo[key] then return tx.memo[key] end
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
+  local b = unpack_definition(raw.definition)
+  b.id = id
+  for _, name in ipairs({ "version", "created", "period", "since", "rooms" }) do
+    b[name] = tonumber(raw[name] or nil)
+    if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  b.next_reset = tonumber(raw.next_reset or nil)
+  b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
+  b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
+  b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  tx.memo[key] = b
+  return b
+end
+
+local function flag(tx, key, name, on)
+  if on then tx:hset(key, { name, "1" }) else tx:hdel(key, name) end
+end
+
+-- Plans the whole record and its timer.
+function budget.save(tx, b)
+  local key = keys.budget(tx, b.id)
+  tx:hset(key, {
+    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms,
+    "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
+  })
+  if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
+  flag(tx, key, "approved", b.approved)
+  flag(tx, key, "refused", b.refused)
+  flag(tx, key, "soft_told", b.soft_told)
+  -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
+  flag(tx, key, "passed", b.passed)
+end
+
+function budget.watch(tx, b)
+  if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
+end
+
+-- Whoever was refused may ask again. The mark stays until everyone who waits was told, whatever happens to the announcement.
+function budget.room(tx, b)
+  if not b.refused then return end
+  b.refused, b.rooms = false, b.rooms + 1
+  tx:zadd(keys.cleared(tx), tx.now, b.id)
+  tx:announce("budget", b.id)
+end
+
+function budget.start_period(tx, b)
+  for _, d in ipairs(b.dimensions) do b.used[d.name], b.base[d.name] = 0, 0 end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, false
+  budget.room(tx, b)
+end
+
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+local function roll(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return false end
+  local every = b.reset.interval_ms
+  if b.reset.type == "interval" then
+    b.next_reset = b.next_reset + (math.floor((tx.now - b.next_reset) / every) + 1) * every
+  else
+    b.next_reset = nil
+  end
+  budget.start_period(tx, b)
+  return true
+end
+
+-- The same for a reader, who writes nothing.
+function budget.rolled(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return end
+  for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
+  b.approved = false
+end
+
+local function roll_and_save(tx, b)
+  if not roll(tx, b) then return end
+  if b.next_reset == nil then
+    tx:zadd(keys.cleared(tx), tx.now, b.id)
+    tx:announce("budget", b.id)
+  end
+  budget.watch(tx, b)
+  budget.save(tx, b)
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
+end
+
+-- The budget and those above it, itself first, each in its current period; nil when there is none.
+function budget.path(tx, id)
+  local path = {}
+  while id do
+    local b = budget.load(tx, id)
+    if b == nil then
+      if #path == 0 then return nil end
+      error("CORRUPT " .. keys.budget(tx, id) .. " core")
+    end
+    roll_and_save(tx, b)
+    path[#path + 1] = b
+    id = b.parent
+  end
+  return path
+end
+
+function budget.save_all(tx, path)
+  for _, b in ipairs(path) do budget.save(tx, b) end
+end
+
+function budget.fire(tx, id)
+  local b = budget.load(tx, id)
+  if b == nil then return timers.clear(tx, budget.timer(id)) end
+  roll_and_save(tx, b)
+  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+end
+
+-- The refusal of amounts in dimensions the budget does not have, or of none at all.
+function budget.unknown(b, amounts, field)
+  local names = budget.sorted(amounts)
+  if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
+  for _, name in ipairs(names) do
+    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+  end
+end
+
+-- The first limit on the way up that the amounts would pass; `own` is the part of them that is held already.
+function budget.breach(path, amounts, own)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and d.hard and b.used[d.name] + b.held[d.name] - (own and own[d.name] or 0) + n > d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The refusal of amounts that no sum could hold.
+function budget.overflow(path, amounts, field)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
+        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+      end
+    end
+  end
+end
+
+-- The first hard dimension on the way up of which nothing is left.
+function budget.exhausted(path)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      if d.hard and b.used[d.name] + b.held[d.name] >= d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The first soft limit on the way up that is reached; with `unapproved`, one that admits nobody until it is approved.
+function budget.soft(path, unapproved)
+  for _, b in ipairs(path) do
+    if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
+      for _, d in ipairs(b.dimensions) do
+        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+      end
+    end
+  end
+end
+
+-- Someone was refused: the budget in the way will say when it has room.
+function budget.refuse(tx, wrong)
+  if wrong.budget.refused then return end
+  wrong.budget.refused = true
+  budget.save(tx, wrong.budget)
+end
+
+function budget.hold(path, amounts, sign)
+  for _, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.held[name] then b.held[name] = b.held[name] + sign * n end
+    end
+  end
+end
+
+-- Adds accepted amounts all the way up; the report itself is kept with the budget it was made to.
+function budget.spend(tx, path, amounts)
+  for i, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.used[name] then
+        b.used[name] = b.used[name] + n
+        if i > 1 then b.base[name] = b.base[name] + n end
+      end
+    end
+    local soft = budget.soft({ b })
+    if soft and not b.soft_told then
+      b.soft_told = true
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, { "budget_id", b.id, "dimension", soft.dimension })
+    end
+  end
+end
+
+-- A report is kept with its period, so that what is used can be counted again.
+function budget.keep_report(tx, b, key, amounts)
+  local digest = redis.sha1hex(key)
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts) }) })
+  tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
+end
+
+function budget.report(tx, b, key)
+  return tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+end
+
+-- Forgets reports that are older than any repetition; what they used stays counted.
+function budget.prune(tx, b)
+  local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
+  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+    local kept = tx:hget(reports, item.member)
+    if kept then
+      local l = cmsgpack.unpack(kept)
+      if l[1] == b.period then
+        for name, n in pairs(budget.map(l[2])) do b.base[name] = b.base[name] + n end
+      end
+      tx:hdel(reports, item.member)
+    end
+    tx:zrem(times, item.member)
+  end
+end
+
+function budget.note_action(tx, b, action, actor, dimension, delta, reason)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+  if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+function budget.typed(b)
+  local dimensions, actions = {}, {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
+  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  return {
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+  }
+end
+
+return budget
+end
+
+source["record.budget_holds"] = function(require, LIBRARY)
+-- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
+-- holder is released; a reservation without one goes when its time is over.
+local keys = require "lib.keys"
+local budget = require "record.budget"
+local holders = require "index.holders"
+local timers = require "index.timers"
+
+local holds = {}
+
+local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
+
+-- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
+-- id with its amounts, its end or false, and its holder or false.
+function holds.of_holder(tx, id, member)
+  local packed = tx:hget(keys.budget_holds(tx, id), member)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), reservations = l[2] }
+end
+
+function holds.put_holder(tx, id, member, hold)
+  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
+end
+
+function holds.reservation(tx, id, reservation)
+  local packed = tx:hget(keys.budget_holds(tx, id), reservation)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), ends = l[2] or nil, member = l[3] or nil }
+end
+
+local function put_reservation(tx, id, reservation, hold)
+  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
+end
+
+function holds.reserve(tx, id, reservation, hold)
+  put_reservation(tx, id, reservation, hold)
+  if hold.ends then timers.set(tx, timer(id, reservation), hold.ends) end
+end
+
+local function forget_reservation(tx, id, reservation, hold)
+  tx:hdel(keys.budget_holds(tx, id), reservation)
+  if hold.ends then timers.clear(tx, timer(id, reservation)) end
+end
+
+local function any(amounts)
+  for _, n in pairs(amounts) do
+    if n > 0 then return true end
+  end
+  return false
+end
+
+-- Gives amounts back all the way up; whoever was refused may ask again.
+function holds.give_back(tx, path, amounts)
+  if not any(amounts) then return end
+  budget.hold(path, amounts, -1)
+  for _, b in ipairs(path) do budget.room(tx, b) end
+end
+
+-- Drops a reservation; its holder stays with what else it holds.
+function holds.drop_reservation(tx, path, reservation, hold)
+  local id = path[1].id
+  forget_reservation(tx, id, reservation, hold)
+  local holder = hold.member and holds.of_holder(tx, id, hold.member)
+  if holder then
+    local rest = {}
+    for _, other in ipairs(holder.reservations) do
+      if other ~= reservation then rest[#rest + 1] = other end
+    end
+    holder.reservations = rest
+    holds.put_holder(tx, id, hold.member, holder)
+  end
+end
+
+-- Drops a holder and all it reserved; answers whether it held anything.
+function holds.drop_holder(tx, path, member)
+  local id = path[1].id
+  local set = keys.holders(tx, budget.set(id))
+  if tx:zscore(set, member) then tx:zrem(set, member) end
+  local hold = holds.of_holder(tx, id, member)
+  if hold == nil then return false end
+  tx:hdel(keys.budget_holds(tx, id), member)
+  holds.give_back(tx, path, hold.amounts)
+  for _, reservation in ipairs(hold.reservations) do
+    local r = holds.reservation(tx, id, reservation)
+    if r then
+      forget_reservation(tx, id, reservation, r)
+      holds.give_back(tx, path, r.amounts)
+    end
+  end
+  return true
+end
+
+-- Enters a holder until a deadline, after which its execution is asked for.
+function holds.enter(tx, id, member, deadline, amounts)
+  local set = budget.set(id)
+  if tx:zscore(keys.holders(tx, set), member) == nil then
+    tx:zadd(keys.holders(tx, set), deadline, member)
+    holders.watch(tx, set, deadline)
+  end
+  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
+end
+
+-- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
+function holds.own(tx, id, member, amounts)
+  local parts, sum = {}, {}
+  local function look(name, hold)
+    local part = {}
+    for dimension, n in pairs(amounts) do
+      local take = math.min(hold.amounts[dimension] or 0, n - (sum[dimension] or 0))
+      if take > 0 then part[dimension], sum[dimension] = take, (sum[dimension] or 0) + take end
+    end
+    parts[#parts + 1] = { name = name, hold = hold, take = part }
+  end
+  local holder = member and holds.of_holder(tx, id, member)
+  if holder then
+    look(member, holder)
+    for _, reservation in ipairs(holder.reservations) do look(reservation, holds.reservation(tx, id, reservation)) end
+  end
+  return sum, parts
+end
+
+-- Takes what `own` found out of the holds.
+function holds.consume(tx, path, sum, parts)
+  local id = path[1].id
+  for _, part in ipairs(parts) do
+    if any(part.take) then
+      for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
+      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
+    end
+  end
+  budget.hold(path, sum, -1)
+end
+
+-- The time of a reservation is over.
+function holds.fire(tx, id, reservation)
+  local path = budget.path(tx, id)
+  local hold = path and holds.reservation(tx, id, reservation)
+  if hold == nil then return timers.clear(tx, timer(id, reservation)) end
+  if hold.ends and hold.ends > tx.now then return tx:zadd(keys.timers(tx), hold.ends, timer(id, reservation)) end
+  holds.drop_reservation(tx, path, reservation, hold)
+  holds.give_back(tx, path, hold.amounts)
+  budget.save_all(tx, path)
+end
+
+return holds
+end
+
+source["budget.create"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- What no single field can say.
+local function problem(n)
+  if #n.dimensions == 0 then return refused("budget.dimensions", "must hold a dimension") end
+  local seen = {}
+  for i, d in ipairs(n.dimensions) do
+    if seen[d.name] then return refused(string.format("budget.dimensions[%d].name", i - 1), "is given twice: " .. d.name) end
+    seen[d.name] = true
+  end
+  local kind = n.reset.type
+  if (kind == "interval") ~= (n.reset.interval_ms ~= nil) then return refused("budget.reset.interval_ms", "belongs to a reset by interval, and only there") end
+  if n.reset.zone and kind ~= "day" and kind ~= "month" then return refused("budget.reset.zone", "belongs to a reset by calendar") end
+  if (kind == "day" or kind == "month") and n.next_reset_at == nil then return refused("budget.next_reset_at", "is missing: a calendar's reset is supplied") end
+  if kind == "none" and n.next_reset_at then return refused("budget.next_reset_at", "belongs to a reset") end
+end
+
+define.fn {
+  name = "ff_create_budget",
+  doc = "Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.",
+  flags = {},
+  args = { budget = "new_budget", actor = "actor" },
+  reply = { created = { budget = "budget", duplicate = "bool" } },
+  errs = { "budget_not_found", "budget_in_use", "idempotency_conflict" },
+  call = function(tx, a)
+    local n = a.budget
+    local wrong = problem(n)
+    if wrong then return wrong end
+    table.sort(n.dimensions, function(x, y) return x.name < y.name end)
+    local known = budget.load(tx, n.budget_id)
+    if known then
+      -- Limits may have been changed since: what never changes tells whether it is the same.
+      local same = known.namespace == n.namespace and known.parent == n.parent and #known.dimensions == #n.dimensions
+      for i, d in ipairs(n.dimensions) do same = same and known.dimensions[i] ~= nil and known.dimensions[i].name == d.name end
+      if same and known.version == 1 then same = budget.pack_definition(known) == budget.pack_definition(n) end
+      if not same then return reply.err("idempotency_conflict", { budget_id = n.budget_id }) end
+      return reply.ok("created", { budget = budget.typed(known), duplicate = true })
+    end
+    if n.parent then
+      local path = budget.path(tx, n.parent)
+      if path == nil then return reply.err("budget_not_found", { budget_id = n.parent }) end
+      if path[1].namespace ~= n.namespace then return refused("budget.parent", "belongs to another namespace") end
+      if #path >= limits.budget_depth_max then return refused("budget.parent", string.format("is %d deep already", #path)) end
+      local siblings = tx:zcard(keys.budget_children(tx, n.parent))
+      if siblings >= limits.budget_children_max then return reply.err("budget_in_use", { children = siblings }) end
+      tx:zadd(keys.budget_children(tx, n.parent), tx.now, n.budget_id)
+    end
+    local b = budget.new(tx, n)
+    b.next_reset = n.next_reset_at
+    if n.reset.type == "interval" and b.next_reset == nil then b.next_reset = tx.now + n.reset.interval_ms end
+    budget.save(tx, b)
+    if b.next_reset then budget.watch(tx, b) end
+    tx:zadd(keys.budgets(tx), tx.now, b.id)
+    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    return reply.ok("created", { budget = budget.typed(b), duplicate = false })
+  end,
+}
+end
+
+source["budget.change"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- The limits a change names, by dimension; or the refusal.
+local function named(b, list)
+  local by_name = {}
+  for i, d in ipairs(list) do
+    local field = string.format("limits[%d].name", i - 1)
+    if b.used[d.name] == nil then return nil, refused(field, "is no dimension of the budget: " .. d.name) end
+    if by_name[d.name] then return nil, refused(field, "is given twice: " .. d.name) end
+    by_name[d.name] = d
+  end
+  return by_name
+end
+
+define.fn {
+  name = "ff_change_budget",
+  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?", version = "count?", actor = "actor" },
+  reply = { changed = { budget = "budget", changed = "bool" } },
+  errs = { "budget_not_found", "budget_version_conflict" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if a.version and a.version ~= b.version then return reply.err("budget_version_conflict", { version = b.version }) end
+    local wanted, wrong = named(b, a.limits)
+    if wrong then return wrong end
+    local before = budget.pack_definition(b)
+    for _, d in ipairs(b.dimensions) do
+      local to = wanted[d.name]
+      if to then
+        d.hard, d.soft = to.hard, to.soft
+        if d.hard and b.used[d.name] + b.held[d.name] > d.hard then b.passed = true end
+      end
+    end
+    b.on_soft, b.on_hard = a.on_soft or b.on_soft, a.on_hard or b.on_hard
+    local changed = budget.pack_definition(b) ~= before
+    if changed then
+      b.version = b.version + 1
+      budget.note_action(tx, b, "change", a.actor)
+      budget.room(tx, b)
+      budget.save(tx, b)
+      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    end
+    return reply.ok("changed", { budget = budget.typed(b), changed = changed })
+  end,
+}
+end
+
+source["budget.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_get_budget",
+  doc = "A budget with its limits, what is used and held, and what operators did to it; how many hold something against it, how many budgets are right below it.",
+  flags = { "no-writes" },
+  args = { budget_id = "budget_id" },
+  reply = { found = { budget = "budget", holders = "count", children = "count", now = "time_ms" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    budget.rolled(tx, b)
+    return reply.ok("found", {
+      budget = budget.typed(b), holders = tx:zcard(keys.holders(tx, budget.set(b.id))), children = tx:zcard(keys.budget_children(tx, b.id)), now = tx.now,
+    })
+  end,
+}
+end
+
+source["budget.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_list_budgets",
+  doc = "Budgets of this partition, newest first; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", scope = "scope_type?", after = "budget_position?", limit = "batch_size" },
+  reply = { page = { items = "[budget]", last = "budget_position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
+    local found = tx:zhighest(keys.budgets(tx), top, "-inf", limits.list_looks_max)
+    local items, last, more, looks = {}, nil, #found == limits.list_looks_max, 0
+    for _, item in ipairs(found) do
+      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.budget_id
+      if not seen then
+        if #items >= a.limit or looks >= limits.list_looks_max / 4 then
+          more = true
+          break
+        end
+        looks = looks + 1
+        local b = budget.load(tx, item.member)
+        if b and (a.namespace == nil or b.namespace == a.namespace) and (a.scope == nil or b.scope.type == a.scope) then
+          budget.rolled(tx, b)
+          items[#items + 1] = budget.typed(b)
+        end
+        last = { created_at = item.score, budget_id = item.member }
+      end
+    end
+    return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["budget.delete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local timers = require "index.timers"
+
+define.fn {
+  name = "ff_delete_budget",
+  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { deleted = {} },
+  errs = { "budget_not_found", "budget_in_use" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local children = tx:zcard(keys.budget_children(tx, b.id))
+    local held = tx:exists(keys.budget_holds(tx, b.id)) or tx:exists(keys.holders(tx, budget.set(b.id)))
+    if children > 0 or held then return reply.err("budget_in_use", { children = children, held = held }) end
+    tx:del(keys.budget(tx, b.id))
+    tx:del(keys.budget_reports(tx, b.id))
+    tx:del(keys.budget_report_times(tx, b.id))
+    tx:zrem(keys.budgets(tx), b.id)
+    -- What waited for it is told, and refused again by name instead of waiting for good.
+    tx:zadd(keys.cleared(tx), tx.now, b.id)
+    tx:announce("budget", b.id)
+    timers.clear(tx, budget.timer(b.id))
+    if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
+    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    return reply.ok("deleted")
+  end,
+}
+end
+
+source["budget.reset"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_reset_budget",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { reset = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    budget.start_period(tx, b)
+    budget.note_action(tx, b, "reset", a.actor)
+    budget.save(tx, b)
+    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
+    return reply.ok("reset", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.approve"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_approve_budget",
+  doc = "An operator lets work start past the soft limits until the period ends.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { approved = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if not b.approved then
+      b.approved = true
+      budget.note_action(tx, b, "approve", a.actor)
+      budget.room(tx, b)
+      budget.save(tx, b)
+      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    end
+    return reply.ok("approved", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.correct"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+-- Above the budget that is corrected a period may have ended since: nothing gets below 0 there.
+local function shift(b, name, delta)
+  local before = b.used[name]
+  if before == nil then return end
+  local after = math.max(before + delta, 0)
+  b.used[name], b.base[name] = after, b.base[name] + after - before
+  for _, d in ipairs(b.dimensions) do
+    if d.name == name and d.hard and after + b.held[name] > d.hard then b.passed = true end
+  end
+end
+
+define.fn {
+  name = "ff_correct_budget",
+  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason" },
+  reply = { corrected = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if b.used[a.dimension] == nil then return reply.err("invalid_argument", { field = "dimension", problem = "is no dimension of the budget: " .. a.dimension }) end
+    if a.delta == 0 then return reply.err("invalid_argument", { field = "delta", problem = "must not be 0" }) end
+    if b.used[a.dimension] + a.delta < 0 then
+      return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
+    end
+    local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
+    if over then return over end
+    for _, each in ipairs(path) do
+      shift(each, a.dimension, a.delta)
+      if a.delta < 0 then budget.room(tx, each) end
+    end
+    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
+    budget.save_all(tx, path)
+    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
+      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
+    return reply.ok("corrected", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.admit"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+local function verdict(c, kind, wrong)
+  return {
+    holder_id = c.holder_id, admitted = false, refusal = kind, budget_id = wrong.budget.id, dimension = wrong.dimension, used = wrong.used, limit = wrong.limit, rooms = wrong.budget.rooms,
+  }
+end
+
+local function unknown_dimension(b, estimate)
+  for _, name in ipairs(budget.sorted(estimate)) do
+    if b.used[name] == nil then return name end
+  end
+end
+
+-- Plans a candidate's hold, or answers what is in the way; nothing is held then.
+local function admit(tx, path, c)
+  local b, member, estimate = path[1], holders.member(c), c.estimate or {}
+  if holds.of_holder(tx, b.id, member) then return { holder_id = c.holder_id, admitted = true } end
+  local strange = unknown_dimension(b, estimate)
+  if strange then return { holder_id = c.holder_id, admitted = false, refusal = "unknown_dimension", budget_id = b.id, dimension = strange, rooms = b.rooms } end
+  local wrong, kind
+  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
+  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
+  if wrong == nil then
+    local over = budget.overflow(path, estimate, "estimate")
+    if over then return { holder_id = c.holder_id, admitted = false, refusal = "hard", budget_id = b.id, rooms = b.rooms } end
+    holds.enter(tx, b.id, member, c.expires_at, estimate)
+    budget.hold(path, estimate, 1)
+    return { holder_id = c.holder_id, admitted = true }
+  end
+  wrong.budget.refused = true
+  return verdict(c, kind, wrong)
+end
+
+define.fn {
+  name = "ff_admit_budget",
+  doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
+  flags = {},
+  args = { budget_id = "budget_id", candidates = "budget_candidates" },
+  reply = { answered = { items = "[budget_verdict]" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local items = {}
+    for i, c in ipairs(a.candidates) do items[i] = admit(tx, path, c) end
+    if #items > 0 then budget.save_all(tx, path) end
+    return reply.ok("answered", { items = items })
+  end,
+}
+end
+
+source["budget.release"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_release_budget",
+  doc = "Drops what holders hold against a budget, their reservations included; who holds nothing is passed over, and so is a budget that is gone.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", holders = "holders" },
+  reply = { released = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    local count = 0
+    if path == nil then
+      for _, holder in ipairs(a.holders) do tx:zrem(keys.holders(tx, budget.set(a.budget_id)), holders.member(holder)) end
+    else
+      for _, holder in ipairs(a.holders) do
+        if holds.drop_holder(tx, path, holders.member(holder)) then count = count + 1 end
+      end
+      if count > 0 then budget.save_all(tx, path) end
+    end
+    return reply.ok("released", { count = count })
+  end,
+}
+end
+
+source["budget.reserve"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+local function same(x, y)
+  return cmsgpack.pack(budget.flat(x)) == cmsgpack.pack(budget.flat(y))
+end
+
+define.fn {
+  name = "ff_reserve_budget",
+  doc = "Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same reservation again is the same. A limit in the way is an answer, and nothing is held.",
+  flags = {},
+  args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts", ttl_ms = "duration_ms?", holder = "budget_holder?" },
+  reply = {
+    reserved = { expires_at = "time_ms?", duplicate = "bool" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", rooms = "count" },
+  },
+  errs = { "budget_not_found", "idempotency_conflict" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    local wrong = budget.unknown(b, a.dimensions, "dimensions")
+    if wrong then return wrong end
+    if (a.ttl_ms == nil) == (a.holder == nil) then return refused("ttl_ms", "is needed without a holder, and only then") end
+    if a.ttl_ms and (a.ttl_ms == 0 or a.ttl_ms > limits.reservation_ttl_ms_max) then
+      return refused("ttl_ms", string.format("must be in 1..=%.0f, got %.0f", limits.reservation_ttl_ms_max, a.ttl_ms))
+    end
+    local member = a.holder and holders.member(a.holder)
+    local known = holds.reservation(tx, b.id, a.reservation_id)
+    if known then
+      if known.member ~= member or not same(known.amounts, a.dimensions) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+      return reply.ok("reserved", { expires_at = known.ends, duplicate = true })
+    end
+    if budget.report(tx, b, "reservation:" .. a.reservation_id) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+    local over = budget.overflow(path, a.dimensions, "dimensions")
+    if over then return over end
+    local breach = budget.breach(path, a.dimensions)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", { budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, rooms = breach.budget.rooms })
+    end
+    local ends = a.ttl_ms and tx.now + a.ttl_ms or nil
+    if member then
+      local holder = holds.of_holder(tx, b.id, member)
+      if holder == nil then
+        -- Nobody admitted it here. Its lease may have ended by now, so it is asked for soon.
+        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, {})
+        holder = { amounts = {}, reservations = {} }
+      end
+      if #holder.reservations >= limits.reservations_per_holder_max then
+        return refused("holder", string.format("has %d reservations already", #holder.reservations))
+      end
+      holder.reservations[#holder.reservations + 1] = a.reservation_id
+      holds.put_holder(tx, b.id, member, holder)
+    end
+    holds.reserve(tx, b.id, a.reservation_id, { amounts = a.dimensions, ends = ends, member = member })
+    budget.hold(path, a.dimensions, 1)
+    budget.save_all(tx, path)
+    return reply.ok("reserved", { expires_at = ends, duplicate = false })
+  end,
+}
+end
+
+source["budget.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+
+define.fn {
+  name = "ff_settle_reservation",
+  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts" },
+  reply = {
+    ok = {}, already_applied = {},
+    soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+  },
+  errs = { "budget_not_found", "reservation_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b, key = path[1], "reservation:" .. a.reservation_id
+    if budget.report(tx, b, key) then return reply.ok("already_applied") end
+    local hold = holds.reservation(tx, b.id, a.reservation_id)
+    if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    local wrong = budget.unknown(b, a.dimensions, "dimensions")
+    if wrong then return wrong end
+    local over = budget.overflow(path, a.dimensions, "dimensions")
+    if over then return over end
+    local breach = budget.breach(path, a.dimensions, hold.amounts)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", {
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+    end
+    budget.prune(tx, b)
+    holds.drop_reservation(tx, path, a.reservation_id, hold)
+    holds.give_back(tx, path, hold.amounts)
+    budget.spend(tx, path, a.dimensions)
+    budget.keep_report(tx, b, key, a.dimensions)
+    budget.save_all(tx, path)
+    local soft = budget.soft(path)
+    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    return reply.ok("ok")
+  end,
+}
+end
+
+source["budget.release_reservation"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+
+define.fn {
+  name = "ff_release_reservation",
+  doc = "Gives a reservation back unused.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", reservation_id = "reservation_id" },
+  reply = { released = {} },
+  errs = { "budget_not_found", "reservation_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local hold = holds.reservation(tx, a.budget_id, a.reservation_id)
+    if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    holds.drop_reservation(tx, path, a.reservation_id, hold)
+    holds.give_back(tx, path, hold.amounts)
+    budget.save_all(tx, path)
+    return reply.ok("released")
+  end,
+}
+end
+
+source["budget.apply"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_apply_usage",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. A report that would pass a limit is not accepted, and may be made again.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", report = "usage_report" },
+  reply = {
+    ok = {}, already_applied = {},
+    soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+  },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local r = a.report
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b, key = path[1], "report:" .. r.dedup_key
+    if budget.report(tx, b, key) then return reply.ok("already_applied") end
+    local wrong = budget.unknown(b, r.dimensions, "report.dimensions")
+    if wrong then return wrong end
+    local member = r.execution_id and r.holder_id and holders.member(r) or nil
+    local own, parts = holds.own(tx, b.id, member, r.dimensions)
+    local over = budget.overflow(path, r.dimensions, "report.dimensions")
+    if over then return over end
+    local breach = budget.breach(path, r.dimensions, own)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", {
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+    end
+    budget.prune(tx, b)
+    holds.consume(tx, path, own, parts)
+    budget.spend(tx, path, r.dimensions)
+    budget.keep_report(tx, b, key, r.dimensions)
+    budget.save_all(tx, path)
+    local soft = budget.soft(path)
+    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    return reply.ok("ok")
+  end,
+}
+end
+
+source["budget.set_next_reset"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_set_next_reset",
+  doc = "Says when the period of a budget that resets by the calendar ends; only one that waits for it takes it.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", period = "count", next_reset_at = "time_ms" },
+  reply = { set = {}, unchanged = {} },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local waits = (b.reset.type == "day" or b.reset.type == "month") and b.next_reset == nil
+    if not waits or b.period ~= a.period then return reply.ok("unchanged") end
+    b.next_reset = a.next_reset_at
+    budget.watch(tx, b)
+    budget.save(tx, b)
+    return reply.ok("set")
+  end,
+}
+end
+
+source["budget.cleared"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_cleared_budgets",
+  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
+  flags = { "no-writes" },
+  args = { limit = "batch_size" },
+  reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1)
+    for i = 1, math.min(#found, a.limit) do
+      local b = budget.load(tx, found[i].member)
+      local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
+      items[i] = { budget_id = found[i].member, rooms = b and b.rooms or limits.time_ms_max, next_reset_wanted = calendar and b.next_reset == nil or false }
+    end
+    return reply.ok("cleared", { items = items, more = #found > a.limit })
+  end,
+}
+end
+
+source["budget.acknowledge"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_acknowledge_cleared",
+  doc = "Everything that waited for a budget was told of its room; if it had room once more since, or waits for its next reset, the mark stays.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", rooms = "count" },
+  reply = { acknowledged = { stays = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
+    local stays = b ~= nil and (b.rooms > a.rooms or (calendar and b.next_reset == nil))
+    if not stays then tx:zrem(keys.cleared(tx), a.budget_id) end
+    return reply.ok("acknowledged", { stays = stays })
+  end,
+}
+end
+
 source["lane.define"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -9077,6 +10311,117 @@ end
 return check
 end
 
+source["maintenance.budget_invariants"] = function(require, LIBRARY)
+-- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no limit is
+-- passed.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local budget = require "record.budget"
+
+local invariants = {}
+
+local function add(sum, flat)
+  for name, n in pairs(budget.map(flat)) do sum[name] = (sum[name] or 0) + n end
+end
+
+-- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept elsewhere.
+local function check_used(tx, b, key, findings, found)
+  local sum = {}
+  for _, packed in pairs(tx:hgetall(keys.budget_reports(tx, b.id)) or {}) do
+    local l = cmsgpack.unpack(packed)
+    if l[1] == b.period then add(sum, l[2]) end
+  end
+  for _, d in ipairs(b.dimensions) do
+    local counted = b.base[d.name] + (sum[d.name] or 0)
+    if counted ~= b.used[d.name] then
+      found(findings, 30, key, string.format("%s: %.0f used, reports say %.0f", d.name, b.used[d.name], counted), false)
+    end
+  end
+end
+
+-- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what counts.
+local function check_held(tx, b, key, findings, repair, found)
+  local sum = {}
+  for _, packed in pairs(tx:hgetall(keys.budget_holds(tx, b.id)) or {}) do add(sum, cmsgpack.unpack(packed)[1]) end
+  for _, item in ipairs(tx:zlowest(keys.budget_children(tx, b.id), "-inf", "+inf", limits.budget_children_max)) do
+    local child = budget.load(tx, item.member)
+    for name, n in pairs(child and child.held or {}) do sum[name] = (sum[name] or 0) + n end
+  end
+  local wrong = false
+  for _, d in ipairs(b.dimensions) do
+    local counted = sum[d.name] or 0
+    if counted ~= b.held[d.name] then
+      found(findings, 32, key, string.format("%s: %.0f held, holds say %.0f", d.name, b.held[d.name], counted), repair)
+      b.held[d.name], wrong = counted, true
+    end
+  end
+  if wrong and repair then budget.save(tx, b) end
+end
+
+local function check_limits(b, key, findings, found)
+  for _, d in ipairs(b.dimensions) do
+    local n = b.used[d.name] + b.held[d.name]
+    if d.hard and n > d.hard and not b.passed then found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false) end
+  end
+end
+
+local function check_core(tx, b, key, findings, repair, found)
+  check_used(tx, b, key, findings, found)
+  check_limits(b, key, findings, found)
+  check_held(tx, b, key, findings, repair, found)
+  local at = tx:zscore(keys.timers(tx), budget.timer(b.id))
+  if at ~= b.next_reset then
+    found(findings, 11, keys.timers(tx), budget.timer(b.id) .. " does not stand at the next reset", repair)
+    if repair then budget.watch(tx, b) end
+  end
+  if tx:zscore(keys.budgets(tx), b.id) ~= b.created then
+    found(findings, 10, keys.budgets(tx), b.id .. " is missing from this list", repair)
+    if repair then tx:zadd(keys.budgets(tx), b.created, b.id) end
+  end
+end
+
+-- Who holds something is a holder, and who is a holder has a hold.
+local function check_holders(tx, b, key, findings, found)
+  local set = keys.holders(tx, budget.set(b.id))
+  for name in pairs(tx:hgetall(key) or {}) do
+    if #name > 36 and tx:zscore(set, name) == nil then found(findings, 32, key, name .. " is no holder of the budget", false) end
+  end
+end
+
+-- One key of the family: `<id>:<part>`.
+function invariants.key(tx, key, rest, findings, repair, found)
+  local b = budget.load(tx, string.sub(rest, 1, 36))
+  local part = string.sub(rest, 38)
+  if b == nil then
+    found(findings, 37, key, "its budget is gone", repair)
+    if repair then tx:del(key) end
+  elseif part == "core" then
+    check_core(tx, b, key, findings, repair, found)
+  elseif part == "holds" then
+    check_holders(tx, b, key, findings, found)
+  end
+end
+
+-- Entries of a list of budgets must be stored; one that was just removed may still have to be told of.
+function invariants.list(tx, key, findings, repair, found)
+  for _, item in ipairs(tx:zlowest(key, "-inf", "+inf", limits.list_looks_max)) do
+    if budget.load(tx, item.member) == nil then
+      found(findings, 37, key, item.member .. " has no record", repair)
+      if repair then tx:zrem(key, item.member) end
+    end
+  end
+end
+
+-- True when a timer of the family has something to wake.
+function invariants.timed(tx, kind, name)
+  local id = string.sub(name, 1, 36)
+  if budget.load(tx, id) == nil then return false end
+  return kind == "budget" or tx:hget(keys.budget_holds(tx, id), string.sub(name, 38)) ~= nil
+end
+
+return invariants
+end
+
 source["maintenance.invariants"] = function(require, LIBRARY)
 -- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
 local keys = require "lib.keys"
@@ -9250,6 +10595,8 @@ local define = require "lib.define"
 local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local worker = require "record.worker"
@@ -9291,6 +10638,10 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "budget" then
+    budget.fire(tx, name)
+  elseif kind == "hold" then
+    budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then
@@ -9579,6 +10930,7 @@ local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
 local holders = require "index.holders"
 local home = require "index.home"
@@ -9608,6 +10960,7 @@ local function check_timers(tx, key, findings, repair)
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
     elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
@@ -9717,6 +11070,8 @@ local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
+  if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
+  if rest == "cleared" then return end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -9772,6 +11127,8 @@ define.fn {
           check_flow(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
+        elseif family == "budget" then
+          budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           holders.check(tx, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
@@ -9860,6 +11217,23 @@ redis.register_function{ function_name = "ff_release_holders", callback = functi
 redis.register_function{ function_name = "ff_list_holders", callback = function(k, a) return invoke("ff_list_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_check_holders", callback = function(k, a) return invoke("ff_check_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_adopt_holders", callback = function(k, a) return invoke("ff_adopt_holders", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_create_budget", callback = function(k, a) return invoke("ff_create_budget", k, a) end }
+redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_budgets", callback = function(k, a) return invoke("ff_list_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_delete_budget", callback = function(k, a) return invoke("ff_delete_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_reset_budget", callback = function(k, a) return invoke("ff_reset_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_approve_budget", callback = function(k, a) return invoke("ff_approve_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_correct_budget", callback = function(k, a) return invoke("ff_correct_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_admit_budget", callback = function(k, a) return invoke("ff_admit_budget", k, a) end }
+redis.register_function{ function_name = "ff_release_budget", callback = function(k, a) return invoke("ff_release_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_reserve_budget", callback = function(k, a) return invoke("ff_reserve_budget", k, a) end }
+redis.register_function{ function_name = "ff_settle_reservation", callback = function(k, a) return invoke("ff_settle_reservation", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_release_reservation", callback = function(k, a) return invoke("ff_release_reservation", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_apply_usage", callback = function(k, a) return invoke("ff_apply_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_set_next_reset", callback = function(k, a) return invoke("ff_set_next_reset", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_cleared_budgets", callback = function(k, a) return invoke("ff_cleared_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_acknowledge_cleared", callback = function(k, a) return invoke("ff_acknowledge_cleared", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }

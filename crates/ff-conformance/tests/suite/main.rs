@@ -3,6 +3,7 @@
 
 mod announcements;
 mod arguments;
+mod budgets;
 mod children;
 mod claim;
 mod conditions;
