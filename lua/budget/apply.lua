@@ -6,11 +6,11 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_apply_usage",
-  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. A report that would pass a limit is not accepted, and may be made again.",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", report = "usage_report" },
   reply = {
-    ok = {}, already_applied = {},
+    ok = {}, already_applied = { same = "bool" },
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
     hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
   },
@@ -20,7 +20,9 @@ define.fn {
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b, key = path[1], "report:" .. r.dedup_key
-    if budget.report(tx, b, key) then return reply.ok("already_applied") end
+    local origin = r.execution_id and r.sequence and string.format("%s:%.0f", r.execution_id, r.sequence) or nil
+    local known, from = budget.report(tx, b, key)
+    if known then return reply.ok("already_applied", { same = origin ~= nil and from == origin }) end
     local wrong = budget.unknown(b, r.dimensions, "report.dimensions")
     if wrong then return wrong end
     local member = r.execution_id and r.holder_id and holders.member(r) or nil
@@ -36,7 +38,7 @@ define.fn {
     budget.prune(tx, b)
     holds.consume(tx, path, own, parts)
     budget.spend(tx, path, r.dimensions)
-    budget.keep_report(tx, b, key, r.dimensions)
+    budget.keep_report(tx, b, key, r.dimensions, origin)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
     if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end

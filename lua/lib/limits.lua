@@ -81,6 +81,8 @@ return {
   children_max = 10000, -- of one execution
   children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
   dependencies_shown_max = 16,
+  budgets_per_scope_max = 8,
+  holder_sets_max = 64, -- of one execution
   budget_depth_max = 8, -- budgets from one to the root of its tree
   budget_children_max = 1000,
   budget_actions_max = 100,

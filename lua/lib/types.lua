@@ -90,7 +90,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
   { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
@@ -128,6 +128,7 @@ local scalar = {
   { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
@@ -161,6 +162,7 @@ local list = {
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
+  { name = "scope_names", of = "scope_name", max = limits.batch_max },
   { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
   { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
@@ -295,7 +297,17 @@ local struct = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
   { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
-    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "dimensions", "amounts" } } },
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+  { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
+    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
+    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+  { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
+    { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
+  { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
+    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
   { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
   { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },

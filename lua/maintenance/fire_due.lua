@@ -6,6 +6,7 @@ local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
 local timers = require "index.timers"
@@ -47,6 +48,8 @@ local function fire(tx, member, draw)
     holders.fire(tx, name)
   elseif kind == "budget" then
     budget.fire(tx, name)
+  elseif kind == "usage" then
+    usage.fire(tx, name)
   elseif kind == "hold" then
     budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then

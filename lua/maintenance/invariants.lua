@@ -122,7 +122,7 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     if w == nil or w.exec ~= rec.id then
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
-      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local fits = ((rec.phase == "active" or rec.resume) and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then

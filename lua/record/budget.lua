@@ -287,14 +287,17 @@ function budget.spend(tx, path, amounts)
 end
 
 -- A report is kept with its period, so that what is used can be counted again.
-function budget.keep_report(tx, b, key, amounts)
+function budget.keep_report(tx, b, key, amounts, origin)
   local digest = redis.sha1hex(key)
-  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts) }) })
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
   tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
 end
 
+-- Whether a report is known by its key, and from where it came.
 function budget.report(tx, b, key)
-  return tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  if packed == nil then return false end
+  return true, cmsgpack.unpack(packed)[3] or nil
 end
 
 -- Forgets reports that are older than any repetition; what they used stays counted.

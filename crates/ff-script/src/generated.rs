@@ -91,6 +91,7 @@ wire_words! {
         Timeout = "timeout",
         Operator = "operator",
         Children = "children",
+        Budget = "budget",
     }
 }
 
@@ -798,7 +799,7 @@ wire_struct! {
     Resume {
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
-        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`
+        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`, `budget`
         cause ("cause"): ResumeCause,
         /// `[signal]`
         signals ("signals"): Vec<Signal>,
@@ -1812,6 +1813,8 @@ wire_struct! {
         execution_id ("execution_id"): Option<ExecutionId>,
         /// `holder_id?`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
         holder_id ("holder_id"): Option<Uuid>,
+        /// `count?`: 0 to 9007199254740991
+        sequence ("sequence"): Option<i64>,
         /// `amounts`: map from `dimension` to `amount`, at most 32
         dimensions ("dimensions"): BTreeMap<String, i64>,
     }
@@ -1820,7 +1823,100 @@ impl UsageReport {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(dedup_key: String, dimensions: BTreeMap<String, i64>) -> Self {
-        Self { dedup_key, dimensions, execution_id: None, holder_id: None }
+        Self { dedup_key, dimensions, execution_id: None, holder_id: None, sequence: None }
+    }
+}
+
+wire_struct! {
+    /// A report that waits for its budget's answer.
+    PendingUsage {
+        /// `count`: 0 to 9007199254740991
+        sequence ("sequence"): i64,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `holder_id?`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Option<Uuid>,
+        /// `dedup_key`: 1 to 256 bytes
+        dedup_key ("dedup_key"): String,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+    }
+}
+impl PendingUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(sequence: i64, budget_id: BudgetId, attempt_index: i64, lease_id: LeaseId, dedup_key: String, dimensions: BTreeMap<String, i64>, at: i64) -> Self {
+        Self { sequence, budget_id, attempt_index, lease_id, dedup_key, dimensions, at, holder_id: None }
+    }
+}
+
+wire_struct! {
+    /// The limit in the way of a report, and what its budget says to do about it.
+    UsageBreach {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dimension`: 1 to 64 bytes
+        dimension ("dimension"): String,
+        /// `count`: 0 to 9007199254740991
+        used ("used"): i64,
+        /// `count`: 0 to 9007199254740991
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+        /// `on_hard`: `suspend`, `block`, `cancel`, `fail`
+        action ("action"): OnHard,
+    }
+}
+
+wire_struct! {
+    /// What an attempt used of a budget's dimension, and what it was refused.
+    LedgerLine {
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dimension`: 1 to 64 bytes
+        dimension ("dimension"): String,
+        /// `count`: 0 to 9007199254740991
+        accepted ("accepted"): i64,
+        /// `count`: 0 to 9007199254740991
+        refused ("refused"): i64,
+    }
+}
+
+wire_struct! {
+    /// Where a walk over blocked executions goes on.
+    BlockedPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        since ("since"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+
+wire_struct! {
+    /// The contract type `awaited_budget`.
+    AwaitedBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+    }
+}
+
+wire_struct! {
+    /// The contract type `scope_budgets`.
+    ScopeBudgets {
+        /// `scope_name`: 1 to 512 bytes. `namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`.
+        scope ("scope"): String,
+        /// `[budget_id]`: a UUID in lower case
+        budget_ids ("budget_ids"): Vec<BudgetId>,
     }
 }
 
@@ -4725,7 +4821,7 @@ wire_reply! {
 wire_call!(ReleaseReservation -> ReleaseReservationReply, "ff_release_reservation", read_only: false);
 
 wire_struct! {
-    /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. A report that would pass a limit is not accepted, and may be made again.
+    /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.
     ///
     /// Calls `ff_apply_usage`.
     /// Refused with `budget_not_found`.
@@ -4739,7 +4835,9 @@ wire_struct! {
 wire_reply! {
     /// What [`ApplyUsage`] answers.
     ApplyUsageReply {
-        AlreadyApplied ("already_applied"),
+        AlreadyApplied ("already_applied") {
+            same ("same"): bool,
+        },
         HardBreach ("hard_breach") {
             action ("action"): OnHard,
             budget_id ("budget_id"): BudgetId,
@@ -4822,6 +4920,255 @@ wire_reply! {
     }
 }
 wire_call!(AcknowledgeCleared -> AcknowledgeClearedReply, "ff_acknowledge_cleared", read_only: false);
+
+wire_struct! {
+    /// A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.
+    ///
+    /// Calls `ff_note_usage`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `usage_pending`.
+    NoteUsage {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dedup_key?`: 1 to 256 bytes
+        dedup_key ("dedup_key"): Option<String>,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`NoteUsage`] answers.
+    NoteUsageReply {
+        Noted ("noted") {
+            report ("report"): PendingUsage,
+        },
+    }
+}
+wire_call!(NoteUsage -> NoteUsageReply, "ff_note_usage", read_only: false);
+impl NoteUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { budget_id, dimensions, execution_id, fence, dedup_key: None }
+    }
+}
+
+wire_struct! {
+    /// Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.
+    ///
+    /// Calls `ff_settle_usage`.
+    /// Refused with `execution_not_found`.
+    SettleUsage {
+        /// `usage_breach?`
+        breach ("breach"): Option<UsageBreach>,
+        /// `bool?`: true or false
+        counted ("counted"): Option<bool>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `usage_outcome`: `ok`, `already_applied`, `soft_breach`, `hard_breach`, `invalid`
+        outcome ("outcome"): UsageOutcome,
+        /// `count`: 0 to 9007199254740991
+        sequence ("sequence"): i64,
+    }
+}
+wire_reply! {
+    /// What [`SettleUsage`] answers.
+    SettleUsageReply {
+        Already ("already") {
+            state ("state"): PublicState,
+        },
+        Settled ("settled") {
+            ended ("ended"): bool,
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(SettleUsage -> SettleUsageReply, "ff_settle_usage", read_only: false);
+impl SettleUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, outcome: UsageOutcome, sequence: i64) -> Self {
+        Self { execution_id, outcome, sequence, breach: None, counted: None }
+    }
+}
+
+wire_struct! {
+    /// What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.
+    ///
+    /// Calls `ff_read_usage`.
+    /// Refused with `execution_not_found`.
+    ReadUsage {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`ReadUsage`] answers.
+    ReadUsageReply {
+        Usage ("usage") {
+            ledger ("ledger"): Vec<LedgerLine>,
+            pending ("pending"): Vec<PendingUsage>,
+        },
+    }
+}
+wire_call!(ReadUsage -> ReadUsageReply, "ff_read_usage", read_only: true);
+
+wire_struct! {
+    /// A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.
+    ///
+    /// Calls `ff_hold_budget`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    HoldBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`HoldBudget`] answers.
+    HoldBudgetReply {
+        Held ("held") {
+            holder_id ("holder_id"): Uuid,
+        },
+    }
+}
+wire_call!(HoldBudget -> HoldBudgetReply, "ff_hold_budget", read_only: false);
+
+wire_struct! {
+    /// The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.
+    ///
+    /// Calls `ff_waiting_for_budgets`.
+    WaitingForBudgets {
+        /// `blocked_position?`
+        after ("after"): Option<BlockedPosition>,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`WaitingForBudgets`] answers.
+    WaitingForBudgetsReply {
+        Waiting ("waiting") {
+            items ("items"): Vec<AwaitedBudget>,
+            next ("next"): Option<BlockedPosition>,
+        },
+    }
+}
+wire_call!(WaitingForBudgets -> WaitingForBudgetsReply, "ff_waiting_for_budgets", read_only: true);
+impl WaitingForBudgets {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(lane: String, limit: i64, namespace: String) -> Self {
+        Self { lane, limit, namespace, after: None }
+    }
+}
+
+wire_struct! {
+    /// A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.
+    ///
+    /// Calls `ff_unblock_budget`.
+    /// Refused with `try_again`.
+    UnblockBudget {
+        /// `blocked_position?`
+        after ("after"): Option<BlockedPosition>,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+    }
+}
+wire_reply! {
+    /// What [`UnblockBudget`] answers.
+    UnblockBudgetReply {
+        Unblocked ("unblocked") {
+            count ("count"): i64,
+            next ("next"): Option<BlockedPosition>,
+        },
+    }
+}
+wire_call!(UnblockBudget -> UnblockBudgetReply, "ff_unblock_budget", read_only: false);
+impl UnblockBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, lane: String, limit: i64, namespace: String, rooms: i64) -> Self {
+        Self { budget_id, lane, limit, namespace, rooms, after: None }
+    }
+}
+
+wire_struct! {
+    /// Says that a budget applies to everything in a scope, or with `gone` that it does no longer.
+    ///
+    /// Calls `ff_note_scope`.
+    /// Refused with `budget_in_use`.
+    NoteScope {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `bool?`: true or false
+        gone ("gone"): Option<bool>,
+        /// `scope_name`: 1 to 512 bytes. `namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`.
+        scope ("scope"): String,
+    }
+}
+wire_reply! {
+    /// What [`NoteScope`] answers.
+    NoteScopeReply {
+        Noted ("noted") {
+            budget_ids ("budget_ids"): Vec<BudgetId>,
+        },
+    }
+}
+wire_call!(NoteScope -> NoteScopeReply, "ff_note_scope", read_only: false);
+impl NoteScope {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, scope: String) -> Self {
+        Self { budget_id, scope, gone: None }
+    }
+}
+
+wire_struct! {
+    /// The budgets that apply in scopes, one list for each.
+    ///
+    /// Calls `ff_budgets_of_scopes`.
+    BudgetsOfScopes {
+        /// `scope_names`: list of `scope_name`, at most 64
+        scopes ("scopes"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`BudgetsOfScopes`] answers.
+    BudgetsOfScopesReply {
+        Scopes ("scopes") {
+            items ("items"): Vec<ScopeBudgets>,
+        },
+    }
+}
+wire_call!(BudgetsOfScopes -> BudgetsOfScopesReply, "ff_budgets_of_scopes", read_only: true);
 
 wire_struct! {
     /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
@@ -5782,6 +6129,14 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_set_next_reset",
     "ff_cleared_budgets",
     "ff_acknowledge_cleared",
+    "ff_note_usage",
+    "ff_settle_usage",
+    "ff_read_usage",
+    "ff_hold_budget",
+    "ff_waiting_for_budgets",
+    "ff_unblock_budget",
+    "ff_note_scope",
+    "ff_budgets_of_scopes",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -5946,6 +6301,12 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<BudgetVerdict>("BudgetVerdict"),
     crate::sample::Specimen::of::<BudgetHolder>("BudgetHolder"),
     crate::sample::Specimen::of::<UsageReport>("UsageReport"),
+    crate::sample::Specimen::of::<PendingUsage>("PendingUsage"),
+    crate::sample::Specimen::of::<UsageBreach>("UsageBreach"),
+    crate::sample::Specimen::of::<LedgerLine>("LedgerLine"),
+    crate::sample::Specimen::of::<BlockedPosition>("BlockedPosition"),
+    crate::sample::Specimen::of::<AwaitedBudget>("AwaitedBudget"),
+    crate::sample::Specimen::of::<ScopeBudgets>("ScopeBudgets"),
     crate::sample::Specimen::of::<ClearedBudget>("ClearedBudget"),
     crate::sample::Specimen::of::<BudgetPosition>("BudgetPosition"),
     crate::sample::Specimen::of::<Failure>("Failure"),
@@ -6127,6 +6488,22 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ClearedBudgetsReply>("ClearedBudgetsReply"),
     crate::sample::Specimen::of::<AcknowledgeCleared>("AcknowledgeCleared"),
     crate::sample::Specimen::of::<AcknowledgeClearedReply>("AcknowledgeClearedReply"),
+    crate::sample::Specimen::of::<NoteUsage>("NoteUsage"),
+    crate::sample::Specimen::of::<NoteUsageReply>("NoteUsageReply"),
+    crate::sample::Specimen::of::<SettleUsage>("SettleUsage"),
+    crate::sample::Specimen::of::<SettleUsageReply>("SettleUsageReply"),
+    crate::sample::Specimen::of::<ReadUsage>("ReadUsage"),
+    crate::sample::Specimen::of::<ReadUsageReply>("ReadUsageReply"),
+    crate::sample::Specimen::of::<HoldBudget>("HoldBudget"),
+    crate::sample::Specimen::of::<HoldBudgetReply>("HoldBudgetReply"),
+    crate::sample::Specimen::of::<WaitingForBudgets>("WaitingForBudgets"),
+    crate::sample::Specimen::of::<WaitingForBudgetsReply>("WaitingForBudgetsReply"),
+    crate::sample::Specimen::of::<UnblockBudget>("UnblockBudget"),
+    crate::sample::Specimen::of::<UnblockBudgetReply>("UnblockBudgetReply"),
+    crate::sample::Specimen::of::<NoteScope>("NoteScope"),
+    crate::sample::Specimen::of::<NoteScopeReply>("NoteScopeReply"),
+    crate::sample::Specimen::of::<BudgetsOfScopes>("BudgetsOfScopes"),
+    crate::sample::Specimen::of::<BudgetsOfScopesReply>("BudgetsOfScopesReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),

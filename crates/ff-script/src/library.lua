@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 18, hash = "bb5f499335131e2f90d12d672508efeae6bd3dc9a8bb347eb501a5e7d50ad49a" }
+local LIBRARY = { number = 19, hash = "8d50061da99a3dc4398abae82240968c314d819c5a3ec8569ad35a05928085a2" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -26,6 +26,7 @@ return {
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
+  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.waiting", "usage.unblock", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
@@ -119,6 +120,8 @@ return {
   children_max = 10000, -- of one execution
   children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
   dependencies_shown_max = 16,
+  budgets_per_scope_max = 8,
+  holder_sets_max = 64, -- of one execution
   budget_depth_max = 8, -- budgets from one to the root of its tree
   budget_children_max = 1000,
   budget_actions_max = 100,
@@ -279,7 +282,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
   { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
@@ -317,6 +320,7 @@ local scalar = {
   { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
@@ -350,6 +354,7 @@ local list = {
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
+  { name = "scope_names", of = "scope_name", max = limits.batch_max },
   { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
   { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
@@ -484,7 +489,17 @@ local struct = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
   { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
-    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "dimensions", "amounts" } } },
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+  { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
+    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
+    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+  { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
+    { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
+  { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
+    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
   { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
   { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
@@ -1377,6 +1392,9 @@ function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in"
 function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
 function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
 
+-- What it used: reports that wait, and the ledger.
+function keys.usage(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":usage" end
+
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
 function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
@@ -1416,6 +1434,9 @@ function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id
 function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
 -- Budgets that had room again, until whoever waits for them was told.
 function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
+-- Of the fleet: the budgets of namespaces, lanes and flows.
+function keys.scopes(tx) return "ff:idx:" .. tx.tag .. ":scopes" end
 
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
@@ -2068,6 +2089,8 @@ local fields = {
   { "hidden", true }, { "bound", true }, { "freed", true },
   -- Children and the wait for them; what is owed to other records because of this one.
   { "kids" }, { "awaiting", true }, { "owed" },
+  -- How many reports of what it used were made.
+  { "reports", true },
 }
 
 local names, is_number = {}, {}
@@ -5259,6 +5282,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
+local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
 local retire = {}
@@ -5274,6 +5298,7 @@ local function remove(tx, rec)
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
+  usage.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
   if rec.spec.flow_id then flow.forget_member(tx, rec) end
@@ -8376,14 +8401,17 @@ function budget.spend(tx, path, amounts)
 end
 
 -- A report is kept with its period, so that what is used can be counted again.
-function budget.keep_report(tx, b, key, amounts)
+function budget.keep_report(tx, b, key, amounts, origin)
   local digest = redis.sha1hex(key)
-  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts) }) })
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
   tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
 end
 
+-- Whether a report is known by its key, and from where it came.
 function budget.report(tx, b, key)
-  return tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  if packed == nil then return false end
+  return true, cmsgpack.unpack(packed)[3] or nil
 end
 
 -- Forgets reports that are older than any repetition; what they used stays counted.
@@ -9140,11 +9168,11 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_apply_usage",
-  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. A report that would pass a limit is not accepted, and may be made again.",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", report = "usage_report" },
   reply = {
-    ok = {}, already_applied = {},
+    ok = {}, already_applied = { same = "bool" },
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
     hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
   },
@@ -9154,7 +9182,9 @@ define.fn {
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b, key = path[1], "report:" .. r.dedup_key
-    if budget.report(tx, b, key) then return reply.ok("already_applied") end
+    local origin = r.execution_id and r.sequence and string.format("%s:%.0f", r.execution_id, r.sequence) or nil
+    local known, from = budget.report(tx, b, key)
+    if known then return reply.ok("already_applied", { same = origin ~= nil and from == origin }) end
     local wrong = budget.unknown(b, r.dimensions, "report.dimensions")
     if wrong then return wrong end
     local member = r.execution_id and r.holder_id and holders.member(r) or nil
@@ -9170,7 +9200,7 @@ define.fn {
     budget.prune(tx, b)
     holds.consume(tx, path, own, parts)
     budget.spend(tx, path, r.dimensions)
-    budget.keep_report(tx, b, key, r.dimensions)
+    budget.keep_report(tx, b, key, r.dimensions, origin)
     budget.save_all(tx, path)
     local soft = budget.soft(path)
     if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
@@ -9250,6 +9280,445 @@ define.fn {
     local stays = b ~= nil and (b.rooms > a.rooms or (calendar and b.next_reset == nil))
     if not stays then tx:zrem(keys.cleared(tx), a.budget_id) end
     return reply.ok("acknowledged", { stays = stays })
+  end,
+}
+end
+
+source["record.usage"] = function(require, LIBRARY)
+-- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that were answered.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local budget = require "record.budget"
+local timers = require "index.timers"
+
+local usage = {}
+
+function usage.timer(id) return "usage:" .. id end
+
+-- Reports that wait, in the order they were made.
+function usage.pending(tx, rec)
+  local packed = rec.reports and tx:hget(keys.usage(tx, rec.id), "pending")
+  local list = {}
+  for i, p in ipairs(packed and cmsgpack.unpack(packed) or {}) do
+    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil }
+  end
+  return list
+end
+
+function usage.store_pending(tx, rec, list)
+  local out = {}
+  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false } end
+  tx:hset(keys.usage(tx, rec.id), { "pending", cmsgpack.pack(out) })
+  if #out == 0 then timers.clear(tx, usage.timer(rec.id)) end
+end
+
+local function row(attempt, budget_id) return string.format("%.0f:%s", attempt, budget_id) end
+
+-- Adds answered amounts to the ledger, as accepted or as refused.
+function usage.enter(tx, rec, p, accepted)
+  local key, field = keys.usage(tx, rec.id), row(p.attempt_index, p.budget_id)
+  local packed = tx:hget(key, field)
+  local lines, at = packed and cmsgpack.unpack(packed) or {}, {}
+  for i, line in ipairs(lines) do at[line[1]] = i end
+  for _, name in ipairs(budget.sorted(p.dimensions)) do
+    if at[name] == nil then
+      lines[#lines + 1] = { name, 0, 0 }
+      at[name] = #lines
+    end
+    local line = lines[at[name]]
+    local column = accepted and 2 or 3
+    line[column] = math.min(line[column] + p.dimensions[name], budget.amount_max)
+  end
+  tx:hset(key, { field, cmsgpack.pack(lines) })
+end
+
+-- The ledger, by attempt, budget and dimension.
+function usage.ledger(tx, rec)
+  local out = {}
+  for field, packed in pairs(rec.reports and tx:hgetall(keys.usage(tx, rec.id)) or {}) do
+    local attempt, budget_id = string.match(field, "^(%d+):(.+)$")
+    if attempt then
+      for _, line in ipairs(cmsgpack.unpack(packed)) do
+        out[#out + 1] = { attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2], refused = line[3] }
+      end
+    end
+  end
+  table.sort(out, function(a, b)
+    if a.attempt_index ~= b.attempt_index then return a.attempt_index < b.attempt_index end
+    if a.budget_id ~= b.budget_id then return a.budget_id < b.budget_id end
+    return a.dimension < b.dimension
+  end)
+  return out
+end
+
+-- Whoever noted a report settles it at once; when that did not happen, the outbox does it.
+function usage.fire(tx, id)
+  local rec = require("record.execution").load(tx, id)
+  local list = rec and usage.pending(tx, rec) or {}
+  if #list == 0 then return timers.clear(tx, usage.timer(id)) end
+  for _, p in ipairs(list) do
+    if p.at + limits.usage_again_ms <= tx.now then
+      outbox.owe(tx, "apply_usage", { "execution_id", id, "sequence", string.format("%.0f", p.sequence) })
+    end
+  end
+  tx:zadd(keys.timers(tx), tx.now + limits.usage_again_ms, usage.timer(id))
+end
+
+function usage.remove_all(tx, rec)
+  if rec.reports == nil then return end
+  tx:del(keys.usage(tx, rec.id))
+  timers.clear(tx, usage.timer(rec.id))
+end
+
+return usage
+end
+
+source["transition.park"] = function(require, LIBRARY)
+-- A running execution met the hard limit of a budget: what the budget says happens to it. The lease ends cleanly.
+local attempt = require "record.attempt"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+
+local park = {}
+
+local function wait(tx, rec, detail)
+  rec.phase = "runnable"
+  execution.block(rec, "waiting_for_budget", detail, tx.now)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.blocked", { "reason", "waiting_for_budget" })
+end
+
+-- The attempt is kept: the next claim continues it.
+local function suspend(tx, rec, detail)
+  rec.ended_by, rec.ended_value = "budget", tx.now
+  rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+  rec.attempt_state, rec.resume = "suspended", 1
+  -- It is known by the lease it ended.
+  rec.woken = cmsgpack.pack({ rec.lease_id, "budget", {} })
+  wait(tx, rec, detail)
+end
+
+-- The attempt is over, and counts neither as failed nor as lost.
+local function block(tx, rec, detail)
+  rec.ended_by, rec.ended_value = "budget", tx.now
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next = "reclaim"
+  wait(tx, rec, detail)
+end
+
+-- `detail` is a flat list of texts that names the budget in the way.
+function park.execution(tx, rec, action, reason, detail)
+  if action == "suspend" then return suspend(tx, rec, detail) end
+  if action == "block" then return block(tx, rec, detail) end
+  if action == "cancel" then
+    return finish.execution(tx, rec, "cancelled", { by = "budget", attempt_state = "cancelled", failure = { reason, "budget" } })
+  end
+  finish.execution(tx, rec, "failed", { by = "budget", attempt_state = "failed", failure = { reason, "budget" } })
+end
+
+return park
+end
+
+source["usage.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local holds = require "record.holds"
+local timers = require "index.timers"
+local usage = require "record.usage"
+
+define.fn {
+  name = "ff_note_usage",
+  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts", dedup_key = "dedup_key?" },
+  reply = { noted = { report = "pending_usage" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "usage_pending" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    if next(a.dimensions) == nil then return reply.err("invalid_argument", { field = "dimensions", problem = "must hold an entry" }) end
+    local list = usage.pending(tx, rec)
+    for _, p in ipairs(list) do
+      if a.dedup_key and p.dedup_key == a.dedup_key and p.budget_id == a.budget_id then return reply.ok("noted", { report = p }) end
+    end
+    if #list >= limits.usage_pending_max then return reply.err("usage_pending", { pending = #list }) end
+    rec.reports = (rec.reports or 0) + 1
+    local p = {
+      sequence = rec.reports, budget_id = a.budget_id, attempt_index = rec.attempt, lease_id = rec.lease_id, at = tx.now, dimensions = a.dimensions,
+      dedup_key = a.dedup_key or string.format("%s:%.0f:%.0f", rec.id, rec.attempt, rec.reports),
+      holder_id = holds.in_set(rec, budget.set(a.budget_id)) and holds.of(rec) or nil,
+    }
+    list[#list + 1] = p
+    usage.store_pending(tx, rec, list)
+    if #list == 1 then timers.set(tx, usage.timer(rec.id), tx.now + limits.usage_again_ms) end
+    tx:hset(keys.core(tx, rec.id), { "reports", rec.reports })
+    return reply.ok("noted", { report = p })
+  end,
+}
+end
+
+source["usage.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local park = require "transition.park"
+local spec = require "record.spec"
+local usage = require "record.usage"
+
+-- Takes the report out of those that wait; nil when it was settled before.
+local function take(tx, rec, sequence)
+  local rest, found = {}, nil
+  for _, p in ipairs(usage.pending(tx, rec)) do
+    if p.sequence == sequence then found = p else rest[#rest + 1] = p end
+  end
+  if found then usage.store_pending(tx, rec, rest) end
+  return found
+end
+
+local function number(n) return n and string.format("%.0f", n) or nil end
+
+define.fn {
+  name = "ff_settle_usage",
+  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?", breach = "usage_breach?" },
+  reply = { settled = { state = "public_state", ended = "bool" }, already = { state = "public_state" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" }) end
+    local p = take(tx, rec, a.sequence)
+    if p == nil then return reply.ok("already", { state = execution.public_state(rec) }) end
+    local accepted = a.outcome == "ok" or a.outcome == "soft_breach" or (a.outcome == "already_applied" and a.counted)
+    if accepted or a.outcome == "hard_breach" then usage.enter(tx, rec, p, accepted) end
+    local ended = false
+    -- A later lease has not spent this: it will hear of the limit with its own report.
+    if a.breach and rec.phase == "active" and rec.lease_id == p.lease_id then
+      local b = a.breach
+      local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
+      park.execution(tx, rec, b.action, reason, spec.flatten({
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))
+      ended = true
+    end
+    return reply.ok("settled", { state = execution.public_state(rec), ended = ended })
+  end,
+}
+end
+
+source["usage.read"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local usage = require "record.usage"
+
+define.fn {
+  name = "ff_read_usage",
+  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id" },
+  reply = { usage = { ledger = "[ledger_line]", pending = "[pending_usage]" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    return reply.ok("usage", { ledger = usage.ledger(tx, rec), pending = usage.pending(tx, rec) })
+  end,
+}
+end
+
+source["usage.hold"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local holds = require "record.holds"
+
+define.fn {
+  name = "ff_hold_budget",
+  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
+  reply = { held = { holder_id = "holder_id" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local set = budget.set(a.budget_id)
+    if not holds.in_set(rec, set) then
+      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" }) end
+      holds.join(rec, set)
+      execution.save(tx, rec)
+    end
+    return reply.ok("held", { holder_id = holds.of(rec) })
+  end,
+}
+end
+
+source["usage.waiting"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+local waiting = {}
+
+-- Up to `count` entries of a blocked set behind a position, the longest wait first.
+function waiting.page(tx, key, after, count)
+  local from = after and string.format("%.0f", after.since) or "-inf"
+  local out, skip = {}, 0
+  while #out < count do
+    local found = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
+    for _, item in ipairs(found) do
+      local behind = after == nil or item.score > after.since or item.member > after.execution_id
+      if behind and #out < count then out[#out + 1] = item end
+    end
+    if #found < limits.list_looks_max then break end
+    skip = skip + limits.list_looks_max
+  end
+  return out
+end
+
+define.fn {
+  name = "ff_waiting_for_budgets",
+  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", after = "blocked_position?", limit = "batch_size" },
+  reply = { waiting = { items = "[awaited_budget]", next = "blocked_position?" } },
+  errs = {},
+  call = function(tx, a)
+    local page = waiting.page(tx, keys.place(tx, a.namespace .. "/" .. a.lane, "blocked:budget"), a.after, a.limit)
+    local items, at, last = {}, {}, nil
+    for _, entry in ipairs(page) do
+      local rec = execution.load(tx, entry.member)
+      local detail = rec and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
+      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or 0
+      if id and at[id] then
+        items[at[id]].rooms = math.min(items[at[id]].rooms, rooms)
+      elseif id then
+        items[#items + 1] = { budget_id = id, rooms = rooms }
+        at[id] = #items
+      end
+      last = { since = entry.score, execution_id = entry.member }
+    end
+    return reply.ok("waiting", { items = items, next = #page == a.limit and last or nil })
+  end,
+}
+
+return waiting
+end
+
+source["usage.unblock"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+local spec = require "record.spec"
+local waiting = require "usage.waiting"
+
+-- Moves one execution if the budget is what it waits for, and had room again since.
+local function unblock(tx, id, a)
+  return tx:item(function()
+    local rec = execution.load(tx, id)
+    local detail = rec and rec.phase == "runnable" and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail)
+    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then return { ok = false } end
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_budget" })
+    return { ok = true }
+  end)
+end
+
+define.fn {
+  name = "ff_unblock_budget",
+  doc = "A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", lane = "lane", budget_id = "budget_id", rooms = "count", after = "blocked_position?", limit = "batch_size" },
+  reply = { unblocked = { count = "count", next = "blocked_position?" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local page = waiting.page(tx, keys.place(tx, a.namespace .. "/" .. a.lane, "blocked:budget"), a.after, a.limit)
+    local count, last = 0, a.after
+    for _, item in ipairs(page) do
+      -- A record that cannot be read is fsck's to report.
+      local answer = unblock(tx, item.member, a)
+      if answer and answer.err == "try_again" then
+        if count == 0 then return answer end
+        return reply.ok("unblocked", { count = count, next = last })
+      end
+      if answer and answer.ok then count = count + 1 end
+      last = { since = item.score, execution_id = item.member }
+    end
+    return reply.ok("unblocked", { count = count, next = #page == a.limit and last or nil })
+  end,
+}
+end
+
+source["scope.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_note_scope",
+  doc = "Says that a budget applies to everything in a scope, or with `gone` that it does no longer.",
+  flags = { "allow-oom" },
+  args = { scope = "scope_name", budget_id = "budget_id", gone = "bool?" },
+  reply = { noted = { budget_ids = "[budget_id]" } },
+  errs = { "budget_in_use" },
+  call = function(tx, a)
+    local packed = tx:hget(keys.scopes(tx), a.scope)
+    local rest = {}
+    for _, id in ipairs(packed and cmsgpack.unpack(packed) or {}) do
+      if id ~= a.budget_id then rest[#rest + 1] = id end
+    end
+    if not a.gone then
+      if #rest >= limits.budgets_per_scope_max then return reply.err("budget_in_use", { scope = a.scope, budgets = #rest }) end
+      rest[#rest + 1] = a.budget_id
+      table.sort(rest)
+    end
+    if #rest > 0 then tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) }) else tx:hdel(keys.scopes(tx), a.scope) end
+    return reply.ok("noted", { budget_ids = rest })
+  end,
+}
+end
+
+source["scope.budgets"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_budgets_of_scopes",
+  doc = "The budgets that apply in scopes, one list for each.",
+  flags = { "no-writes" },
+  args = { scopes = "scope_names" },
+  reply = { scopes = { items = "[scope_budgets]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, scope in ipairs(a.scopes) do
+      local packed = tx:hget(keys.scopes(tx), scope)
+      items[i] = { scope = scope, budget_ids = packed and cmsgpack.unpack(packed) or {} }
+    end
+    return reply.ok("scopes", { items = items })
   end,
 }
 end
@@ -10547,7 +11016,7 @@ local function check_waitpoints(tx, rec, key, findings, repair)
     if w == nil or w.exec ~= rec.id then
       invariants.found(findings, 29, at, "is listed as open but not stored", false)
     else
-      local fits = (rec.phase == "active" and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
+      local fits = ((rec.phase == "active" or rec.resume) and w.state == "pending") or (current and w.state == "active" and w.suspension == current.id)
       if not fits then invariants.found(findings, 29, at, w.state .. " while the execution is " .. rec.phase, false) end
       invariants.early(tx, rec, w, findings, repair)
       if tx:zscore(keys.inbox(tx), entry[1]) ~= w.created then
@@ -10599,6 +11068,7 @@ local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
 local timers = require "index.timers"
@@ -10640,6 +11110,8 @@ local function fire(tx, member, draw)
     holders.fire(tx, name)
   elseif kind == "budget" then
     budget.fire(tx, name)
+  elseif kind == "usage" then
+    usage.fire(tx, name)
   elseif kind == "hold" then
     budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then
@@ -10960,6 +11432,9 @@ local function check_timers(tx, key, findings, repair)
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
     elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "usage" then
+      local rec = execution.load(tx, name)
+      owner = rec and rec.reports
     elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
@@ -10986,7 +11461,7 @@ end
 -- Which field of an execution says that it has the key.
 local owner_field = {
   payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
-  out = "outs", ["in"] = "deps", passed = "passes", children = "kids",
+  out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
 local function check_part(tx, key, rest, findings, repair)
@@ -11071,7 +11546,7 @@ local function check_index(tx, key, rest, findings, repair)
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
-  if rest == "cleared" then return end
+  if rest == "cleared" or rest == "scopes" then return end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -11234,6 +11709,14 @@ redis.register_function{ function_name = "ff_apply_usage", callback = function(k
 redis.register_function{ function_name = "ff_set_next_reset", callback = function(k, a) return invoke("ff_set_next_reset", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_cleared_budgets", callback = function(k, a) return invoke("ff_cleared_budgets", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_acknowledge_cleared", callback = function(k, a) return invoke("ff_acknowledge_cleared", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_usage", callback = function(k, a) return invoke("ff_note_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_settle_usage", callback = function(k, a) return invoke("ff_settle_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_read_usage", callback = function(k, a) return invoke("ff_read_usage", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_hold_budget", callback = function(k, a) return invoke("ff_hold_budget", k, a) end }
+redis.register_function{ function_name = "ff_waiting_for_budgets", callback = function(k, a) return invoke("ff_waiting_for_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_unblock_budget", callback = function(k, a) return invoke("ff_unblock_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_scope", callback = function(k, a) return invoke("ff_note_scope", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_budgets_of_scopes", callback = function(k, a) return invoke("ff_budgets_of_scopes", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }

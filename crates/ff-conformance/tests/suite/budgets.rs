@@ -216,7 +216,7 @@ for_each_host! {
         let id = simple(&store, 100).await;
         let first = report(&store, &[("tokens", 70)]);
         assert_eq!(apply(&store, id, first.clone()).await.unwrap(), ApplyUsageReply::Ok);
-        assert_eq!(apply(&store, id, first.clone()).await.unwrap(), ApplyUsageReply::AlreadyApplied);
+        assert_eq!(apply(&store, id, first.clone()).await.unwrap(), ApplyUsageReply::AlreadyApplied { same: false });
         let second = report(&store, &[("tokens", 70)]);
         for _ in 0..2 {
             let answer = apply(&store, id, second.clone()).await.unwrap();
@@ -224,7 +224,7 @@ for_each_host! {
         }
         raise(&store, id, 140).await;
         assert_eq!(apply(&store, id, second.clone()).await.unwrap(), ApplyUsageReply::Ok);
-        assert_eq!(apply(&store, id, second).await.unwrap(), ApplyUsageReply::AlreadyApplied);
+        assert_eq!(apply(&store, id, second).await.unwrap(), ApplyUsageReply::AlreadyApplied { same: false });
         assert_eq!(spent(&store, id).await, (140, 0));
         // Reports are known for a week; what they used stays counted after it.
         store.advance(WEEK_MS + 1);

@@ -26,5 +26,6 @@ mod streams;
 mod submit;
 mod suspend;
 mod time;
+mod usage;
 mod waitpoints;
 mod workers;

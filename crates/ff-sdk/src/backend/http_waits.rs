@@ -202,6 +202,7 @@ impl ResumeShape {
             "signal" => ResumeCause::Signal,
             "timeout" => ResumeCause::Timeout,
             "operator" => ResumeCause::Operator,
+            "budget" => ResumeCause::Budget,
             other => return Err(unexpected(&format!("the unknown cause of a resume {other:?}"))),
         };
         let encoding = self.continuation_encoding.as_deref();
