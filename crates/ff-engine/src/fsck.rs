@@ -141,6 +141,7 @@ impl Fsck {
         let routes: BTreeMap<String, Route> = client
             .execution_routes()
             .chain(client.quota_routes())
+            .chain(client.budget_routes())
             .chain([Route::Fleet])
             .map(|route| (route.tag().expect("only the configuration has no tag"), route))
             .collect();

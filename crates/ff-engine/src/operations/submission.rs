@@ -90,7 +90,9 @@ pub(super) fn body_digest(fields: &Submission) -> String {
 impl Operations {
     /// Submits one execution: accepted whole or refused whole.
     pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
-        self.submit_prepared(new.prepared()).await
+        let mut submission = new.prepared();
+        self.attach_budgets(&mut submission, None).await?;
+        self.submit_prepared(submission).await
     }
 
     async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
@@ -129,8 +131,13 @@ impl Operations {
     pub async fn submit_many(&self, new: Vec<NewExecution>) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
         let mut by_route: BTreeMap<Route, Vec<(usize, Submission)>> = BTreeMap::new();
         let count = new.len();
+        let mut refused: Vec<(usize, Answer)> = Vec::new();
         for (index, one) in new.into_iter().enumerate() {
-            let submission = one.prepared();
+            let mut submission = one.prepared();
+            if let Err(error) = self.attach_budgets(&mut submission, None).await {
+                refused.push((index, Err(error)));
+                continue;
+            }
             by_route.entry(self.client.route_of(&submission.execution_id)).or_default().push((index, submission));
         }
         let answered: Vec<Vec<(usize, Answer)>> = stream::iter(by_route)
@@ -139,7 +146,7 @@ impl Operations {
             .collect()
             .await;
         let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
-        for (index, answer) in answered.into_iter().flatten() {
+        for (index, answer) in answered.into_iter().flatten().chain(refused) {
             answers[index] = Some(answer);
         }
         Ok(answers.into_iter().map(|answer| answer.expect("every submission was in one share")).collect())
