@@ -11,6 +11,7 @@ use ff_script::{Client, Error, Route, ScanCursor};
 use uuid::Uuid;
 
 use crate::background::holders;
+use crate::fsck_budgets;
 use crate::operations::{Operations, set_of_lane};
 
 const PAGE: i64 = 64;
@@ -52,6 +53,7 @@ impl Fsck {
         for lane in operations.lanes().await? {
             report.check_slots(&operations, &lane, repair).await?;
         }
+        report.findings.extend(fsck_budgets::check(&operations, repair).await?);
         Ok(report)
     }
 

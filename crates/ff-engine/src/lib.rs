@@ -11,6 +11,7 @@ pub mod background;
 pub mod feed;
 mod following;
 pub mod fsck;
+mod fsck_budgets;
 pub mod news;
 pub mod streams;
 mod turns;

@@ -90,6 +90,28 @@ impl Operations {
         finish(&self.client, execution_id, report).await
     }
 
+    /// Reports what was used outside of any execution. Under the same key it counts once.
+    pub async fn spend(
+        &self,
+        budget_id: BudgetId,
+        dimensions: BTreeMap<String, i64>,
+        dedup_key: Option<String>,
+    ) -> Result<UsageAnswer, Error> {
+        let report = UsageReport::new(dedup_key.unwrap_or_else(|| Uuid::now_v7().to_string()), dimensions);
+        let route = self.client.route_of_budget(&budget_id);
+        Ok(match self.client.call(route, &ApplyUsage { budget_id, report }).await? {
+            ApplyUsageReply::Ok => UsageAnswer::Ok,
+            ApplyUsageReply::AlreadyApplied { .. } => UsageAnswer::AlreadyApplied,
+            ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used } => {
+                UsageAnswer::SoftBreach { budget_id, dimension, used, limit }
+            }
+            ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
+                let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
+                UsageAnswer::HardBreach { breach, ended: false }
+            }
+        })
+    }
+
     /// What an execution used, and what of it is not answered yet.
     pub async fn usage(&self, execution_id: ExecutionId) -> Result<Usage, Error> {
         let ReadUsageReply::Usage { ledger, pending } =

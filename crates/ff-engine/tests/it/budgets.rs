@@ -309,6 +309,23 @@ on_both_hosts! {
         engine.stop().await;
     }
 
+    async fn a_hold_of_an_execution_that_is_gone_is_found_and_dropped(kit) {
+        let tool = kit.tool(kit.host()).await;
+        let operations = tool.operations();
+        let id = create(operations, budget(100)).await;
+        let ghost = wire::BudgetCandidate {
+            estimate: Some(tokens(30)),
+            ..wire::BudgetCandidate::new(ExecutionId::mint(), Uuid::now_v7(), 1)
+        };
+        let call = wire::AdmitBudget { budget_id: id, candidates: vec![ghost] };
+        operations.client().call(operations.client().route_of_budget(&id), &call).await.unwrap();
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].held, 30);
+        assert_eq!(strays(operations, false).await, 1);
+        assert_eq!(strays(operations, true).await, 1);
+        assert_eq!(strays(operations, false).await, 0);
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].held, 0);
+    }
+
     async fn children_share_the_budgets_of_their_parent(kit) {
         let engine = kit.engine().await;
         let operations = engine.operations();
@@ -321,6 +338,12 @@ on_both_hosts! {
         assert_eq!(budgets_of(operations, child).await, [of_lane]);
         engine.stop().await;
     }
+}
+
+/// Checks the store; answers what was found of holders.
+async fn strays(operations: &Operations, repair: bool) -> usize {
+    let report = ff_engine::Fsck::run(operations.client(), repair).await.unwrap();
+    report.findings.iter().filter(|finding| finding.invariant == 32).count()
 }
 
 /// Raises the budget without an engine.

@@ -1,6 +1,7 @@
 //! One file per group of routes.
 
 mod batch;
+mod budgets;
 mod bulk;
 mod change;
 mod events;
@@ -16,7 +17,7 @@ mod signals;
 mod stats;
 mod stream;
 mod submit;
-mod suspend;
+pub mod suspend;
 mod tail;
 mod tasks;
 mod waitpoints;
@@ -37,6 +38,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(bulk::routes())
         .merge(execution::routes())
         .merge(change::routes())
+        .merge(budgets::routes())
         .merge(lanes::routes())
         .merge(workers::routes())
         .merge(worker_protocol::routes())
