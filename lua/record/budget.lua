@@ -136,8 +136,13 @@ function budget.room(tx, b)
 end
 
 function budget.start_period(tx, b)
-  for _, d in ipairs(b.dimensions) do b.used[d.name], b.base[d.name] = 0, 0 end
-  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, false
+  local passed = false
+  for _, d in ipairs(b.dimensions) do
+    b.used[d.name], b.base[d.name] = 0, 0
+    -- What is held stays, also above a limit that was lowered since.
+    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
+  end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
   budget.room(tx, b)
 end
 

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 19, hash = "8d50061da99a3dc4398abae82240968c314d819c5a3ec8569ad35a05928085a2" }
+local LIBRARY = { number = 20, hash = "3e13f3fa92cff36fa8bcf8d03e8626a434503fb9265898acc687ec7e9f255048" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -8250,8 +8250,13 @@ function budget.room(tx, b)
 end
 
 function budget.start_period(tx, b)
-  for _, d in ipairs(b.dimensions) do b.used[d.name], b.base[d.name] = 0, 0 end
-  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, false
+  local passed = false
+  for _, d in ipairs(b.dimensions) do
+    b.used[d.name], b.base[d.name] = 0, 0
+    -- What is held stays, also above a limit that was lowered since.
+    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
+  end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
   budget.room(tx, b)
 end
 

@@ -1,6 +1,6 @@
 //! Budgets: created with their calendar, found by their scopes, changed by operators.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -119,7 +119,8 @@ pub struct BudgetPage {
 #[derive(Default)]
 pub(super) struct Scopes {
     of_scope: Mutex<HashMap<String, (Instant, Vec<BudgetId>)>>,
-    known: Mutex<HashMap<BudgetId, Instant>>,
+    /// The dimensions of budgets.
+    known: Mutex<HashMap<BudgetId, (Instant, BTreeSet<String>)>>,
 }
 
 impl Scopes {
@@ -296,8 +297,13 @@ impl Operations {
     ///
     /// What is known may be a second old: a budget made just now may miss what is submitted at the same moment.
     pub(super) async fn attach_budgets(&self, submission: &mut Submission, flow: Option<FlowId>) -> Result<(), Error> {
-        for named in submission.budgets.iter().flatten() {
-            self.budget_exists(BudgetId::from_uuid(named.budget_id)).await?;
+        for (at, named) in submission.budgets.iter().flatten().enumerate() {
+            let dimensions = self.dimensions_of(BudgetId::from_uuid(named.budget_id)).await?;
+            let mut estimated = named.estimate.iter().flat_map(BTreeMap::keys);
+            if let Some(name) = estimated.find(|name| !dimensions.contains(*name)) {
+                let field = format!("budgets[{at}].estimate.{name}");
+                return Err(invalid(field, "is no dimension of the budget").into());
+            }
         }
         let namespace = &submission.namespace;
         let mut scopes = vec![format!("namespace:{namespace}"), format!("lane:{namespace}/{}", submission.lane)];
@@ -318,20 +324,23 @@ impl Operations {
         Ok(())
     }
 
-    async fn budget_exists(&self, budget_id: BudgetId) -> Result<(), Error> {
+    /// The dimensions of a budget that must exist.
+    async fn dimensions_of(&self, budget_id: BudgetId) -> Result<BTreeSet<String>, Error> {
         let fresh = {
             let known = self.scopes.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(&budget_id).is_some_and(|at| at.elapsed() < SCOPE_AGE)
+            known.get(&budget_id).filter(|(at, _)| at.elapsed() < SCOPE_AGE).map(|(_, names)| names.clone())
         };
-        if !fresh {
-            self.budget(budget_id).await?;
-            let mut known = self.scopes.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= REMEMBERED_MAX {
-                known.clear();
-            }
-            known.insert(budget_id, Instant::now());
+        if let Some(names) = fresh {
+            return Ok(names);
         }
-        Ok(())
+        let budget = self.budget(budget_id).await?.budget;
+        let names: BTreeSet<String> = budget.dimensions.into_iter().map(|dimension| dimension.name).collect();
+        let mut known = self.scopes.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_MAX {
+            known.clear();
+        }
+        known.insert(budget_id, (Instant::now(), names.clone()));
+        Ok(names)
     }
 
     async fn budgets_of(&self, scopes: Vec<String>) -> Result<Vec<BudgetId>, Error> {

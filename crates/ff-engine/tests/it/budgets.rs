@@ -301,6 +301,10 @@ on_both_hosts! {
         new.fields.execution_id = ExecutionId::mint();
         new.fields.budgets = Some(vec![BudgetRef { budget_id: Uuid::now_v7(), estimate: None }]);
         assert_eq!(refusal(operations.submit(new).await), ErrorCode::BudgetNotFound);
+        let mut strange = work("burn");
+        let apples: BTreeMap<String, i64> = [("apples".to_owned(), 1)].into();
+        strange.fields.budgets = Some(vec![BudgetRef { budget_id: *custom.as_uuid(), estimate: Some(apples) }]);
+        assert_eq!(refusal(operations.submit(strange).await), ErrorCode::InvalidArgument);
         for id in [of_namespace, of_lane, of_flow, elsewhere] {
             operations.delete_budget(id, "ops").await.unwrap();
         }
