@@ -10,10 +10,11 @@ use ff_core::EngineError;
 use ff_core::error::ValidationKind;
 use ff_core::types::{BudgetId, FlowId};
 use ff_script::generated::{
-    self as wire, ApproveBudget, ApproveBudgetReply, Budget, BudgetPosition, BudgetRef, BudgetReset, BudgetScope,
-    BudgetsOfScopes, BudgetsOfScopesReply, ChangeBudget, ChangeBudgetReply, CorrectBudget, CorrectBudgetReply,
-    CreateBudget, CreateBudgetReply, DeleteBudget, DimensionLimit, GetBudget, GetBudgetReply, ListBudgets,
-    ListBudgetsReply, NoteScope, OnHard, OnSoft, ResetBudget, ResetBudgetReply, ScopeType, Submission,
+    self as wire, AdmitBudget, AdmitBudgetReply, ApproveBudget, ApproveBudgetReply, Budget, BudgetCandidate,
+    BudgetPosition, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, BudgetsOfScopes, BudgetsOfScopesReply,
+    ChangeBudget, ChangeBudgetReply, CorrectBudget, CorrectBudgetReply, CreateBudget, CreateBudgetReply, DeleteBudget,
+    DimensionLimit, GetBudget, GetBudgetReply, Holder, ListBudgets, ListBudgetsReply, NoteScope, OnHard, OnSoft,
+    ReleaseBudget, ResetBudget, ResetBudgetReply, ScopeType, Submission,
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -291,6 +292,24 @@ impl Operations {
         let CorrectBudgetReply::Corrected { budget } =
             self.client.call(self.client.route_of_budget(&budget_id), &call).await?;
         Ok(budget)
+    }
+
+    /// Asks a budget for executions about to start; one verdict for each, in order. Up to 64 at once.
+    pub async fn admit_budget(
+        &self,
+        budget_id: BudgetId,
+        candidates: Vec<BudgetCandidate>,
+    ) -> Result<Vec<BudgetVerdict>, Error> {
+        let call = AdmitBudget { budget_id, candidates };
+        let AdmitBudgetReply::Answered { items } =
+            self.client.call(self.client.route_of_budget(&budget_id), &call).await?;
+        Ok(items)
+    }
+
+    /// Drops what holders hold against a budget; who holds nothing is passed over.
+    pub async fn release_budget(&self, budget_id: BudgetId, holders: Vec<Holder>) -> Result<(), Error> {
+        let call = ReleaseBudget { budget_id, holders };
+        self.client.call(self.client.route_of_budget(&budget_id), &call).await.map(|_| ())
     }
 
     /// Checks that the budgets a submission names exist, and adds those of its namespace, lane and flow.
