@@ -31,6 +31,9 @@ function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in"
 function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
 function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
 
+-- What it used: reports that wait, and the ledger.
+function keys.usage(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":usage" end
+
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
 function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
@@ -67,6 +70,19 @@ function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. "
 -- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
 function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
+
+-- A budget, what is held against it, the reports it knows by their keys and by time, and the budgets right below it.
+function keys.budget(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.budget_holds(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":holds" end
+function keys.budget_reports(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":reports" end
+function keys.budget_report_times(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":report_times" end
+function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
+-- Budgets that had room again, until whoever waits for them was told.
+function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
+-- Of the fleet: the budgets of namespaces, lanes and flows.
+function keys.scopes(tx) return "ff:idx:" .. tx.tag .. ":scopes" end
 
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end

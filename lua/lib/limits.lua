@@ -86,4 +86,16 @@ return {
   children_max = 10000, -- of one execution
   children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
   dependencies_shown_max = 16,
+  budgets_per_scope_max = 8,
+  holder_sets_max = 64, -- of one execution
+  budget_depth_max = 8, -- budgets from one to the root of its tree
+  budget_children_max = 1000,
+  budget_actions_max = 100,
+  reservations_per_holder_max = 16,
+  reservation_ttl_ms_max = 86400000,
+  reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
+  usage_key_ttl_ms = 604800000, -- how long a report is known by its key
+  usage_keys_pruned_max = 64, -- of one call
+  usage_pending_max = 64, -- reports of one execution that wait for their budget
+  usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
 }

@@ -96,7 +96,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
   { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
@@ -120,6 +120,21 @@ local scalar = {
   { name = "public_state", base = "enum", values = { "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
   { name = "blocking_reason", base = "enum", values = { "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies", "waiting_for_children", "held_by_operator" } },
   { name = "admission_reason", base = "enum", values = { "waiting_for_quota", "waiting_for_budget" } },
+  { name = "budget_id", base = "uuid", rust = "BudgetId" },
+  { name = "reservation_id", base = "uuid" },
+  { name = "limit_amount", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "scope_type", base = "enum", values = { "namespace", "tenant", "flow", "lane", "custom" } },
+  { name = "scope_id", base = "text", min = 1, max = 256 },
+  { name = "reset_type", base = "enum", values = { "none", "interval", "day", "month" } },
+  { name = "interval_ms", base = "int", min = 1000, max = limits.duration_ms_max },
+  { name = "zone", base = "text", min = 1, max = 64, pattern = "^[%w_/%+%-]+$", doc = "A time zone by its IANA name." },
+  { name = "on_soft", base = "enum", values = { "notify", "require_approval" } },
+  { name = "on_hard", base = "enum", values = { "suspend", "block", "cancel", "fail" } },
+  { name = "budget_refusal", base = "enum", values = { "hard", "soft", "unknown_dimension" } },
+  { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
+  { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
+  { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
@@ -155,9 +170,13 @@ local list = {
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
+  { name = "scope_names", of = "scope_name", max = limits.batch_max },
+  { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
+  { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
 
 local map = {
+  { name = "amounts", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
@@ -281,6 +300,38 @@ local struct = {
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "dimension_limit", doc = "What a budget measures, and how much of it may be used.", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" } } },
+  { name = "budget_scope", fields = { { "type", "scope_type" }, { "id", "scope_id?" } } },
+  { name = "budget_reset", doc = "When a period ends: after an interval, or with the day or month of a time zone.", fields = { { "type", "reset_type" }, { "interval_ms", "interval_ms?" }, { "zone", "zone?" } } },
+  { name = "new_budget", doc = "A budget to create; the first reset of a calendar is supplied.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "dimension_limits" },
+    { "reset", "budget_reset" }, { "next_reset_at", "time_ms?" }, { "on_soft", "on_soft" }, { "on_hard", "on_hard" } } },
+  { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
+  { name = "budget_action", doc = "What an operator did to a budget.", fields = {
+    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
+    { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
+    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+  { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
+  { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
+    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
+  { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
+  { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+  { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
+    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
+    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+  { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
+    { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
+  { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
+    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
+  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
+  { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },

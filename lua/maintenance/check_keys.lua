@@ -4,6 +4,7 @@ local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
 local home = require "index.home"
 local queues = require "index.queues"
@@ -34,6 +35,10 @@ local function check_timers(tx, key, findings, repair)
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
     elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "usage" then
+      local rec = execution.load(tx, name)
+      owner = rec and rec.reports
+    elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
@@ -61,7 +66,7 @@ end
 -- Which field of an execution says that it has the key.
 local owner_field = {
   payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
-  out = "outs", ["in"] = "deps", passed = "passes", children = "kids",
+  out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
 local function check_part(tx, key, rest, findings, repair)
@@ -145,6 +150,8 @@ local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
+  if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
+  if rest == "cleared" or rest == "scopes" then return end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -201,6 +208,8 @@ define.fn {
           check_flow(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
+        elseif family == "budget" then
+          budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then

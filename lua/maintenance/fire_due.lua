@@ -2,8 +2,11 @@ local define = require "lib.define"
 local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
 local room = require "index.room"
@@ -48,6 +51,12 @@ local function fire(tx, member, draw)
     room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "quota" then
     room.walk(tx, name)
+  elseif kind == "budget" then
+    budget.fire(tx, name)
+  elseif kind == "usage" then
+    usage.fire(tx, name)
+  elseif kind == "hold" then
+    budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then

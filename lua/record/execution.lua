@@ -30,6 +30,8 @@ local fields = {
   { "hidden", true }, { "bound", true }, { "freed", true },
   -- Children and the wait for them; what is owed to other records because of this one.
   { "kids" }, { "awaiting", true }, { "owed" },
+  -- How many reports of what it used were made.
+  { "reports", true },
 }
 
 local names, is_number = {}, {}

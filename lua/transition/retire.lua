@@ -11,6 +11,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
+local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
 local retire = {}
@@ -26,6 +27,7 @@ local function remove(tx, rec)
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
+  usage.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
   if rec.spec.flow_id then flow.forget_member(tx, rec) end

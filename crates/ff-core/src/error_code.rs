@@ -22,6 +22,16 @@ text_enum! {
         GrantNotFound = "grant_not_found",
         /// No flow has this id, or it was retired.
         FlowNotFound = "flow_not_found",
+        /// No budget has this id.
+        BudgetNotFound = "budget_not_found",
+        /// The reservation is unknown, was settled, released or ran out.
+        ReservationNotFound = "reservation_not_found",
+        /// The budget's definition changed in between.
+        BudgetVersionConflict = "budget_version_conflict",
+        /// The budget has children, or something is held; detail says how many.
+        BudgetInUse = "budget_in_use",
+        /// Too many reports of the execution wait for their budgets.
+        UsagePending = "usage_pending",
         /// The flow has ended or was stopped; detail says how.
         FlowTerminal = "flow_terminal",
         /// The operation needs an execution whose flow or parent has ended.
@@ -112,6 +122,11 @@ impl ErrorCode {
             ErrorCode::LaneNotFound => Class::NotFound,
             ErrorCode::GrantNotFound => Class::NotFound,
             ErrorCode::FlowNotFound => Class::NotFound,
+            ErrorCode::BudgetNotFound => Class::NotFound,
+            ErrorCode::ReservationNotFound => Class::NotFound,
+            ErrorCode::BudgetVersionConflict => Class::Conflict,
+            ErrorCode::BudgetInUse => Class::Conflict,
+            ErrorCode::UsagePending => Class::Retryable,
             ErrorCode::FlowTerminal => Class::Conflict,
             ErrorCode::FlowNotTerminal => Class::Conflict,
             ErrorCode::FlowChanged => Class::Retryable,
@@ -164,6 +179,11 @@ impl ErrorCode {
             ErrorCode::LaneNotFound => "The lane has never been used or configured.",
             ErrorCode::GrantNotFound => "The grant is unknown, was consumed or ran out.",
             ErrorCode::FlowNotFound => "No flow has this id, or it was retired.",
+            ErrorCode::BudgetNotFound => "No budget has this id.",
+            ErrorCode::ReservationNotFound => "The reservation is unknown, was settled, released or ran out.",
+            ErrorCode::BudgetVersionConflict => "The budget's definition changed in between.",
+            ErrorCode::BudgetInUse => "The budget has children, or something is held; detail says how many.",
+            ErrorCode::UsagePending => "Too many reports of the execution wait for their budgets.",
             ErrorCode::FlowTerminal => "The flow has ended or was stopped; detail says how.",
             ErrorCode::FlowNotTerminal => "The operation needs an execution whose flow or parent has ended.",
             ErrorCode::FlowChanged => "The flow's graph changed in between; the client checks again.",

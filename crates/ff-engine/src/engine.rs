@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::background::{Clock, events, holders, outbox, routes, share, timers};
+use crate::background::{Clock, events, holders, outbox, routes, share, timers, unblock};
 use crate::feed::{Cursor, Feed, FeedFilter, Readers};
 use crate::operations::Operations;
 use crate::streams::Streams;
@@ -81,6 +81,7 @@ impl Engine {
             routes::start(operations.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             outbox::start(client.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             holders::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
+            unblock::start(operations.clone(), owners.clone(), &mut tasks, stop.clone());
             events::start(client.clone(), owners, &mut tasks, stop.clone());
             owned.first_beat().await?;
         }

@@ -11,6 +11,7 @@ use ff_script::{Client, Error, Route, ScanCursor};
 use uuid::Uuid;
 
 use crate::background::holders::{self, Leaving};
+use crate::fsck_budgets;
 use crate::operations::{Operations, set_of_lane};
 
 const PAGE: i64 = 64;
@@ -57,6 +58,7 @@ impl Fsck {
                 report.check_holders(client, &key.set, repair).await?;
             }
         }
+        report.findings.extend(fsck_budgets::check(&operations, repair).await?);
         Ok(report)
     }
 

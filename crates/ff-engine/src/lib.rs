@@ -11,6 +11,7 @@ pub mod background;
 pub mod feed;
 mod following;
 pub mod fsck;
+mod fsck_budgets;
 pub mod news;
 pub mod streams;
 mod turns;
@@ -21,9 +22,10 @@ pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
 pub use operations::{
-    Claimant, Claimed, Counts, ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage,
-    NewChild, NewExecution, NewFlow, NewMember, Operations, Page, Spawned, SubmittedFlow, WaitpointCursor,
-    WaitpointPage, child_id, fence_of, member_id,
+    BadZone, BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, Claimant, Claimed, Counts,
+    ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage, NewBudget, NewChild,
+    NewExecution, NewFlow, NewMember, Operations, Page, Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer,
+    WaitpointCursor, WaitpointPage, child_id, fence_of, member_id, next_reset,
 };
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use ff_core::EngineError;
 use ff_core::error::Detail;
 use ff_core::error_code::ErrorCode;
-use ff_core::types::QuotaPolicyId;
+use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_engine::Operations;
 use ff_script::Error;
-use ff_script::generated::{AdmissionReason, Grant, QuotaAnswer, QuotaCandidate};
+use ff_script::generated::{AdmissionReason, BudgetCandidate, BudgetVerdict, Grant, QuotaAnswer, QuotaCandidate};
 use uuid::Uuid;
 
 /// The most one call of the library takes.
@@ -41,7 +41,7 @@ pub trait Admission: Send + Sync + 'static {
     async fn admit(&self, grants: &[Grant]) -> Vec<Result<Admitted, Error>>;
 }
 
-/// Admission by what the store knows of quotas. Whatever cannot be decided is not admitted.
+/// Admission by what the store knows of quotas and budgets. Whatever cannot be decided is not admitted.
 #[derive(Clone)]
 pub struct StoreAdmission {
     operations: Operations,
@@ -128,14 +128,62 @@ impl StoreAdmission {
         }
     }
 
-    /// Without a source for budgets, closed is the safe side.
-    fn ask_budgets(grants: &[Grant], verdicts: &mut [Verdict]) {
-        for (grant, verdict) in grants.iter().zip(verdicts) {
-            let Some(budget) = grant.budgets.iter().flatten().next().filter(|_| verdict.is_open()) else { continue };
-            let facts = [("budget_id", budget.budget_id.to_string()), ("problem", "not found".to_owned())];
-            verdict.refuse(AdmissionReason::WaitingForBudget, facts);
+    /// Asks every budget that is named, the next only for what the ones before it let pass.
+    async fn ask_budgets(&self, grants: &[Grant], verdicts: &mut [Verdict]) {
+        let mut by_budget: BTreeMap<Uuid, Vec<(usize, BudgetCandidate)>> = BTreeMap::new();
+        for (index, grant) in grants.iter().enumerate() {
+            for budget in grant.budgets.iter().flatten() {
+                let asked = BudgetCandidate {
+                    estimate: budget.estimate.clone(),
+                    ..BudgetCandidate::new(grant.execution_id, grant.grant_id, grant.expires_at)
+                };
+                by_budget.entry(budget.budget_id).or_default().push((index, asked));
+            }
+        }
+        for (id, asked) in by_budget {
+            let open: Vec<_> = asked.into_iter().filter(|(index, _)| verdicts[*index].is_open()).collect();
+            for batch in open.chunks(BATCH) {
+                self.ask_budget(BudgetId::from_uuid(id), batch, verdicts).await;
+            }
         }
     }
+
+    async fn ask_budget(&self, id: BudgetId, batch: &[(usize, BudgetCandidate)], verdicts: &mut [Verdict]) {
+        let candidates = batch.iter().map(|(_, candidate)| candidate.clone()).collect();
+        match self.operations.admit_budget(id, candidates).await {
+            Ok(answers) => {
+                for ((index, _), answer) in batch.iter().zip(answers) {
+                    note_budget(&mut verdicts[*index], id, answer);
+                }
+            }
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::BudgetNotFound) => {
+                for (index, _) in batch {
+                    let facts = [("budget_id", id.to_string()), ("problem", "not found".to_owned())];
+                    verdicts[*index].refuse(AdmissionReason::WaitingForBudget, facts);
+                }
+            }
+            Err(error) => {
+                for (index, _) in batch {
+                    verdicts[*index].error = Some(error.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What a budget said; `rooms` tells the reconciler whether there was room since.
+fn note_budget(verdict: &mut Verdict, asked: BudgetId, answer: BudgetVerdict) {
+    if answer.admitted {
+        verdict.held = true;
+        return;
+    }
+    let in_the_way = answer.budget_id.unwrap_or(asked);
+    let words = [("dimension", answer.dimension), ("refusal", answer.refusal.map(|refusal| refusal.to_string()))];
+    let numbers = [("used", answer.used), ("limit", answer.limit), ("rooms", answer.rooms)];
+    let words = words.into_iter().filter_map(|(name, word)| Some((name, word?)));
+    let numbers = numbers.into_iter().filter_map(|(name, number)| Some((name, number?.to_string())));
+    let facts = [("budget_id", in_the_way.to_string())];
+    verdict.refuse(AdmissionReason::WaitingForBudget, facts.into_iter().chain(words).chain(numbers));
 }
 
 fn candidate(grant: &Grant, key: &str, weight: Option<i64>) -> QuotaCandidate {
@@ -172,7 +220,7 @@ impl Admission for StoreAdmission {
     async fn admit(&self, grants: &[Grant]) -> Vec<Result<Admitted, Error>> {
         let mut verdicts: Vec<Verdict> = grants.iter().map(|_| Verdict::default()).collect();
         self.ask_quotas(grants, &mut verdicts).await;
-        Self::ask_budgets(grants, &mut verdicts);
+        self.ask_budgets(grants, &mut verdicts).await;
         verdicts.into_iter().map(Verdict::answer).collect()
     }
 }

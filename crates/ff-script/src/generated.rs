@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use uuid::Uuid;
 
 use crate::wire::Bytes;
@@ -109,6 +109,7 @@ wire_words! {
         Timeout = "timeout",
         Operator = "operator",
         Children = "children",
+        Budget = "budget",
     }
 }
 
@@ -303,6 +304,65 @@ wire_words! {
     AdmissionReason {
         WaitingForQuota = "waiting_for_quota",
         WaitingForBudget = "waiting_for_budget",
+    }
+}
+
+wire_words! {
+    /// The contract type `scope_type`.
+    ScopeType {
+        Namespace = "namespace",
+        Tenant = "tenant",
+        Flow = "flow",
+        Lane = "lane",
+        Custom = "custom",
+    }
+}
+
+wire_words! {
+    /// The contract type `reset_type`.
+    ResetType {
+        None = "none",
+        Interval = "interval",
+        Day = "day",
+        Month = "month",
+    }
+}
+
+wire_words! {
+    /// The contract type `on_soft`.
+    OnSoft {
+        Notify = "notify",
+        RequireApproval = "require_approval",
+    }
+}
+
+wire_words! {
+    /// The contract type `on_hard`.
+    OnHard {
+        Suspend = "suspend",
+        Block = "block",
+        Cancel = "cancel",
+        Fail = "fail",
+    }
+}
+
+wire_words! {
+    /// The contract type `budget_refusal`.
+    BudgetRefusal {
+        Hard = "hard",
+        Soft = "soft",
+        UnknownDimension = "unknown_dimension",
+    }
+}
+
+wire_words! {
+    /// The contract type `usage_outcome`.
+    UsageOutcome {
+        Ok = "ok",
+        AlreadyApplied = "already_applied",
+        SoftBreach = "soft_breach",
+        HardBreach = "hard_breach",
+        Invalid = "invalid",
     }
 }
 
@@ -757,7 +817,7 @@ wire_struct! {
     Resume {
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
-        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`
+        /// `resume_cause`: `signal`, `timeout`, `operator`, `children`, `budget`
         cause ("cause"): ResumeCause,
         /// `[signal]`
         signals ("signals"): Vec<Signal>,
@@ -1713,6 +1773,376 @@ wire_struct! {
         created_at ("created_at"): i64,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
+    }
+}
+
+wire_struct! {
+    /// What a budget measures, and how much of it may be used.
+    DimensionLimit {
+        /// `dimension`: 1 to 64 bytes
+        name ("name"): String,
+        /// `limit_amount?`: 0 to 9007199254740991
+        hard ("hard"): Option<i64>,
+        /// `limit_amount?`: 0 to 9007199254740991
+        soft ("soft"): Option<i64>,
+    }
+}
+impl DimensionLimit {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(name: String) -> Self {
+        Self { name, hard: None, soft: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `budget_scope`.
+    BudgetScope {
+        /// `scope_type`: `namespace`, `tenant`, `flow`, `lane`, `custom`
+        r#type ("type"): ScopeType,
+        /// `scope_id?`: 1 to 256 bytes
+        id ("id"): Option<String>,
+    }
+}
+impl BudgetScope {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(r#type: ScopeType) -> Self {
+        Self { r#type, id: None }
+    }
+}
+
+wire_struct! {
+    /// When a period ends: after an interval, or with the day or month of a time zone.
+    BudgetReset {
+        /// `reset_type`: `none`, `interval`, `day`, `month`
+        r#type ("type"): ResetType,
+        /// `interval_ms?`: 1000 to 315360000000
+        interval_ms ("interval_ms"): Option<i64>,
+        /// `zone?`: 1 to 64 bytes of `^[%w_/%+%-]+$`. A time zone by its IANA name.
+        zone ("zone"): Option<String>,
+    }
+}
+impl BudgetReset {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(r#type: ResetType) -> Self {
+        Self { r#type, interval_ms: None, zone: None }
+    }
+}
+
+wire_struct! {
+    /// A budget to create; the first reset of a calendar is supplied.
+    NewBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `budget_id?`: a UUID in lower case
+        parent ("parent"): Option<BudgetId>,
+        /// `budget_scope`
+        scope ("scope"): BudgetScope,
+        /// `dimension_limits`: list of `dimension_limit`, at most 32
+        dimensions ("dimensions"): Vec<DimensionLimit>,
+        /// `budget_reset`
+        reset ("reset"): BudgetReset,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_reset_at ("next_reset_at"): Option<i64>,
+        /// `on_soft`: `notify`, `require_approval`
+        on_soft ("on_soft"): OnSoft,
+        /// `on_hard`: `suspend`, `block`, `cancel`, `fail`
+        on_hard ("on_hard"): OnHard,
+    }
+}
+impl NewBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, namespace: String, scope: BudgetScope, dimensions: Vec<DimensionLimit>, reset: BudgetReset, on_soft: OnSoft, on_hard: OnHard) -> Self {
+        Self { budget_id, namespace, scope, dimensions, reset, on_soft, on_hard, parent: None, next_reset_at: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `dimension_status`.
+    DimensionStatus {
+        /// `dimension`: 1 to 64 bytes
+        name ("name"): String,
+        /// `limit_amount?`: 0 to 9007199254740991
+        hard ("hard"): Option<i64>,
+        /// `limit_amount?`: 0 to 9007199254740991
+        soft ("soft"): Option<i64>,
+        /// `count`: 0 to 9007199254740991
+        used ("used"): i64,
+        /// `count`: 0 to 9007199254740991
+        held ("held"): i64,
+    }
+}
+impl DimensionStatus {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(name: String, used: i64, held: i64) -> Self {
+        Self { name, used, held, hard: None, soft: None }
+    }
+}
+
+wire_struct! {
+    /// What an operator did to a budget.
+    BudgetAction {
+        /// `text`: 0 to 65536 bytes
+        action ("action"): String,
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `dimension?`: 1 to 64 bytes
+        dimension ("dimension"): Option<String>,
+        /// `delta?`: -9007199254740991 to 9007199254740991
+        delta ("delta"): Option<i64>,
+        /// `reason?`: 0 to 4096 bytes
+        reason ("reason"): Option<String>,
+    }
+}
+impl BudgetAction {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(action: String, actor: String, at: i64) -> Self {
+        Self { action, actor, at, dimension: None, delta: None, reason: None }
+    }
+}
+
+wire_struct! {
+    /// A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.
+    Budget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `budget_id?`: a UUID in lower case
+        parent ("parent"): Option<BudgetId>,
+        /// `budget_scope`
+        scope ("scope"): BudgetScope,
+        /// `[dimension_status]`
+        dimensions ("dimensions"): Vec<DimensionStatus>,
+        /// `budget_reset`
+        reset ("reset"): BudgetReset,
+        /// `on_soft`: `notify`, `require_approval`
+        on_soft ("on_soft"): OnSoft,
+        /// `on_hard`: `suspend`, `block`, `cancel`, `fail`
+        on_hard ("on_hard"): OnHard,
+        /// `count`: 0 to 9007199254740991
+        version ("version"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `count`: 0 to 9007199254740991
+        period ("period"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        period_since ("period_since"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_reset_at ("next_reset_at"): Option<i64>,
+        /// `bool`: true or false
+        approved ("approved"): bool,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+        /// `[budget_action]`
+        actions ("actions"): Vec<BudgetAction>,
+    }
+}
+
+wire_struct! {
+    /// An execution that asks to start under a budget.
+    BudgetCandidate {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): i64,
+        /// `estimate?`: map from `dimension` to `amount`, at most 32
+        estimate ("estimate"): Option<BTreeMap<String, i64>>,
+    }
+}
+impl BudgetCandidate {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, holder_id: Uuid, expires_at: i64) -> Self {
+        Self { execution_id, holder_id, expires_at, estimate: None }
+    }
+}
+
+wire_struct! {
+    /// Whether a budget lets a candidate start; else which budget of its tree is in the way.
+    BudgetVerdict {
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+        /// `bool`: true or false
+        admitted ("admitted"): bool,
+        /// `budget_refusal?`: `hard`, `soft`, `unknown_dimension`
+        refusal ("refusal"): Option<BudgetRefusal>,
+        /// `budget_id?`: a UUID in lower case
+        budget_id ("budget_id"): Option<BudgetId>,
+        /// `text?`: 0 to 65536 bytes
+        dimension ("dimension"): Option<String>,
+        /// `count?`: 0 to 9007199254740991
+        used ("used"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        limit ("limit"): Option<i64>,
+        /// `count?`: 0 to 9007199254740991
+        rooms ("rooms"): Option<i64>,
+    }
+}
+impl BudgetVerdict {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(holder_id: Uuid, admitted: bool) -> Self {
+        Self { holder_id, admitted, refusal: None, budget_id: None, dimension: None, used: None, limit: None, rooms: None }
+    }
+}
+
+wire_struct! {
+    /// The grant or lease whose end drops a hold.
+    BudgetHolder {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+    }
+}
+
+wire_struct! {
+    /// What an execution used; counted once per key.
+    UsageReport {
+        /// `dedup_key`: 1 to 256 bytes
+        dedup_key ("dedup_key"): String,
+        /// `execution_id?`: a UUID in lower case
+        execution_id ("execution_id"): Option<ExecutionId>,
+        /// `holder_id?`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Option<Uuid>,
+        /// `count?`: 0 to 9007199254740991
+        sequence ("sequence"): Option<i64>,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+    }
+}
+impl UsageReport {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(dedup_key: String, dimensions: BTreeMap<String, i64>) -> Self {
+        Self { dedup_key, dimensions, execution_id: None, holder_id: None, sequence: None }
+    }
+}
+
+wire_struct! {
+    /// A report that waits for its budget's answer.
+    PendingUsage {
+        /// `count`: 0 to 9007199254740991
+        sequence ("sequence"): i64,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `holder_id?`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Option<Uuid>,
+        /// `dedup_key`: 1 to 256 bytes
+        dedup_key ("dedup_key"): String,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+    }
+}
+impl PendingUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(sequence: i64, budget_id: BudgetId, attempt_index: i64, lease_id: LeaseId, dedup_key: String, dimensions: BTreeMap<String, i64>, at: i64) -> Self {
+        Self { sequence, budget_id, attempt_index, lease_id, dedup_key, dimensions, at, holder_id: None }
+    }
+}
+
+wire_struct! {
+    /// The limit in the way of a report, and what its budget says to do about it.
+    UsageBreach {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dimension`: 1 to 64 bytes
+        dimension ("dimension"): String,
+        /// `count`: 0 to 9007199254740991
+        used ("used"): i64,
+        /// `count`: 0 to 9007199254740991
+        limit ("limit"): i64,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+        /// `on_hard`: `suspend`, `block`, `cancel`, `fail`
+        action ("action"): OnHard,
+    }
+}
+
+wire_struct! {
+    /// What an attempt used of a budget's dimension, and what it was refused.
+    LedgerLine {
+        /// `attempt_index`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): i64,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dimension`: 1 to 64 bytes
+        dimension ("dimension"): String,
+        /// `count`: 0 to 9007199254740991
+        accepted ("accepted"): i64,
+        /// `count`: 0 to 9007199254740991
+        refused ("refused"): i64,
+    }
+}
+
+wire_struct! {
+    /// Where a walk over blocked executions goes on.
+    BlockedPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        since ("since"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+
+wire_struct! {
+    /// The contract type `awaited_budget`.
+    AwaitedBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+    }
+}
+
+wire_struct! {
+    /// The contract type `scope_budgets`.
+    ScopeBudgets {
+        /// `scope_name`: 1 to 512 bytes. `namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`.
+        scope ("scope"): String,
+        /// `[budget_id]`: a UUID in lower case
+        budget_ids ("budget_ids"): Vec<BudgetId>,
+    }
+}
+
+wire_struct! {
+    /// A budget that had room again after it refused something, or whose next reset is to be supplied.
+    ClearedBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+        /// `bool`: true or false
+        next_reset_wanted ("next_reset_wanted"): bool,
+    }
+}
+
+wire_struct! {
+    /// Where a list of budgets goes on.
+    BudgetPosition {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
     }
 }
 
@@ -4514,6 +4944,716 @@ impl ThrottleQuota {
 }
 
 wire_struct! {
+    /// Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.
+    ///
+    /// Calls `ff_create_budget`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `budget_in_use`.
+    /// Refused with `idempotency_conflict`.
+    CreateBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `new_budget`
+        budget ("budget"): NewBudget,
+    }
+}
+wire_reply! {
+    /// What [`CreateBudget`] answers.
+    CreateBudgetReply {
+        Created ("created") {
+            budget ("budget"): Budget,
+            duplicate ("duplicate"): bool,
+        },
+    }
+}
+wire_call!(CreateBudget -> CreateBudgetReply, "ff_create_budget", read_only: false);
+
+wire_struct! {
+    /// Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.
+    ///
+    /// Calls `ff_change_budget`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `budget_version_conflict`.
+    ChangeBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dimension_limits`: list of `dimension_limit`, at most 32
+        limits ("limits"): Vec<DimensionLimit>,
+        /// `on_hard?`: `suspend`, `block`, `cancel`, `fail`
+        on_hard ("on_hard"): Option<OnHard>,
+        /// `on_soft?`: `notify`, `require_approval`
+        on_soft ("on_soft"): Option<OnSoft>,
+        /// `count?`: 0 to 9007199254740991
+        version ("version"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`ChangeBudget`] answers.
+    ChangeBudgetReply {
+        Changed ("changed") {
+            budget ("budget"): Budget,
+            changed ("changed"): bool,
+        },
+    }
+}
+wire_call!(ChangeBudget -> ChangeBudgetReply, "ff_change_budget", read_only: false);
+impl ChangeBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, budget_id: BudgetId, limits: Vec<DimensionLimit>) -> Self {
+        Self { actor, budget_id, limits, on_hard: None, on_soft: None, version: None }
+    }
+}
+
+wire_struct! {
+    /// A budget with its limits, what is used and held, and what operators did to it; how many hold something against it, how many budgets are right below it.
+    ///
+    /// Calls `ff_get_budget`.
+    /// Refused with `budget_not_found`.
+    GetBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+    }
+}
+wire_reply! {
+    /// What [`GetBudget`] answers.
+    GetBudgetReply {
+        Found ("found") {
+            budget ("budget"): Budget,
+            children ("children"): i64,
+            holders ("holders"): i64,
+            now ("now"): i64,
+        },
+    }
+}
+wire_call!(GetBudget -> GetBudgetReply, "ff_get_budget", read_only: true);
+
+wire_struct! {
+    /// Budgets of this partition, newest first; a page may be short, `more` says whether to go on after `last`.
+    ///
+    /// Calls `ff_list_budgets`.
+    ListBudgets {
+        /// `budget_position?`
+        after ("after"): Option<BudgetPosition>,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): Option<String>,
+        /// `scope_type?`: `namespace`, `tenant`, `flow`, `lane`, `custom`
+        scope ("scope"): Option<ScopeType>,
+    }
+}
+wire_reply! {
+    /// What [`ListBudgets`] answers.
+    ListBudgetsReply {
+        Page ("page") {
+            items ("items"): Vec<Budget>,
+            last ("last"): Option<BudgetPosition>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListBudgets -> ListBudgetsReply, "ff_list_budgets", read_only: true);
+impl ListBudgets {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None, namespace: None, scope: None }
+    }
+}
+
+wire_struct! {
+    /// Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.
+    ///
+    /// Calls `ff_delete_budget`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `budget_in_use`.
+    DeleteBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+    }
+}
+wire_reply! {
+    /// What [`DeleteBudget`] answers.
+    DeleteBudgetReply {
+        Deleted ("deleted"),
+    }
+}
+wire_call!(DeleteBudget -> DeleteBudgetReply, "ff_delete_budget", read_only: false);
+
+wire_struct! {
+    /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.
+    ///
+    /// Calls `ff_reset_budget`.
+    /// Refused with `budget_not_found`.
+    ResetBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+    }
+}
+wire_reply! {
+    /// What [`ResetBudget`] answers.
+    ResetBudgetReply {
+        Reset ("reset") {
+            budget ("budget"): Budget,
+        },
+    }
+}
+wire_call!(ResetBudget -> ResetBudgetReply, "ff_reset_budget", read_only: false);
+
+wire_struct! {
+    /// An operator lets work start past the soft limits until the period ends.
+    ///
+    /// Calls `ff_approve_budget`.
+    /// Refused with `budget_not_found`.
+    ApproveBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+    }
+}
+wire_reply! {
+    /// What [`ApproveBudget`] answers.
+    ApproveBudgetReply {
+        Approved ("approved") {
+            budget ("budget"): Budget,
+        },
+    }
+}
+wire_call!(ApproveBudget -> ApproveBudgetReply, "ff_approve_budget", read_only: false);
+
+wire_struct! {
+    /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.
+    ///
+    /// Calls `ff_correct_budget`.
+    /// Refused with `budget_not_found`.
+    CorrectBudget {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `delta`: -9007199254740991 to 9007199254740991
+        delta ("delta"): i64,
+        /// `dimension`: 1 to 64 bytes
+        dimension ("dimension"): String,
+        /// `reason`: 0 to 4096 bytes
+        reason ("reason"): String,
+    }
+}
+wire_reply! {
+    /// What [`CorrectBudget`] answers.
+    CorrectBudgetReply {
+        Corrected ("corrected") {
+            budget ("budget"): Budget,
+        },
+    }
+}
+wire_call!(CorrectBudget -> CorrectBudgetReply, "ff_correct_budget", read_only: false);
+
+wire_struct! {
+    /// Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.
+    ///
+    /// Calls `ff_admit_budget`.
+    /// Refused with `budget_not_found`.
+    AdmitBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `budget_candidates`: list of `budget_candidate`, at most 64
+        candidates ("candidates"): Vec<BudgetCandidate>,
+    }
+}
+wire_reply! {
+    /// What [`AdmitBudget`] answers.
+    AdmitBudgetReply {
+        Answered ("answered") {
+            items ("items"): Vec<BudgetVerdict>,
+        },
+    }
+}
+wire_call!(AdmitBudget -> AdmitBudgetReply, "ff_admit_budget", read_only: false);
+
+wire_struct! {
+    /// Drops what holders hold against a budget, their reservations included; who holds nothing is passed over, and so is a budget that is gone.
+    ///
+    /// Calls `ff_release_budget`.
+    ReleaseBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `holders`: list of `holder`, at most 64
+        holders ("holders"): Vec<Holder>,
+    }
+}
+wire_reply! {
+    /// What [`ReleaseBudget`] answers.
+    ReleaseBudgetReply {
+        Released ("released") {
+            count ("count"): i64,
+        },
+    }
+}
+wire_call!(ReleaseBudget -> ReleaseBudgetReply, "ff_release_budget", read_only: false);
+
+wire_struct! {
+    /// Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same reservation again is the same. A limit in the way is an answer, and nothing is held.
+    ///
+    /// Calls `ff_reserve_budget`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `idempotency_conflict`.
+    ReserveBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `budget_holder?`
+        holder ("holder"): Option<BudgetHolder>,
+        /// `reservation_id`: a UUID in lower case
+        reservation_id ("reservation_id"): Uuid,
+        /// `duration_ms?`: 0 to 315360000000
+        ttl_ms ("ttl_ms"): Option<i64>,
+    }
+}
+wire_reply! {
+    /// What [`ReserveBudget`] answers.
+    ReserveBudgetReply {
+        HardBreach ("hard_breach") {
+            budget_id ("budget_id"): BudgetId,
+            dimension ("dimension"): String,
+            limit ("limit"): i64,
+            rooms ("rooms"): i64,
+            used ("used"): i64,
+        },
+        Reserved ("reserved") {
+            duplicate ("duplicate"): bool,
+            expires_at ("expires_at"): Option<i64>,
+        },
+    }
+}
+wire_call!(ReserveBudget -> ReserveBudgetReply, "ff_reserve_budget", read_only: false);
+impl ReserveBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, reservation_id: Uuid) -> Self {
+        Self { budget_id, dimensions, reservation_id, holder: None, ttl_ms: None }
+    }
+}
+
+wire_struct! {
+    /// Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.
+    ///
+    /// Calls `ff_settle_reservation`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `reservation_not_found`.
+    SettleReservation {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `reservation_id`: a UUID in lower case
+        reservation_id ("reservation_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`SettleReservation`] answers.
+    SettleReservationReply {
+        AlreadyApplied ("already_applied"),
+        HardBreach ("hard_breach") {
+            action ("action"): OnHard,
+            budget_id ("budget_id"): BudgetId,
+            dimension ("dimension"): String,
+            limit ("limit"): i64,
+            rooms ("rooms"): i64,
+            used ("used"): i64,
+        },
+        Ok ("ok"),
+        SoftBreach ("soft_breach") {
+            budget_id ("budget_id"): BudgetId,
+            dimension ("dimension"): String,
+            limit ("limit"): i64,
+            used ("used"): i64,
+        },
+    }
+}
+wire_call!(SettleReservation -> SettleReservationReply, "ff_settle_reservation", read_only: false);
+
+wire_struct! {
+    /// Gives a reservation back unused.
+    ///
+    /// Calls `ff_release_reservation`.
+    /// Refused with `budget_not_found`.
+    /// Refused with `reservation_not_found`.
+    ReleaseReservation {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `reservation_id`: a UUID in lower case
+        reservation_id ("reservation_id"): Uuid,
+    }
+}
+wire_reply! {
+    /// What [`ReleaseReservation`] answers.
+    ReleaseReservationReply {
+        Released ("released"),
+    }
+}
+wire_call!(ReleaseReservation -> ReleaseReservationReply, "ff_release_reservation", read_only: false);
+
+wire_struct! {
+    /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.
+    ///
+    /// Calls `ff_apply_usage`.
+    /// Refused with `budget_not_found`.
+    ApplyUsage {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `usage_report`
+        report ("report"): UsageReport,
+    }
+}
+wire_reply! {
+    /// What [`ApplyUsage`] answers.
+    ApplyUsageReply {
+        AlreadyApplied ("already_applied") {
+            same ("same"): bool,
+        },
+        HardBreach ("hard_breach") {
+            action ("action"): OnHard,
+            budget_id ("budget_id"): BudgetId,
+            dimension ("dimension"): String,
+            limit ("limit"): i64,
+            rooms ("rooms"): i64,
+            used ("used"): i64,
+        },
+        Ok ("ok"),
+        SoftBreach ("soft_breach") {
+            budget_id ("budget_id"): BudgetId,
+            dimension ("dimension"): String,
+            limit ("limit"): i64,
+            used ("used"): i64,
+        },
+    }
+}
+wire_call!(ApplyUsage -> ApplyUsageReply, "ff_apply_usage", read_only: false);
+
+wire_struct! {
+    /// Says when the period of a budget that resets by the calendar ends; only one that waits for it takes it.
+    ///
+    /// Calls `ff_set_next_reset`.
+    /// Refused with `budget_not_found`.
+    SetNextReset {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_reset_at ("next_reset_at"): i64,
+        /// `count`: 0 to 9007199254740991
+        period ("period"): i64,
+    }
+}
+wire_reply! {
+    /// What [`SetNextReset`] answers.
+    SetNextResetReply {
+        Set ("set"),
+        Unchanged ("unchanged"),
+    }
+}
+wire_call!(SetNextReset -> SetNextResetReply, "ff_set_next_reset", read_only: false);
+
+wire_struct! {
+    /// Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.
+    ///
+    /// Calls `ff_cleared_budgets`.
+    ClearedBudgets {
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ClearedBudgets`] answers.
+    ClearedBudgetsReply {
+        Cleared ("cleared") {
+            items ("items"): Vec<ClearedBudget>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ClearedBudgets -> ClearedBudgetsReply, "ff_cleared_budgets", read_only: true);
+
+wire_struct! {
+    /// Everything that waited for a budget was told of its room; if it had room once more since, or waits for its next reset, the mark stays.
+    ///
+    /// Calls `ff_acknowledge_cleared`.
+    AcknowledgeCleared {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+    }
+}
+wire_reply! {
+    /// What [`AcknowledgeCleared`] answers.
+    AcknowledgeClearedReply {
+        Acknowledged ("acknowledged") {
+            stays ("stays"): bool,
+        },
+    }
+}
+wire_call!(AcknowledgeCleared -> AcknowledgeClearedReply, "ff_acknowledge_cleared", read_only: false);
+
+wire_struct! {
+    /// A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.
+    ///
+    /// Calls `ff_note_usage`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    /// Refused with `usage_pending`.
+    NoteUsage {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `dedup_key?`: 1 to 256 bytes
+        dedup_key ("dedup_key"): Option<String>,
+        /// `amounts`: map from `dimension` to `amount`, at most 32
+        dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`NoteUsage`] answers.
+    NoteUsageReply {
+        Noted ("noted") {
+            report ("report"): PendingUsage,
+        },
+    }
+}
+wire_call!(NoteUsage -> NoteUsageReply, "ff_note_usage", read_only: false);
+impl NoteUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, execution_id: ExecutionId, fence: Fence) -> Self {
+        Self { budget_id, dimensions, execution_id, fence, dedup_key: None }
+    }
+}
+
+wire_struct! {
+    /// Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.
+    ///
+    /// Calls `ff_settle_usage`.
+    /// Refused with `execution_not_found`.
+    SettleUsage {
+        /// `usage_breach?`
+        breach ("breach"): Option<UsageBreach>,
+        /// `bool?`: true or false
+        counted ("counted"): Option<bool>,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `usage_outcome`: `ok`, `already_applied`, `soft_breach`, `hard_breach`, `invalid`
+        outcome ("outcome"): UsageOutcome,
+        /// `count`: 0 to 9007199254740991
+        sequence ("sequence"): i64,
+    }
+}
+wire_reply! {
+    /// What [`SettleUsage`] answers.
+    SettleUsageReply {
+        Already ("already") {
+            state ("state"): PublicState,
+        },
+        Settled ("settled") {
+            ended ("ended"): bool,
+            state ("state"): PublicState,
+        },
+    }
+}
+wire_call!(SettleUsage -> SettleUsageReply, "ff_settle_usage", read_only: false);
+impl SettleUsage {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, outcome: UsageOutcome, sequence: i64) -> Self {
+        Self { execution_id, outcome, sequence, breach: None, counted: None }
+    }
+}
+
+wire_struct! {
+    /// What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.
+    ///
+    /// Calls `ff_read_usage`.
+    /// Refused with `execution_not_found`.
+    ReadUsage {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+    }
+}
+wire_reply! {
+    /// What [`ReadUsage`] answers.
+    ReadUsageReply {
+        Usage ("usage") {
+            ledger ("ledger"): Vec<LedgerLine>,
+            pending ("pending"): Vec<PendingUsage>,
+        },
+    }
+}
+wire_call!(ReadUsage -> ReadUsageReply, "ff_read_usage", read_only: true);
+
+wire_struct! {
+    /// A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.
+    ///
+    /// Calls `ff_hold_budget`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    HoldBudget {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+    }
+}
+wire_reply! {
+    /// What [`HoldBudget`] answers.
+    HoldBudgetReply {
+        Held ("held") {
+            holder_id ("holder_id"): Uuid,
+        },
+    }
+}
+wire_call!(HoldBudget -> HoldBudgetReply, "ff_hold_budget", read_only: false);
+
+wire_struct! {
+    /// The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.
+    ///
+    /// Calls `ff_waiting_for_budgets`.
+    WaitingForBudgets {
+        /// `blocked_position?`
+        after ("after"): Option<BlockedPosition>,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`WaitingForBudgets`] answers.
+    WaitingForBudgetsReply {
+        Waiting ("waiting") {
+            items ("items"): Vec<AwaitedBudget>,
+            next ("next"): Option<BlockedPosition>,
+        },
+    }
+}
+wire_call!(WaitingForBudgets -> WaitingForBudgetsReply, "ff_waiting_for_budgets", read_only: true);
+impl WaitingForBudgets {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(lane: String, limit: i64, namespace: String) -> Self {
+        Self { lane, limit, namespace, after: None }
+    }
+}
+
+wire_struct! {
+    /// A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.
+    ///
+    /// Calls `ff_unblock_budget`.
+    /// Refused with `try_again`.
+    UnblockBudget {
+        /// `blocked_position?`
+        after ("after"): Option<BlockedPosition>,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `count`: 0 to 9007199254740991
+        rooms ("rooms"): i64,
+    }
+}
+wire_reply! {
+    /// What [`UnblockBudget`] answers.
+    UnblockBudgetReply {
+        Unblocked ("unblocked") {
+            count ("count"): i64,
+            next ("next"): Option<BlockedPosition>,
+        },
+    }
+}
+wire_call!(UnblockBudget -> UnblockBudgetReply, "ff_unblock_budget", read_only: false);
+impl UnblockBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, lane: String, limit: i64, namespace: String, rooms: i64) -> Self {
+        Self { budget_id, lane, limit, namespace, rooms, after: None }
+    }
+}
+
+wire_struct! {
+    /// Says that a budget applies to everything in a scope, or with `gone` that it does no longer.
+    ///
+    /// Calls `ff_note_scope`.
+    /// Refused with `budget_in_use`.
+    NoteScope {
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `bool?`: true or false
+        gone ("gone"): Option<bool>,
+        /// `scope_name`: 1 to 512 bytes. `namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`.
+        scope ("scope"): String,
+    }
+}
+wire_reply! {
+    /// What [`NoteScope`] answers.
+    NoteScopeReply {
+        Noted ("noted") {
+            budget_ids ("budget_ids"): Vec<BudgetId>,
+        },
+    }
+}
+wire_call!(NoteScope -> NoteScopeReply, "ff_note_scope", read_only: false);
+impl NoteScope {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, scope: String) -> Self {
+        Self { budget_id, scope, gone: None }
+    }
+}
+
+wire_struct! {
+    /// The budgets that apply in scopes, one list for each.
+    ///
+    /// Calls `ff_budgets_of_scopes`.
+    BudgetsOfScopes {
+        /// `scope_names`: list of `scope_name`, at most 64
+        scopes ("scopes"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`BudgetsOfScopes`] answers.
+    BudgetsOfScopesReply {
+        Scopes ("scopes") {
+            items ("items"): Vec<ScopeBudgets>,
+        },
+    }
+}
+wire_call!(BudgetsOfScopes -> BudgetsOfScopesReply, "ff_budgets_of_scopes", read_only: true);
+
+wire_struct! {
     /// Creates or changes a lane's definition in the fleet's record; what is not named stays. Partitions get their copy by ff_install_lane.
     ///
     /// Calls `ff_define_lane`.
@@ -5464,6 +6604,31 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_return_quota",
     "ff_settle_quota",
     "ff_throttle_quota",
+    "ff_create_budget",
+    "ff_change_budget",
+    "ff_get_budget",
+    "ff_list_budgets",
+    "ff_delete_budget",
+    "ff_reset_budget",
+    "ff_approve_budget",
+    "ff_correct_budget",
+    "ff_admit_budget",
+    "ff_release_budget",
+    "ff_reserve_budget",
+    "ff_settle_reservation",
+    "ff_release_reservation",
+    "ff_apply_usage",
+    "ff_set_next_reset",
+    "ff_cleared_budgets",
+    "ff_acknowledge_cleared",
+    "ff_note_usage",
+    "ff_settle_usage",
+    "ff_read_usage",
+    "ff_hold_budget",
+    "ff_waiting_for_budgets",
+    "ff_unblock_budget",
+    "ff_note_scope",
+    "ff_budgets_of_scopes",
     "ff_define_lane",
     "ff_get_lane",
     "ff_list_lanes",
@@ -5559,6 +6724,12 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<PublicState>("PublicState"),
     crate::sample::Specimen::of::<BlockingReason>("BlockingReason"),
     crate::sample::Specimen::of::<AdmissionReason>("AdmissionReason"),
+    crate::sample::Specimen::of::<ScopeType>("ScopeType"),
+    crate::sample::Specimen::of::<ResetType>("ResetType"),
+    crate::sample::Specimen::of::<OnSoft>("OnSoft"),
+    crate::sample::Specimen::of::<OnHard>("OnHard"),
+    crate::sample::Specimen::of::<BudgetRefusal>("BudgetRefusal"),
+    crate::sample::Specimen::of::<UsageOutcome>("UsageOutcome"),
     crate::sample::Specimen::of::<AttemptType>("AttemptType"),
     crate::sample::Specimen::of::<AttemptState>("AttemptState"),
     crate::sample::Specimen::of::<WorkerState>("WorkerState"),
@@ -5624,6 +6795,25 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QuotaPosition>("QuotaPosition"),
     crate::sample::Specimen::of::<HeldSlot>("HeldSlot"),
     crate::sample::Specimen::of::<QueuePosition>("QueuePosition"),
+    crate::sample::Specimen::of::<DimensionLimit>("DimensionLimit"),
+    crate::sample::Specimen::of::<BudgetScope>("BudgetScope"),
+    crate::sample::Specimen::of::<BudgetReset>("BudgetReset"),
+    crate::sample::Specimen::of::<NewBudget>("NewBudget"),
+    crate::sample::Specimen::of::<DimensionStatus>("DimensionStatus"),
+    crate::sample::Specimen::of::<BudgetAction>("BudgetAction"),
+    crate::sample::Specimen::of::<Budget>("Budget"),
+    crate::sample::Specimen::of::<BudgetCandidate>("BudgetCandidate"),
+    crate::sample::Specimen::of::<BudgetVerdict>("BudgetVerdict"),
+    crate::sample::Specimen::of::<BudgetHolder>("BudgetHolder"),
+    crate::sample::Specimen::of::<UsageReport>("UsageReport"),
+    crate::sample::Specimen::of::<PendingUsage>("PendingUsage"),
+    crate::sample::Specimen::of::<UsageBreach>("UsageBreach"),
+    crate::sample::Specimen::of::<LedgerLine>("LedgerLine"),
+    crate::sample::Specimen::of::<BlockedPosition>("BlockedPosition"),
+    crate::sample::Specimen::of::<AwaitedBudget>("AwaitedBudget"),
+    crate::sample::Specimen::of::<ScopeBudgets>("ScopeBudgets"),
+    crate::sample::Specimen::of::<ClearedBudget>("ClearedBudget"),
+    crate::sample::Specimen::of::<BudgetPosition>("BudgetPosition"),
     crate::sample::Specimen::of::<Failure>("Failure"),
     crate::sample::Specimen::of::<Attempt>("Attempt"),
     crate::sample::Specimen::of::<Lease>("Lease"),
@@ -5787,6 +6977,56 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<SettleQuotaReply>("SettleQuotaReply"),
     crate::sample::Specimen::of::<ThrottleQuota>("ThrottleQuota"),
     crate::sample::Specimen::of::<ThrottleQuotaReply>("ThrottleQuotaReply"),
+    crate::sample::Specimen::of::<CreateBudget>("CreateBudget"),
+    crate::sample::Specimen::of::<CreateBudgetReply>("CreateBudgetReply"),
+    crate::sample::Specimen::of::<ChangeBudget>("ChangeBudget"),
+    crate::sample::Specimen::of::<ChangeBudgetReply>("ChangeBudgetReply"),
+    crate::sample::Specimen::of::<GetBudget>("GetBudget"),
+    crate::sample::Specimen::of::<GetBudgetReply>("GetBudgetReply"),
+    crate::sample::Specimen::of::<ListBudgets>("ListBudgets"),
+    crate::sample::Specimen::of::<ListBudgetsReply>("ListBudgetsReply"),
+    crate::sample::Specimen::of::<DeleteBudget>("DeleteBudget"),
+    crate::sample::Specimen::of::<DeleteBudgetReply>("DeleteBudgetReply"),
+    crate::sample::Specimen::of::<ResetBudget>("ResetBudget"),
+    crate::sample::Specimen::of::<ResetBudgetReply>("ResetBudgetReply"),
+    crate::sample::Specimen::of::<ApproveBudget>("ApproveBudget"),
+    crate::sample::Specimen::of::<ApproveBudgetReply>("ApproveBudgetReply"),
+    crate::sample::Specimen::of::<CorrectBudget>("CorrectBudget"),
+    crate::sample::Specimen::of::<CorrectBudgetReply>("CorrectBudgetReply"),
+    crate::sample::Specimen::of::<AdmitBudget>("AdmitBudget"),
+    crate::sample::Specimen::of::<AdmitBudgetReply>("AdmitBudgetReply"),
+    crate::sample::Specimen::of::<ReleaseBudget>("ReleaseBudget"),
+    crate::sample::Specimen::of::<ReleaseBudgetReply>("ReleaseBudgetReply"),
+    crate::sample::Specimen::of::<ReserveBudget>("ReserveBudget"),
+    crate::sample::Specimen::of::<ReserveBudgetReply>("ReserveBudgetReply"),
+    crate::sample::Specimen::of::<SettleReservation>("SettleReservation"),
+    crate::sample::Specimen::of::<SettleReservationReply>("SettleReservationReply"),
+    crate::sample::Specimen::of::<ReleaseReservation>("ReleaseReservation"),
+    crate::sample::Specimen::of::<ReleaseReservationReply>("ReleaseReservationReply"),
+    crate::sample::Specimen::of::<ApplyUsage>("ApplyUsage"),
+    crate::sample::Specimen::of::<ApplyUsageReply>("ApplyUsageReply"),
+    crate::sample::Specimen::of::<SetNextReset>("SetNextReset"),
+    crate::sample::Specimen::of::<SetNextResetReply>("SetNextResetReply"),
+    crate::sample::Specimen::of::<ClearedBudgets>("ClearedBudgets"),
+    crate::sample::Specimen::of::<ClearedBudgetsReply>("ClearedBudgetsReply"),
+    crate::sample::Specimen::of::<AcknowledgeCleared>("AcknowledgeCleared"),
+    crate::sample::Specimen::of::<AcknowledgeClearedReply>("AcknowledgeClearedReply"),
+    crate::sample::Specimen::of::<NoteUsage>("NoteUsage"),
+    crate::sample::Specimen::of::<NoteUsageReply>("NoteUsageReply"),
+    crate::sample::Specimen::of::<SettleUsage>("SettleUsage"),
+    crate::sample::Specimen::of::<SettleUsageReply>("SettleUsageReply"),
+    crate::sample::Specimen::of::<ReadUsage>("ReadUsage"),
+    crate::sample::Specimen::of::<ReadUsageReply>("ReadUsageReply"),
+    crate::sample::Specimen::of::<HoldBudget>("HoldBudget"),
+    crate::sample::Specimen::of::<HoldBudgetReply>("HoldBudgetReply"),
+    crate::sample::Specimen::of::<WaitingForBudgets>("WaitingForBudgets"),
+    crate::sample::Specimen::of::<WaitingForBudgetsReply>("WaitingForBudgetsReply"),
+    crate::sample::Specimen::of::<UnblockBudget>("UnblockBudget"),
+    crate::sample::Specimen::of::<UnblockBudgetReply>("UnblockBudgetReply"),
+    crate::sample::Specimen::of::<NoteScope>("NoteScope"),
+    crate::sample::Specimen::of::<NoteScopeReply>("NoteScopeReply"),
+    crate::sample::Specimen::of::<BudgetsOfScopes>("BudgetsOfScopes"),
+    crate::sample::Specimen::of::<BudgetsOfScopesReply>("BudgetsOfScopesReply"),
     crate::sample::Specimen::of::<DefineLane>("DefineLane"),
     crate::sample::Specimen::of::<DefineLaneReply>("DefineLaneReply"),
     crate::sample::Specimen::of::<GetLane>("GetLane"),

@@ -1,14 +1,14 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 21, hash = "5c90a4ece4a173f783a58954a763d52b0f00bd2b0983baa0d0db9847ec3234d5" }
+local LIBRARY = { number = 22, hash = "bc63f460df3c38dcf1dbbaa26d0989f5c24743822e6f474e1309294931b0c5e5" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.inbox",
+  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -24,11 +24,15 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle",
+  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
+  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.waiting", "usage.unblock", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.flow_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
@@ -61,6 +65,11 @@ return {
   lanes_per_worker_max = 64,
   active_max = 1000000, -- the highest max_active of a lane
   holder_set_bytes_max = 512,
+  rate_max = 1000000, -- the highest limit of a quota's rate
+  window_ms_max = 2678400000, -- 31 days
+  window_sweep_max = 1000, -- entries behind a window that one call removes
+  call_again_ms = 500, -- when a quota looks whether those it called have come
+  quota_walk_max = 16, -- keys of a changed quota that one step looks at
   overdue_again_ms = 1000, -- how often it is said that holders are overdue, until someone has asked for them
   duration_ms_max = 315360000000, -- ten years
   time_ms_max = 9007199254740991, -- 2^53 - 1
@@ -117,6 +126,18 @@ return {
   children_max = 10000, -- of one execution
   children_inline_max = 64, -- outcomes a claim carries; the rest is read apart
   dependencies_shown_max = 16,
+  budgets_per_scope_max = 8,
+  holder_sets_max = 64, -- of one execution
+  budget_depth_max = 8, -- budgets from one to the root of its tree
+  budget_children_max = 1000,
+  budget_actions_max = 100,
+  reservations_per_holder_max = 16,
+  reservation_ttl_ms_max = 86400000,
+  reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
+  usage_key_ttl_ms = 604800000, -- how long a report is known by its key
+  usage_keys_pruned_max = 64, -- of one call
+  usage_pending_max = 64, -- reports of one execution that wait for their budget
+  usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
 }
 end
 
@@ -131,6 +152,11 @@ return {
   { code = "lane_not_found", class = "NotFound", doc = "The lane has never been used or configured." },
   { code = "grant_not_found", class = "NotFound", doc = "The grant is unknown, was consumed or ran out." },
   { code = "flow_not_found", class = "NotFound", doc = "No flow has this id, or it was retired." },
+  { code = "budget_not_found", class = "NotFound", doc = "No budget has this id." },
+  { code = "reservation_not_found", class = "NotFound", doc = "The reservation is unknown, was settled, released or ran out." },
+  { code = "budget_version_conflict", class = "Conflict", doc = "The budget's definition changed in between." },
+  { code = "budget_in_use", class = "Conflict", doc = "The budget has children, or something is held; detail says how many." },
+  { code = "usage_pending", class = "Retryable", doc = "Too many reports of the execution wait for their budgets." },
   { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
   { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },
   { code = "flow_changed", class = "Retryable", doc = "The flow's graph changed in between; the client checks again." },
@@ -164,6 +190,8 @@ return {
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
   { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
+  { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
+  { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }
@@ -206,8 +234,14 @@ local scalar = {
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
   { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
-  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "The name of a concurrency limit: `lane:<namespace>/<lane>`." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
   { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
+  { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
+  { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
+  { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
+  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted" } },
+  { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
+  { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
   { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
@@ -262,7 +296,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
-  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children" } },
+  { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
   { name = "pass_as", base = "text", min = 1, max = limits.pass_as_bytes_max },
@@ -286,6 +320,21 @@ local scalar = {
   { name = "public_state", base = "enum", values = { "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable", "completed", "failed", "cancelled", "expired", "skipped" } },
   { name = "blocking_reason", base = "enum", values = { "waiting_for_capable_worker", "waiting_for_quota", "waiting_for_budget", "waiting_for_dependencies", "waiting_for_children", "held_by_operator" } },
   { name = "admission_reason", base = "enum", values = { "waiting_for_quota", "waiting_for_budget" } },
+  { name = "budget_id", base = "uuid", rust = "BudgetId" },
+  { name = "reservation_id", base = "uuid" },
+  { name = "limit_amount", base = "int", min = 0, max = limits.time_ms_max },
+  { name = "scope_type", base = "enum", values = { "namespace", "tenant", "flow", "lane", "custom" } },
+  { name = "scope_id", base = "text", min = 1, max = 256 },
+  { name = "reset_type", base = "enum", values = { "none", "interval", "day", "month" } },
+  { name = "interval_ms", base = "int", min = 1000, max = limits.duration_ms_max },
+  { name = "zone", base = "text", min = 1, max = 64, pattern = "^[%w_/%+%-]+$", doc = "A time zone by its IANA name." },
+  { name = "on_soft", base = "enum", values = { "notify", "require_approval" } },
+  { name = "on_hard", base = "enum", values = { "suspend", "block", "cancel", "fail" } },
+  { name = "budget_refusal", base = "enum", values = { "hard", "soft", "unknown_dimension" } },
+  { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
+  { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
+  { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
@@ -314,14 +363,20 @@ local list = {
   { name = "new_frames", of = "new_frame", max = limits.batch_max },
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
-  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + 1 },
+  { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
+  { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
+  { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
   { name = "new_children", of = "new_child", max = limits.batch_max },
+  { name = "scope_names", of = "scope_name", max = limits.batch_max },
+  { name = "dimension_limits", of = "dimension_limit", max = limits.dimensions_max },
+  { name = "budget_candidates", of = "budget_candidate", max = limits.batch_max },
 }
 
 local map = {
+  { name = "amounts", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
@@ -424,13 +479,59 @@ local struct = {
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" } } },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
   { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
   { name = "candidate", doc = "An execution that asks for a slot until a time.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" } } },
+  { name = "quota_rate", doc = "So many starts in a window: anywhere in it, or evenly spaced.", fields = { { "limit", "rate_limit" }, { "window_ms", "window_ms" }, { "mode", "rate_mode" } } },
+  { name = "quota_weights", doc = "So much weight in a window.", fields = { { "limit", "amount" }, { "window_ms", "window_ms" } } },
+  { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
+  { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
+  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" } } },
+  { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
+    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
+  { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
+  { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
+  { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
+  { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
+  { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "dimension_limit", doc = "What a budget measures, and how much of it may be used.", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" } } },
+  { name = "budget_scope", fields = { { "type", "scope_type" }, { "id", "scope_id?" } } },
+  { name = "budget_reset", doc = "When a period ends: after an interval, or with the day or month of a time zone.", fields = { { "type", "reset_type" }, { "interval_ms", "interval_ms?" }, { "zone", "zone?" } } },
+  { name = "new_budget", doc = "A budget to create; the first reset of a calendar is supplied.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "dimension_limits" },
+    { "reset", "budget_reset" }, { "next_reset_at", "time_ms?" }, { "on_soft", "on_soft" }, { "on_hard", "on_hard" } } },
+  { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
+  { name = "budget_action", doc = "What an operator did to a budget.", fields = {
+    { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+    { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
+    { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
+    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+  { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
+  { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
+    { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
+  { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
+  { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+  { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
+    { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
+    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+  { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
+    { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
+  { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
+    { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
+  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
+  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
+  { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
     { "index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "type", "attempt_type" }, { "state", "attempt_state" }, { "worker_instance", "instance" },
@@ -1321,6 +1422,9 @@ function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in"
 function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
 function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
 
+-- What it used: reports that wait, and the ledger.
+function keys.usage(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":usage" end
+
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
 function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":summary" end
@@ -1347,9 +1451,29 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 
--- `set` names a concurrency limit: `lane:<namespace>/<lane>`, …
+function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
+function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
+-- The keys of a quota that are in use, by the order of their first use.
+function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
+-- `part`: key, rate, weighted, weights, waiters, asked, oversized; `digest` is that of the quota's key.
+function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
+
+-- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
 function keys.capacity(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":capacity" end
 function keys.holders(tx, set) return "ff:quota:" .. tx.tag .. ":" .. set .. ":holders" end
+
+-- A budget, what is held against it, the reports it knows by their keys and by time, and the budgets right below it.
+function keys.budget(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.budget_holds(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":holds" end
+function keys.budget_reports(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":reports" end
+function keys.budget_report_times(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":report_times" end
+function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
+-- Budgets that had room again, until whoever waits for them was told.
+function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
+-- Of the fleet: the budgets of namespaces, lanes and flows.
+function keys.scopes(tx) return "ff:idx:" .. tx.tag .. ":scopes" end
 
 function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. instance end
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
@@ -1695,8 +1819,9 @@ return lane
 end
 
 source["record.holds"] = function(require, LIBRARY)
--- The holder sets an execution stands in while it is granted or runs. The record names them from the grant on, and the call
--- that ends the grant or the lease owes each set its release: no way out of either can forget it.
+-- The sets an execution stands in while it is granted or runs: its lane's slots, quotas, budgets. The record names them from the
+-- grant on, and the call that ends the grant or the lease owes each set its release: no way out of either can forget it.
+local keys = require "lib.keys"
 local outbox = require "lib.outbox"
 
 local holds = {}
@@ -1705,29 +1830,101 @@ function holds.of_lane(path)
   return "lane:" .. path
 end
 
--- The sets an execution of this lane must enter before it starts, or nil.
-function holds.needed(copy)
-  if copy and copy.max_active then return { holds.of_lane(copy.path) } end
+function holds.of_quota(id, digest)
+  return "quota:" .. id .. ":" .. digest
+end
+
+function holds.of_budget(id)
+  return "budget:" .. id
+end
+
+-- Stored as { holder, sets, sets to keep while the attempt is set aside, those kept so far as { { holder, set }, … } }. A kept
+-- set outlives the lease that entered it, so it goes with the holder id of that lease.
+local function noted(rec)
+  if rec.holds == nil then return { sets = {}, keep = {}, kept = {} } end
+  local list = cmsgpack.unpack(rec.holds)
+  return { holder = list[1] or nil, sets = list[2], keep = list[3] or {}, kept = list[4] or {} }
+end
+
+local function store(rec, h)
+  if #h.sets == 0 and #h.kept == 0 then
+    rec.holds = nil
+  elseif #h.keep == 0 and #h.kept == 0 then
+    rec.holds = cmsgpack.pack({ h.holder, h.sets })
+  else
+    rec.holds = cmsgpack.pack({ h.holder or false, h.sets, h.keep, h.kept })
+  end
+end
+
+local function contains(list, wanted)
+  for _, item in ipairs(list) do
+    if item == wanted then return true end
+  end
+  return false
+end
+
+local function is_kept(h, set)
+  for _, entry in ipairs(h.kept) do
+    if entry[2] == set then return true end
+  end
+  return false
+end
+
+-- What this execution must enter before it starts, beyond what it has kept: its lane's slots when they are limited, its quotas
+-- and its budgets.
+function holds.needed(rec, copy)
+  local h, sets = noted(rec), {}
+  local function add(set)
+    if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
+  end
+  if copy and copy.max_active then add(holds.of_lane(copy.path)) end
+  for _, ref in ipairs(rec.spec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
+  for _, ref in ipairs(rec.spec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  return sets
+end
+
+-- The quotas of the execution that have to admit it: not those whose slot it kept.
+function holds.asked_quotas(rec)
+  local h, refs = noted(rec), {}
+  for _, ref in ipairs(rec.spec.quotas or {}) do
+    if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
+  end
+  return refs
 end
 
 -- `holder` is the id the execution has in each of the sets.
 function holds.note(rec, holder, sets)
-  rec.holds = sets and cmsgpack.pack({ holder, sets }) or nil
+  local h = noted(rec)
+  h.holder, h.sets, h.keep = #sets > 0 and holder or nil, sets, {}
+  store(rec, h)
+end
+
+-- None of the sets has taken it in.
+function holds.drop(rec)
+  holds.note(rec, nil, {})
+end
+
+-- Says which of its sets stay with the execution while its attempt is set aside.
+function holds.keep_aside(rec, sets)
+  local h = noted(rec)
+  for _, set in ipairs(sets) do
+    if contains(h.sets, set) and not contains(h.keep, set) then h.keep[#h.keep + 1] = set end
+  end
+  store(rec, h)
 end
 
 -- Adds a set to what a running execution holds; one that held nothing is known there by its lease.
 function holds.join(rec, set)
-  local holder, sets = holds.of(rec)
-  sets = sets or {}
-  sets[#sets + 1] = set
-  holds.note(rec, holder or rec.lease_id, sets)
+  local h = noted(rec)
+  h.sets[#h.sets + 1] = set
+  h.holder = h.holder or rec.lease_id
+  store(rec, h)
 end
 
 -- The holder id and the sets, or nothing.
 function holds.of(rec)
-  if rec.holds == nil then return nil end
-  local noted = cmsgpack.unpack(rec.holds)
-  return noted[1], noted[2]
+  local h = noted(rec)
+  if h.holder then return h.holder, h.sets end
 end
 
 function holds.sets(rec)
@@ -1736,32 +1933,135 @@ function holds.sets(rec)
 end
 
 function holds.in_set(rec, set)
-  for _, name in ipairs(holds.sets(rec) or {}) do
-    if name == set then return true end
+  return contains(holds.sets(rec) or {}, set)
+end
+
+-- Under this id the execution keeps the set while its attempt is set aside, and from then on.
+function holds.keeps(rec, holder, set)
+  for _, entry in ipairs(noted(rec).kept) do
+    if entry[1] == holder and entry[2] == set then return true end
   end
   return false
 end
 
 -- True when the record names every set its lane asks for by now.
 function holds.covers(rec, copy)
-  for _, set in ipairs(holds.needed(copy) or {}) do
-    if not holds.in_set(rec, set) then return false end
-  end
-  return true
+  return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
+end
+
+local function owe(tx, rec, holder, set, unused)
+  local data = { "set", set, "execution_id", rec.id, "holder_id", holder }
+  if unused then data[7], data[8] = "unused", "1" end
+  outbox.owe(tx, "release_holder", data)
+end
+
+-- True while the attempt is set aside or about to go on: what it keeps stays.
+local function set_aside(rec)
+  return rec.phase == "suspended" or rec.phase == "active" or (rec.phase == "runnable" and rec.resume ~= nil)
+end
+
+-- True when the record holds something that neither a grant nor a lease nor an attempt set aside accounts for.
+function holds.stray(rec)
+  local h = noted(rec)
+  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then return true end
+  return #h.kept > 0 and not set_aside(rec)
 end
 
 -- Part of every save: what the record no longer holds by a grant or a lease is owed back.
 function holds.keep(tx, rec)
-  if rec.holds == nil then return end
-  local holder, sets = holds.of(rec)
-  if rec.phase == "active" or rec.grant == holder then return end
-  for _, set in ipairs(sets) do
-    outbox.owe(tx, "release_holder", { "set", set, "execution_id", rec.id, "holder_id", holder })
+  if rec.holds == nil or not holds.stray(rec) then return end
+  local h = noted(rec)
+  if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then
+    local ran = rec.before.phase == "active"
+    local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
+    for _, set in ipairs(h.sets) do
+      if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
+    end
+    h.holder, h.sets, h.keep = nil, {}, {}
   end
-  rec.holds = nil
+  if not set_aside(rec) then
+    for _, entry in ipairs(h.kept) do owe(tx, rec, entry[1], entry[2], false) end
+    h.kept = {}
+  end
+  store(rec, h)
 end
 
 return holds
+end
+
+source["record.quota"] = function(require, LIBRARY)
+-- A quota: what each of its keys allows, and which keys are in use.
+local keys = require "lib.keys"
+local timers = require "index.timers"
+
+local quota = {}
+
+-- A definition as a packed list: the same definition is the same text.
+function quota.pack(q)
+  local rate = q.rate and { q.rate.limit, q.rate.window_ms, q.rate.mode } or false
+  local weighted = q.weighted and { q.weighted.limit, q.weighted.window_ms } or false
+  return cmsgpack.pack({ q.namespace, rate, q.concurrency or false, weighted, q.hold_while_suspended })
+end
+
+local function unpack_definition(id, packed)
+  local list = cmsgpack.unpack(packed)
+  return {
+    quota_id = id, namespace = list[1], rate = list[2] and { limit = list[2][1], window_ms = list[2][2], mode = list[2][3] } or nil, concurrency = list[3] or nil,
+    weighted = list[4] and { limit = list[4][1], window_ms = list[4][2] } or nil, hold_while_suspended = list[5],
+  }
+end
+
+-- The quota, read once per plan; one that is being deleted is found only by those who ask for it.
+function quota.load(tx, id, deleted_too)
+  local key = keys.quota(tx, id)
+  local q = tx.memo[key]
+  if q == nil then
+    local raw = tx:hgetall(key)
+    if raw == nil then return nil end
+    if raw.definition == nil or tonumber(raw.version) == nil then error("CORRUPT " .. key .. " definition") end
+    q = {
+      id = id, raw = raw, definition = unpack_definition(id, raw.definition), version = tonumber(raw.version), created = tonumber(raw.created), changed = tonumber(raw.changed),
+      -- The number of the last key that came into use; that of the last key a walk has looked at, while one is under way.
+      last = tonumber(raw.last), walked = tonumber(raw.walked or nil), deleted = raw.deleted ~= nil,
+    }
+    tx.memo[key] = q
+  end
+  if q.deleted and not deleted_too then return nil end
+  return q
+end
+
+-- How many keys it has that are in use is read by whoever asks: `count`.
+function quota.typed(q, count)
+  return { quota = q.definition, version = q.version, created_at = q.created, keys = count }
+end
+
+-- The digest under which a key is kept.
+function quota.digest(key)
+  return keys.digest(key)
+end
+
+-- Plans the entry of a key that comes into use.
+function quota.enter_key(tx, q, digest)
+  q.last = q.last + 1
+  tx:hset(keys.quota(tx, q.id), { "last", q.last })
+  tx:zadd(keys.quota_keys(tx, q.id), q.last, digest)
+end
+
+function quota.leave_key(tx, q, digest)
+  tx:zrem(keys.quota_keys(tx, q.id), digest)
+end
+
+-- Its timer walks over its keys after a change.
+function quota.timer(id)
+  return "quota:" .. id
+end
+
+function quota.walk(tx, q)
+  tx:hset(keys.quota(tx, q.id), { "walked", 0 })
+  timers.set(tx, quota.timer(q.id), tx.now)
+end
+
+return quota
 end
 
 source["record.flow"] = function(require, LIBRARY)
@@ -2022,6 +2322,8 @@ local fields = {
   { "hidden", true }, { "bound", true }, { "freed", true },
   -- Children and the wait for them; what is owed to other records because of this one.
   { "kids" }, { "awaiting", true }, { "owed" },
+  -- How many reports of what it used were made.
+  { "reports", true },
 }
 
 local names, is_number = {}, {}
@@ -3572,6 +3874,441 @@ end
 return holders
 end
 
+source["index.room"] = function(require, LIBRARY)
+-- What one key of a quota has room for: starts in a window, holders, weight in a window; and who waits for it.
+--
+-- Everything is read when the key is loaded and counted in memory from there on; writes are planned behind that. Waiters leave in the
+-- order of their scores when there is room for them, and the partition owes each its call.
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local quota = require "record.quota"
+local holders = require "index.holders"
+local timers = require "index.timers"
+
+local room = {}
+
+local function text(n) return string.format("%.0f", n) end
+
+-- Entries that stand in the window that ends now.
+local function inside(tx, window_ms) return "(" .. text(tx.now - window_ms) end
+
+-- Entries the window has passed, a bounded number of them.
+local function passed(tx, key, window_ms)
+  return tx:zlowest(key, "-inf", text(tx.now - window_ms), limits.window_sweep_max)
+end
+
+local function load_rate(tx, k, rate)
+  k.rate = keys.quota_part(tx, k.q.id, "rate", k.digest)
+  k.starts = tx:zcount(k.rate, inside(tx, rate.window_ms), "+inf")
+  k.newest = tx:zhighest(k.rate, "+inf", "-inf", 1)[1]
+  k.rate_passed = passed(tx, k.rate, rate.window_ms)
+end
+
+-- The sum is kept with the key; what the window has passed is taken off it here. `behind`: more has passed than one call takes off.
+local function load_weighted(tx, k, weighted)
+  k.weighted, k.weights = keys.quota_part(tx, k.q.id, "weighted", k.digest), keys.quota_part(tx, k.q.id, "weights", k.digest)
+  k.weighted_passed = passed(tx, k.weighted, weighted.window_ms)
+  k.behind = #k.weighted_passed == limits.window_sweep_max
+  local gone = {}
+  for i, item in ipairs(k.weighted_passed) do gone[i] = item.member end
+  k.sum = tonumber(k.raw.sum or "0")
+  if #gone > 0 then
+    for _, weight in ipairs(tx:hmget(k.weights, gone)) do k.sum = k.sum - (tonumber(weight) or 0) end
+  end
+  k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
+end
+
+-- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
+-- not in use, unless `fresh` says that it is about to be.
+function room.load(tx, q, digest, key, fresh)
+  local raw = tx:hgetall(keys.quota_part(tx, q.id, "key", digest))
+  if raw == nil and not fresh then return nil end
+  local k = {
+    q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
+    -- What has been decided in this call and is written by room.save.
+    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
+  }
+  k.key = k.raw.key or key
+  k.tat, k.throttled, k.wake = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil)
+  k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
+  k.holders = keys.holders(tx, k.set)
+  k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
+  if q.definition.rate then load_rate(tx, k, q.definition.rate) end
+  if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
+  return k
+end
+
+-- When the window has passed enough starts for one more; those of this call stand at its end.
+local function next_start(tx, k, rate)
+  local over = k.starts - rate.limit
+  local item = tx:zlowest(k.rate, inside(tx, rate.window_ms), "+inf", 1, over)[1]
+  return (item and item.score or tx.now) + rate.window_ms
+end
+
+-- When enough weight has left the window for so much more, as far as one call looks; until then it is asked again.
+local function next_weight(tx, k, weighted, weight)
+  if k.behind then return tx.now end
+  local page = tx:zlowest(k.weighted, inside(tx, weighted.window_ms), "+inf", limits.batch_max)
+  if #page == 0 then return tx.now + weighted.window_ms end
+  local names, sum = {}, k.sum
+  for i, item in ipairs(page) do names[i] = item.member end
+  for i, amount in ipairs(tx:hmget(k.weights, names)) do
+    sum = sum - (tonumber(amount) or 0)
+    if sum + weight <= weighted.limit then return page[i].score + weighted.window_ms end
+  end
+  return page[#page].score + weighted.window_ms
+end
+
+-- Each part in turn: whether one more of this weight passes, how much of it is used and, when it does not pass, when it may.
+local parts = {}
+
+function parts.throttle(tx, k)
+  if k.throttled == nil or k.throttled <= tx.now then return nil end
+  return { part = "throttle", used = 0, limit = 0, passes = false, next_at = function() return k.throttled end }
+end
+
+function parts.rate(tx, k)
+  local rate = k.q.definition.rate
+  if rate == nil then return nil end
+  local use = { part = "rate", used = k.starts, limit = rate.limit }
+  if rate.mode == "smooth" then
+    use.passes = k.tat == nil or k.tat <= tx.now
+    use.next_at = function() return k.tat end
+  else
+    use.passes = k.starts < rate.limit
+    use.next_at = function() return next_start(tx, k, rate) end
+  end
+  return use
+end
+
+function parts.concurrency(_, k)
+  local cap = k.q.definition.concurrency
+  if cap == nil then return nil end
+  -- Nobody knows when a slot comes back: whoever brings it calls the next.
+  return { part = "concurrency", used = k.held, limit = cap, passes = k.held < cap, next_at = function() return nil end }
+end
+
+function parts.weighted(tx, k, weight)
+  local weighted = k.q.definition.weighted
+  if weighted == nil then return nil end
+  return {
+    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
+    next_at = function()
+      if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
+    end,
+  }
+end
+
+local order = { "throttle", "rate", "concurrency", "weighted" }
+
+-- The first part that does not let so much more pass, or nil.
+function room.refusal(tx, k, weight)
+  for _, name in ipairs(order) do
+    local use = parts[name](tx, k, weight)
+    if use and not use.passes then return use end
+  end
+end
+
+-- Every part but the throttle as it stands.
+function room.uses(tx, k)
+  local out = {}
+  for i = 2, #order do
+    local use = parts[order[i]](tx, k, 1)
+    if use then out[#out + 1] = { part = use.part, used = use.used, limit = use.limit, next_at = not use.passes and use.next_at() or nil } end
+  end
+  return out
+end
+
+-- Counts one more, without saying who.
+local function count(tx, k, weight)
+  local d = k.q.definition
+  k.held = k.held + 1
+  if d.rate then
+    k.starts = k.starts + 1
+    if d.rate.mode == "smooth" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit) end
+  end
+  if d.weighted then k.sum = k.sum + weight end
+end
+
+-- True when the holder is in.
+function room.holds(tx, k, member)
+  return k.entered[member] or tx:zscore(k.holders, member) ~= nil
+end
+
+-- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
+function room.admit(tx, k, member, candidate)
+  count(tx, k, candidate.weight)
+  k.enters[#k.enters + 1] = { member = member, candidate = candidate }
+  k.entered[member] = true
+end
+
+-- Refused: it waits in the order of its score. What can never pass waits for another definition.
+function room.wait(k, candidate, use, next_at)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
+  if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- Takes the weight of an entry in the window off the sum; answers whether there was one.
+local function unweigh(tx, k, member)
+  local at = tx:zscore(k.weighted, member)
+  if at == nil or at <= tx.now - k.q.definition.weighted.window_ms then return false end
+  k.sum = k.sum - (tonumber(tx:hget(k.weights, member)) or 0)
+  return true
+end
+
+-- A holder leaves; answers whether it was there. One that never ran gives its start and its weight back.
+function room.leave(tx, k, member, unused)
+  if k.left[member] or not room.holds(tx, k, member) then return false end
+  local gone = { member = member }
+  k.left[member], k.leaves[#k.leaves + 1], k.held = true, gone, k.held - 1
+  if not unused then return true end
+  local d = k.q.definition
+  local at = d.rate and tx:zscore(k.rate, member)
+  if at then
+    gone.started = true
+    if at > tx.now - d.rate.window_ms then k.starts = k.starts - 1 end
+    -- The step of the last start alone can be undone: those after it were spaced from each other.
+    if d.rate.mode == "smooth" and k.tat == at + math.ceil(d.rate.window_ms / d.rate.limit) then k.tat = at end
+  end
+  if d.weighted then gone.weighed = unweigh(tx, k, member) end
+  return true
+end
+
+-- Sets what an entry in the window really weighed, however much that is; answers whether there is one.
+function room.reweigh(tx, k, member, weight)
+  if k.weighted == nil or not unweigh(tx, k, member) then return false end
+  k.sum = k.sum + weight
+  k.reweighed = { member, weight }
+  return true
+end
+
+local function owe_call(tx, k, id, holder)
+  outbox.owe(tx, "unblock", { "execution_id", id, "reason", "waiting_for_quota", "holder_id", holder, "set", k.set })
+end
+
+-- The first of a line: id, the holder it asked under and its weight.
+local function first_of(tx, k, line)
+  local found, names = tx:zlowest(line, "-inf", "+inf", limits.batch_max), {}
+  if #found == 0 then return {} end
+  for i, item in ipairs(found) do names[i] = item.member end
+  local asked, out = tx:hmget(k.asked, names), {}
+  for i, item in ipairs(found) do
+    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
+    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
+    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
+  end
+  return out
+end
+
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+local function call(tx, k)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  for _, one in ipairs(k.waiting > 0 and first_of(tx, k, k.waiters) or {}) do
+    local use = room.refusal(tx, k, one.weight)
+    if use then
+      k.head_at = use.next_at()
+      break
+    end
+    count(tx, k, one.weight)
+    k.calls[#k.calls + 1] = one
+  end
+  -- Who is called takes nothing until it comes.
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+end
+
+-- After a change of the definition everyone may ask anew whom the old one could never let pass.
+function room.call_oversized(tx, k)
+  if k.too_large == 0 then return end
+  for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
+end
+
+-- When the key needs attention: the next in line may pass, or nobody uses it any more.
+local function wake_at(tx, k, called)
+  local d = k.q.definition
+  if k.waiting > 0 then
+    if called > 0 then return tx.now + limits.call_again_ms end
+    return k.head_at
+  end
+  if k.held > 0 or k.too_large > 0 then return nil end
+  local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
+  if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
+  if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
+  return at
+end
+
+-- The name of its timer entry.
+function room.timer(id, digest)
+  return "room:" .. id .. ":" .. digest
+end
+
+-- An execution that asks anew does not stand in line for what it asked before.
+local function leave_line(tx, k, id)
+  if k.waiting > 0 and tx:zscore(k.waiters, id) then
+    tx:zrem(k.waiters, id)
+    tx:hdel(k.asked, id)
+    k.waiting = k.waiting - 1
+  end
+  if k.too_large > 0 and tx:zscore(k.oversized, id) then
+    tx:zrem(k.oversized, id)
+    tx:hdel(k.asked, id)
+    k.too_large = k.too_large - 1
+  end
+end
+
+local function write_holders(tx, k)
+  local d, first = k.q.definition, nil
+  for _, gone in ipairs(k.leaves) do
+    tx:zrem(k.holders, gone.member)
+    if gone.started then tx:zrem(k.rate, gone.member) end
+    if gone.weighed then
+      tx:zrem(k.weighted, gone.member)
+      tx:hdel(k.weights, gone.member)
+    end
+  end
+  for _, one in ipairs(k.enters) do
+    local c = one.candidate
+    tx:zadd(k.holders, c.expires_at, one.member)
+    first = math.min(first or c.expires_at, c.expires_at)
+    if d.rate then
+      tx:zadd(k.rate, tx.now, one.member)
+      k.newest = { score = tx.now }
+    end
+    if d.weighted then
+      tx:zadd(k.weighted, tx.now, one.member)
+      tx:hset(k.weights, { one.member, c.weight })
+      k.heaviest = { score = tx.now }
+    end
+    leave_line(tx, k, c.execution_id)
+  end
+  if first then holders.watch(tx, k.set, first) end
+end
+
+local function write_lines(tx, k)
+  for _, one in ipairs(k.waits) do
+    local c = one.candidate
+    leave_line(tx, k, c.execution_id)
+    tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
+    if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
+  end
+  for _, one in ipairs(k.calls) do
+    leave_line(tx, k, one.id)
+    owe_call(tx, k, one.id, one.holder)
+  end
+end
+
+local function write_passed(tx, k)
+  for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
+  for _, item in ipairs(k.weighted_passed or {}) do
+    tx:zrem(k.weighted, item.member)
+    tx:hdel(k.weights, item.member)
+  end
+  if k.reweighed then tx:hset(k.weights, k.reweighed) end
+end
+
+local function write_hash(tx, k)
+  local key = keys.quota_part(tx, k.q.id, "key", k.digest)
+  if k.fresh then
+    quota.enter_key(tx, k.q, k.digest)
+    tx:hset(key, { "key", k.key })
+  end
+  -- Weights that nothing counts any more must not be taken off a sum that begins anew.
+  if k.weighted == nil and k.raw.sum then
+    for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  end
+  for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
+    local value = k[name]
+    if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
+    if value == nil and k.raw[name] then tx:hdel(key, name) end
+  end
+end
+
+-- Nobody uses the key: what is left of it goes.
+local function forget(tx, k)
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  quota.leave_key(tx, k.q, k.digest)
+  timers.clear(tx, room.timer(k.q.id, k.digest))
+end
+
+-- Plans what has been decided and sets the key's timer. Room that came back calls who waits for it; an admission does not: it
+-- leaves less than there was.
+function room.save(tx, k, admission)
+  if not admission then call(tx, k) end
+  local called = #k.calls
+  write_holders(tx, k)
+  write_lines(tx, k)
+  write_passed(tx, k)
+  local at
+  if admission and k.waiting > 0 then
+    at = k.wake
+    if k.next_at then at = math.min(k.next_at, at or k.next_at) end
+  else
+    at = wake_at(tx, k, called)
+  end
+  if at and at <= tx.now and k.waiting == 0 then
+    if not k.fresh then forget(tx, k) end
+    return
+  end
+  local entry = { id = room.timer(k.q.id, k.digest), wake = k.wake }
+  timers.keep(tx, entry, at)
+  k.wake = at
+  write_hash(tx, k)
+end
+
+-- The quota is gone: whoever waits is called, to be told so; who holds leaves by itself.
+local function dissolve(tx, k)
+  for _, line in ipairs({ k.waiters, k.oversized }) do
+    for _, one in ipairs(first_of(tx, k, line)) do k.calls[#k.calls + 1] = one end
+  end
+  write_lines(tx, k)
+  if k.waiting + k.too_large == 0 then forget(tx, k) end
+end
+
+-- The key's timer: room may have come back, or nobody uses the key any more.
+function room.fire(tx, id, digest)
+  local q = quota.load(tx, id)
+  local k = q and room.load(tx, q, digest)
+  if k then return room.save(tx, k) end
+  timers.clear(tx, room.timer(id, digest))
+end
+
+-- The quota's timer: after a change of its definition every key is looked at, a few at a time.
+function room.walk(tx, id)
+  local q = quota.load(tx, id, true)
+  if q == nil or q.walked == nil then return timers.clear(tx, quota.timer(id)) end
+  local found = tx:zlowest(keys.quota_keys(tx, id), "(" .. text(q.walked), "+inf", limits.quota_walk_max)
+  local walked = q.walked
+  for _, item in ipairs(found) do
+    local k = room.load(tx, q, item.member)
+    if k == nil then error("CORRUPT " .. keys.quota_part(tx, id, "key", item.member) .. " key") end
+    if q.deleted then
+      dissolve(tx, k)
+    else
+      room.call_oversized(tx, k)
+      room.save(tx, k)
+      if k.too_large == 0 then walked = item.score end
+      if k.too_large > 0 then break end
+    end
+  end
+  if #found > 0 then
+    tx:hset(keys.quota(tx, id), { "walked", walked })
+    tx:zadd(keys.timers(tx), tx.now, quota.timer(id))
+  else
+    timers.clear(tx, quota.timer(id))
+    if q.deleted then
+      tx:del(keys.quota(tx, id))
+      tx:zrem(keys.quotas(tx), id)
+    else
+      tx:hdel(keys.quota(tx, id), "walked")
+    end
+  end
+end
+
+return room
+end
+
 source["index.inbox"] = function(require, LIBRARY)
 -- Open waitpoints of the partition by creation time: what people are asked for.
 local keys = require "lib.keys"
@@ -4888,17 +5625,17 @@ local holds = require "record.holds"
 
 local grant = {}
 
--- `copy` is the lane's: it says which holder sets the execution must enter before the grant is consumed.
+-- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
-  holds.note(rec, id, holds.needed(copy))
+  holds.note(rec, id, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = rec.spec.quotas, holder_sets = holds.sets(rec),
+    budgets = rec.spec.budgets, quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
 
@@ -5222,6 +5959,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local frames = require "record.frames"
 local signals = require "record.signals"
+local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
 local retire = {}
@@ -5237,6 +5975,7 @@ local function remove(tx, rec)
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
   signals.remove_all(tx, rec)
+  usage.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
   if rec.spec.flow_id then flow.forget_member(tx, rec) end
@@ -6625,11 +7364,11 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_consume_grant",
-  doc = "Turns a grant into a lease for the worker it was given to.",
+  doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
   flags = {},
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id",
+    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -6653,6 +7392,7 @@ define.fn {
     local copy = lane.load(tx, execution.lane_path(rec))
     -- The lane was limited after the grant was given: nobody has admitted it.
     if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    if a.keep then holds.keep_aside(rec, a.keep) end
     start.lease(tx, rec, a, a)
     if copy then
       fair.started(tx, copy, rec)
@@ -6668,6 +7408,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local grant = require "transition.grant"
 local runnable = require "transition.runnable"
 
@@ -6682,7 +7423,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then rec.holds = nil end
+    if a.unheld then holds.drop(rec) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
@@ -6696,14 +7437,15 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local spec = require "record.spec"
 local grant = require "transition.grant"
 
 define.fn {
   name = "ff_block_execution",
-  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded.",
+  doc = "Admission refused a granted execution: it waits for its quota or budget, with the reason recorded. `unheld` says that no set has taken it in.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail" },
+  args = { execution_id = "execution_id", grant_id = "grant_id", reason = "admission_reason", detail = "detail", unheld = "bool?" },
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
@@ -6711,6 +7453,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
     if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    if a.unheld then holds.drop(rec) end
     execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
@@ -6724,19 +7467,22 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local grant = require "transition.grant"
 local runnable = require "transition.runnable"
 
 define.fn {
   name = "ff_unblock_execution",
-  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score.",
+  doc = "What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", reason = "admission_reason" },
+  args = { execution_id = "execution_id", reason = "admission_reason", holder_id = "holder_id?" },
   reply = { unblocked = { state = "public_state" }, already = { state = "public_state" } },
   errs = { "execution_not_found" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase ~= "runnable" or rec.reason ~= a.reason then return reply.ok("already", { state = execution.public_state(rec) }) end
+    -- The call may overtake the block: then the grant ends here, and the block finds it gone.
+    local refused = a.holder_id and grant.open(rec, a.holder_id, tx.now)
+    if rec.phase ~= "runnable" or (rec.reason ~= a.reason and not refused) then return reply.ok("already", { state = execution.public_state(rec) }) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", a.reason })
@@ -7948,6 +8694,7 @@ local function owed(tx, set)
 end
 
 local function state(tx, rec, a, holder)
+  if rec and holds.keeps(rec, holder.holder_id, a.set) then return "running" end
   if rec == nil or holds.of(rec) ~= holder.holder_id or not holds.in_set(rec, a.set) then return "gone" end
   if rec.phase == "active" then return "running" end
   -- A grant that ran out cannot be consumed any more.
@@ -8053,6 +8800,1926 @@ define.fn {
       if seen == a.limit then return reply.ok("adopted", { holders = found, unnoted = unnoted, next = last }) end
     end
     return reply.ok("adopted", { holders = found, unnoted = unnoted })
+  end,
+}
+end
+
+source["quota.put"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_put_quota",
+  doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.",
+  flags = {},
+  args = { quota = "quota", version = "count?" },
+  reply = { created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" } },
+  errs = { "quota_not_found", "quota_version_conflict" },
+  call = function(tx, a)
+    local n = a.quota
+    if not (n.rate or n.concurrency or n.weighted) then return reply.err("invalid_argument", { field = "quota", problem = "must have a rate, a concurrency or a weighted part" }) end
+    local key, packed = keys.quota(tx, n.quota_id), quota.pack(n)
+    local known = quota.load(tx, n.quota_id)
+    if known == nil then
+      if a.version then return reply.err("quota_not_found", { quota_id = n.quota_id }) end
+      -- One of the same name is still being taken apart.
+      if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
+      tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
+      tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
+      return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
+    end
+    local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
+    if known.raw.definition == packed then return reply.ok("duplicate", { entry = quota.typed(known, count) }) end
+    if a.version ~= known.version then return reply.err("quota_version_conflict", { quota_id = n.quota_id, version = known.version }) end
+    local version = known.version + 1
+    tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
+    if count > 0 then quota.walk(tx, known) end
+    return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
+  end,
+}
+end
+
+source["quota.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_get_quota",
+  doc = "A quota and, of the key asked for, how far each of its parts is used, who holds it and who waits.",
+  flags = { "no-writes" },
+  args = { quota_id = "quota_id", key = "quota_key?" },
+  reply = { quota = { entry = "quota_entry", state = "quota_key_state?", now = "time_ms" } },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local state
+    if a.key then
+      local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+      local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
+      state = { key = a.key, parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled }
+    end
+    return reply.ok("quota", { entry = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))), state = state, now = tx.now })
+  end,
+}
+end
+
+source["quota.list_quotas"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_list_quotas",
+  doc = "Quotas of this partition, newest first; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", after = "quota_position?", limit = "list_limit" },
+  reply = { page = { items = "[quota_entry]", last = "quota_position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local looks = limits.list_looks_max
+    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
+    local found = tx:zhighest(keys.quotas(tx), top, "-inf", looks)
+    local items, last, more = {}, nil, #found == looks
+    for _, item in ipairs(found) do
+      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.quota_id
+      if not seen then
+        if #items >= a.limit then
+          more = true
+          break
+        end
+        local q = quota.load(tx, item.member)
+        if q and (a.namespace == nil or q.definition.namespace == a.namespace) then items[#items + 1] = quota.typed(q, tx:zcard(keys.quota_keys(tx, q.id))) end
+        last = { created_at = item.score, quota_id = item.member }
+      end
+    end
+    return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["quota.list_keys"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_list_quota_keys",
+  doc = "The keys of a quota that are in use, in the order of their first use, with the holder set of each; `next` says where to go on.",
+  flags = { "no-writes" },
+  args = { quota_id = "quota_id", after = "count", limit = "batch_size" },
+  reply = { page = { items = "[quota_key_use]", next = "count?" } },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local items, last = {}, nil
+    for i, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "(" .. string.format("%.0f", a.after), "+inf", a.limit)) do
+      local k = room.load(tx, q, item.member, nil, true)
+      local throttled = k.throttled and k.throttled > tx.now and k.throttled or nil
+      items[i] = { set = k.set, state = { key = k.key or "?", parts = room.uses(tx, k), held = k.held, waiting = k.waiting + k.too_large, throttled_until = throttled } }
+      last = item.score
+    end
+    return reply.ok("page", { items = items, next = #items == a.limit and last or nil })
+  end,
+}
+end
+
+source["quota.delete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_delete_quota",
+  doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id" },
+  reply = { deleted = {} },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
+    quota.walk(tx, q)
+    return reply.ok("deleted")
+  end,
+}
+end
+
+source["quota.ask"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+local room = require "index.room"
+
+-- What the key says to one candidate. One whose grant has run out by now neither enters nor waits.
+local function decide(tx, k, c)
+  local member = holders.member(c)
+  local keep = k.q.definition.hold_while_suspended and k.set or nil
+  if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
+  if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
+  local use = room.refusal(tx, k, c.weight)
+  if use == nil then
+    room.admit(tx, k, member, c)
+    return { holder_id = c.holder_id, admitted = true, keep = keep }
+  end
+  local next_at = use.next_at()
+  room.wait(k, c, use, next_at)
+  return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
+end
+
+define.fn {
+  name = "ff_admit_quota",
+  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.",
+  flags = {},
+  args = { quota_id = "quota_id", candidates = "quota_candidates" },
+  reply = { answered = { items = "[quota_answer]" } },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local known, order, items = {}, {}, {}
+    for i, c in ipairs(a.candidates) do
+      local digest = quota.digest(c.key)
+      local k = known[digest]
+      if k == nil then
+        k = room.load(tx, q, digest, c.key, true)
+        known[digest], order[#order + 1] = k, k
+      end
+      items[i] = decide(tx, k, c)
+    end
+    for _, k in ipairs(order) do room.save(tx, k, true) end
+    return reply.ok("answered", { items = items })
+  end,
+}
+end
+
+source["quota.return"] = function(require, LIBRARY)
+local define = require "lib.define"
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+local room = require "index.room"
+
+-- The quota or its key is gone: only the holder is left to go.
+local function leave_alone(tx, a, item)
+  local key, member = keys.holders(tx, holds.of_quota(a.quota_id, item.key_digest)), holders.member(item)
+  if tx:zscore(key, member) == nil then return false end
+  tx:zrem(key, member)
+  return true
+end
+
+define.fn {
+  name = "ff_return_quota",
+  doc = "Takes holders out of a quota; who is not in it is passed over. Who never ran gives back what its start took. Whoever waits for the room is called.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id", items = "quota_returns" },
+  reply = { returned = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    local known, order, count = {}, {}, 0
+    for _, item in ipairs(a.items) do
+      local k = known[item.key_digest]
+      if k == nil then
+        k = q and room.load(tx, q, item.key_digest) or false
+        known[item.key_digest] = k
+      end
+      local left
+      if k then
+        left = room.leave(tx, k, holders.member(item), item.unused)
+        if left and not k.touched then
+          k.touched, order[#order + 1] = true, k
+        end
+      else
+        left = leave_alone(tx, a, item)
+      end
+      if left then count = count + 1 end
+    end
+    for _, k in ipairs(order) do room.save(tx, k) end
+    return reply.ok("returned", { count = count })
+  end,
+}
+end
+
+source["quota.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local holders = require "index.holders"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_settle_quota",
+  doc = "Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id", key = "quota_key", execution_id = "execution_id", holder_id = "holder_id", weight = "count" },
+  reply = { settled = { used = "count", limit = "count" }, gone = {} },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local k = room.load(tx, q, quota.digest(a.key))
+    if k == nil or not room.reweigh(tx, k, holders.member(a), a.weight) then return reply.ok("gone") end
+    room.save(tx, k)
+    return reply.ok("settled", { used = math.max(k.sum, 0), limit = q.definition.weighted.limit })
+  end,
+}
+end
+
+source["quota.throttle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_throttle_quota",
+  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.",
+  flags = {},
+  args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
+  reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local wanted = a["until"]
+    k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
+    room.save(tx, k)
+    if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
+    return reply.ok("cleared")
+  end,
+}
+end
+
+source["record.budget"] = function(require, LIBRARY)
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
+-- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local timers = require "index.timers"
+
+local budget = {}
+
+budget.amount_max = limits.time_ms_max
+
+function budget.timer(id) return "budget:" .. id end
+function budget.set(id) return "budget:" .. id end
+
+function budget.sorted(amounts)
+  local names = {}
+  for name in pairs(amounts) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- A map of amounts as a flat list in the order of the names, and back.
+function budget.flat(amounts)
+  local flat = {}
+  for _, name in ipairs(budget.sorted(amounts)) do
+    if amounts[name] ~= 0 then
+      flat[#flat + 1] = name
+      flat[#flat + 1] = amounts[name]
+    end
+  end
+  return flat
+end
+
+function budget.map(flat)
+  local amounts = {}
+  for i = 1, #flat, 2 do amounts[flat[i]] = flat[i + 1] end
+  return amounts
+end
+
+local function pack_definition(b)
+  local dimensions = {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
+  return cmsgpack.pack({
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+  })
+end
+
+budget.pack_definition = pack_definition
+
+local function unpack_definition(packed)
+  local l = cmsgpack.unpack(packed)
+  local dimensions = {}
+  for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
+  return {
+    namespace = l[1], parent = l[2] or nil, scope = { type = l[3], id = l[4] or nil }, dimensions = dimensions,
+    reset = { type = l[6], interval_ms = l[7] or nil, zone = l[8] or nil }, on_soft = l[9], on_hard = l[10],
+  }
+end
+
+-- A budget that is not stored yet.
+function budget.new(tx, definition)
+  local b = unpack_definition(pack_definition(definition))
+  b.id, b.created, b.version, b.period, b.since, b.rooms = definition.budget_id, tx.now, 1, 1, tx.now, 0
+  b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
+  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
+  tx.memo[keys.budget(tx, b.id)] = b
+  return b
+end
+
+-- Amounts are stored as a list in the order of the dimensions.
+local function amounts_of(b, packed, key, field)
+  local list, amounts = cmsgpack.unpack(packed or ""), {}
+  if type(list) ~= "table" or #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
+  for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
+  return amounts
+end
+
+local function pack_amounts(b, amounts)
+  local list = {}
+  for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
+  return cmsgpack.pack(list)
+end
+
+-- The record, read once per plan; nil when there is none.
+function budget.load(tx, id)
+  local key = keys.budget(tx, id)
+  if tx.memo[key] then return tx.memo[key] end
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
+  local b = unpack_definition(raw.definition)
+  b.id = id
+  for _, name in ipairs({ "version", "created", "period", "since", "rooms" }) do
+    b[name] = tonumber(raw[name] or nil)
+    if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  b.next_reset = tonumber(raw.next_reset or nil)
+  b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
+  b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
+  b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  tx.memo[key] = b
+  return b
+end
+
+local function flag(tx, key, name, on)
+  if on then tx:hset(key, { name, "1" }) else tx:hdel(key, name) end
+end
+
+-- Plans the whole record and its timer.
+function budget.save(tx, b)
+  local key = keys.budget(tx, b.id)
+  tx:hset(key, {
+    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms,
+    "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
+  })
+  if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
+  flag(tx, key, "approved", b.approved)
+  flag(tx, key, "refused", b.refused)
+  flag(tx, key, "soft_told", b.soft_told)
+  -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
+  flag(tx, key, "passed", b.passed)
+end
+
+function budget.watch(tx, b)
+  if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
+end
+
+-- Whoever was refused may ask again. The mark stays until everyone who waits was told, whatever happens to the announcement.
+function budget.room(tx, b)
+  if not b.refused then return end
+  b.refused, b.rooms = false, b.rooms + 1
+  tx:zadd(keys.cleared(tx), tx.now, b.id)
+  tx:announce("budget", b.id)
+end
+
+function budget.start_period(tx, b)
+  local passed = false
+  for _, d in ipairs(b.dimensions) do
+    b.used[d.name], b.base[d.name] = 0, 0
+    -- What is held stays, also above a limit that was lowered since.
+    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
+  end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
+  budget.room(tx, b)
+end
+
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+local function roll(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return false end
+  local every = b.reset.interval_ms
+  if b.reset.type == "interval" then
+    b.next_reset = b.next_reset + (math.floor((tx.now - b.next_reset) / every) + 1) * every
+  else
+    b.next_reset = nil
+  end
+  budget.start_period(tx, b)
+  return true
+end
+
+-- The same for a reader, who writes nothing.
+function budget.rolled(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return end
+  for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
+  b.approved = false
+end
+
+local function roll_and_save(tx, b)
+  if not roll(tx, b) then return end
+  if b.next_reset == nil then
+    tx:zadd(keys.cleared(tx), tx.now, b.id)
+    tx:announce("budget", b.id)
+  end
+  budget.watch(tx, b)
+  budget.save(tx, b)
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
+end
+
+-- The budget and those above it, itself first, each in its current period; nil when there is none.
+function budget.path(tx, id)
+  local path = {}
+  while id do
+    local b = budget.load(tx, id)
+    if b == nil then
+      if #path == 0 then return nil end
+      error("CORRUPT " .. keys.budget(tx, id) .. " core")
+    end
+    roll_and_save(tx, b)
+    path[#path + 1] = b
+    id = b.parent
+  end
+  return path
+end
+
+function budget.save_all(tx, path)
+  for _, b in ipairs(path) do budget.save(tx, b) end
+end
+
+function budget.fire(tx, id)
+  local b = budget.load(tx, id)
+  if b == nil then return timers.clear(tx, budget.timer(id)) end
+  roll_and_save(tx, b)
+  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+end
+
+-- The refusal of amounts in dimensions the budget does not have, or of none at all.
+function budget.unknown(b, amounts, field)
+  local names = budget.sorted(amounts)
+  if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
+  for _, name in ipairs(names) do
+    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+  end
+end
+
+-- The first limit on the way up that the amounts would pass; `own` is the part of them that is held already.
+function budget.breach(path, amounts, own)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and d.hard and b.used[d.name] + b.held[d.name] - (own and own[d.name] or 0) + n > d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The refusal of amounts that no sum could hold.
+function budget.overflow(path, amounts, field)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
+        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+      end
+    end
+  end
+end
+
+-- The first hard dimension on the way up of which nothing is left.
+function budget.exhausted(path)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      if d.hard and b.used[d.name] + b.held[d.name] >= d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The first soft limit on the way up that is reached; with `unapproved`, one that admits nobody until it is approved.
+function budget.soft(path, unapproved)
+  for _, b in ipairs(path) do
+    if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
+      for _, d in ipairs(b.dimensions) do
+        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+      end
+    end
+  end
+end
+
+-- Someone was refused: the budget in the way will say when it has room.
+function budget.refuse(tx, wrong)
+  if wrong.budget.refused then return end
+  wrong.budget.refused = true
+  budget.save(tx, wrong.budget)
+end
+
+function budget.hold(path, amounts, sign)
+  for _, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.held[name] then b.held[name] = b.held[name] + sign * n end
+    end
+  end
+end
+
+-- Adds accepted amounts all the way up; the report itself is kept with the budget it was made to.
+function budget.spend(tx, path, amounts)
+  for i, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.used[name] then
+        b.used[name] = b.used[name] + n
+        if i > 1 then b.base[name] = b.base[name] + n end
+      end
+    end
+    local soft = budget.soft({ b })
+    if soft and not b.soft_told then
+      b.soft_told = true
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, { "budget_id", b.id, "dimension", soft.dimension })
+    end
+  end
+end
+
+-- A report is kept with its period, so that what is used can be counted again.
+function budget.keep_report(tx, b, key, amounts, origin)
+  local digest = redis.sha1hex(key)
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
+  tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
+end
+
+-- Whether a report is known by its key, and from where it came.
+function budget.report(tx, b, key)
+  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  if packed == nil then return false end
+  return true, cmsgpack.unpack(packed)[3] or nil
+end
+
+-- Forgets reports that are older than any repetition; what they used stays counted.
+function budget.prune(tx, b)
+  local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
+  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+    local kept = tx:hget(reports, item.member)
+    if kept then
+      local l = cmsgpack.unpack(kept)
+      if l[1] == b.period then
+        for name, n in pairs(budget.map(l[2])) do b.base[name] = b.base[name] + n end
+      end
+      tx:hdel(reports, item.member)
+    end
+    tx:zrem(times, item.member)
+  end
+end
+
+function budget.note_action(tx, b, action, actor, dimension, delta, reason)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+  if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+function budget.typed(b)
+  local dimensions, actions = {}, {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
+  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  return {
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+  }
+end
+
+return budget
+end
+
+source["record.budget_holds"] = function(require, LIBRARY)
+-- What is held against a budget: the estimates of work that was admitted, and reservations. A hold under a holder goes when the
+-- holder is released; a reservation without one goes when its time is over.
+local keys = require "lib.keys"
+local budget = require "record.budget"
+local holders = require "index.holders"
+local timers = require "index.timers"
+
+local holds = {}
+
+local function timer(id, reservation) return "hold:" .. id .. ":" .. reservation end
+
+-- Fields of the hash: a holder as `<execution>:<holder>` with its amounts and the reservations made under it; a reservation as its
+-- id with its amounts, its end or false, and its holder or false.
+function holds.of_holder(tx, id, member)
+  local packed = tx:hget(keys.budget_holds(tx, id), member)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), reservations = l[2] }
+end
+
+function holds.put_holder(tx, id, member, hold)
+  tx:hset(keys.budget_holds(tx, id), { member, cmsgpack.pack({ budget.flat(hold.amounts), hold.reservations }) })
+end
+
+function holds.reservation(tx, id, reservation)
+  local packed = tx:hget(keys.budget_holds(tx, id), reservation)
+  if packed == nil then return nil end
+  local l = cmsgpack.unpack(packed)
+  return { amounts = budget.map(l[1]), ends = l[2] or nil, member = l[3] or nil }
+end
+
+local function put_reservation(tx, id, reservation, hold)
+  tx:hset(keys.budget_holds(tx, id), { reservation, cmsgpack.pack({ budget.flat(hold.amounts), hold.ends or false, hold.member or false }) })
+end
+
+function holds.reserve(tx, id, reservation, hold)
+  put_reservation(tx, id, reservation, hold)
+  if hold.ends then timers.set(tx, timer(id, reservation), hold.ends) end
+end
+
+local function forget_reservation(tx, id, reservation, hold)
+  tx:hdel(keys.budget_holds(tx, id), reservation)
+  if hold.ends then timers.clear(tx, timer(id, reservation)) end
+end
+
+local function any(amounts)
+  for _, n in pairs(amounts) do
+    if n > 0 then return true end
+  end
+  return false
+end
+
+-- Gives amounts back all the way up; whoever was refused may ask again.
+function holds.give_back(tx, path, amounts)
+  if not any(amounts) then return end
+  budget.hold(path, amounts, -1)
+  for _, b in ipairs(path) do budget.room(tx, b) end
+end
+
+-- Drops a reservation; its holder stays with what else it holds.
+function holds.drop_reservation(tx, path, reservation, hold)
+  local id = path[1].id
+  forget_reservation(tx, id, reservation, hold)
+  local holder = hold.member and holds.of_holder(tx, id, hold.member)
+  if holder then
+    local rest = {}
+    for _, other in ipairs(holder.reservations) do
+      if other ~= reservation then rest[#rest + 1] = other end
+    end
+    holder.reservations = rest
+    holds.put_holder(tx, id, hold.member, holder)
+  end
+end
+
+-- Drops a holder and all it reserved; answers whether it held anything.
+function holds.drop_holder(tx, path, member)
+  local id = path[1].id
+  local set = keys.holders(tx, budget.set(id))
+  if tx:zscore(set, member) then tx:zrem(set, member) end
+  local hold = holds.of_holder(tx, id, member)
+  if hold == nil then return false end
+  tx:hdel(keys.budget_holds(tx, id), member)
+  holds.give_back(tx, path, hold.amounts)
+  for _, reservation in ipairs(hold.reservations) do
+    local r = holds.reservation(tx, id, reservation)
+    if r then
+      forget_reservation(tx, id, reservation, r)
+      holds.give_back(tx, path, r.amounts)
+    end
+  end
+  return true
+end
+
+-- Enters a holder until a deadline, after which its execution is asked for.
+function holds.enter(tx, id, member, deadline, amounts)
+  local set = budget.set(id)
+  if tx:zscore(keys.holders(tx, set), member) == nil then
+    tx:zadd(keys.holders(tx, set), deadline, member)
+    holders.watch(tx, set, deadline)
+  end
+  holds.put_holder(tx, id, member, { amounts = amounts, reservations = {} })
+end
+
+-- How much of the amounts the holder's own holds cover: its estimate first, then its reservations in their order.
+function holds.own(tx, id, member, amounts)
+  local parts, sum = {}, {}
+  local function look(name, hold)
+    local part = {}
+    for dimension, n in pairs(amounts) do
+      local take = math.min(hold.amounts[dimension] or 0, n - (sum[dimension] or 0))
+      if take > 0 then part[dimension], sum[dimension] = take, (sum[dimension] or 0) + take end
+    end
+    parts[#parts + 1] = { name = name, hold = hold, take = part }
+  end
+  local holder = member and holds.of_holder(tx, id, member)
+  if holder then
+    look(member, holder)
+    for _, reservation in ipairs(holder.reservations) do look(reservation, holds.reservation(tx, id, reservation)) end
+  end
+  return sum, parts
+end
+
+-- Takes what `own` found out of the holds.
+function holds.consume(tx, path, sum, parts)
+  local id = path[1].id
+  for _, part in ipairs(parts) do
+    if any(part.take) then
+      for dimension, n in pairs(part.take) do part.hold.amounts[dimension] = part.hold.amounts[dimension] - n end
+      if part.hold.reservations then holds.put_holder(tx, id, part.name, part.hold) else put_reservation(tx, id, part.name, part.hold) end
+    end
+  end
+  budget.hold(path, sum, -1)
+end
+
+-- The time of a reservation is over.
+function holds.fire(tx, id, reservation)
+  local path = budget.path(tx, id)
+  local hold = path and holds.reservation(tx, id, reservation)
+  if hold == nil then return timers.clear(tx, timer(id, reservation)) end
+  if hold.ends and hold.ends > tx.now then return tx:zadd(keys.timers(tx), hold.ends, timer(id, reservation)) end
+  holds.drop_reservation(tx, path, reservation, hold)
+  holds.give_back(tx, path, hold.amounts)
+  budget.save_all(tx, path)
+end
+
+return holds
+end
+
+source["budget.create"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- What no single field can say.
+local function problem(n)
+  if #n.dimensions == 0 then return refused("budget.dimensions", "must hold a dimension") end
+  local seen = {}
+  for i, d in ipairs(n.dimensions) do
+    if seen[d.name] then return refused(string.format("budget.dimensions[%d].name", i - 1), "is given twice: " .. d.name) end
+    seen[d.name] = true
+  end
+  local kind = n.reset.type
+  if (kind == "interval") ~= (n.reset.interval_ms ~= nil) then return refused("budget.reset.interval_ms", "belongs to a reset by interval, and only there") end
+  if n.reset.zone and kind ~= "day" and kind ~= "month" then return refused("budget.reset.zone", "belongs to a reset by calendar") end
+  if (kind == "day" or kind == "month") and n.next_reset_at == nil then return refused("budget.next_reset_at", "is missing: a calendar's reset is supplied") end
+  if kind == "none" and n.next_reset_at then return refused("budget.next_reset_at", "belongs to a reset") end
+end
+
+define.fn {
+  name = "ff_create_budget",
+  doc = "Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.",
+  flags = {},
+  args = { budget = "new_budget", actor = "actor" },
+  reply = { created = { budget = "budget", duplicate = "bool" } },
+  errs = { "budget_not_found", "budget_in_use", "idempotency_conflict" },
+  call = function(tx, a)
+    local n = a.budget
+    local wrong = problem(n)
+    if wrong then return wrong end
+    table.sort(n.dimensions, function(x, y) return x.name < y.name end)
+    local known = budget.load(tx, n.budget_id)
+    if known then
+      -- Limits may have been changed since: what never changes tells whether it is the same.
+      local same = known.namespace == n.namespace and known.parent == n.parent and #known.dimensions == #n.dimensions
+      for i, d in ipairs(n.dimensions) do same = same and known.dimensions[i] ~= nil and known.dimensions[i].name == d.name end
+      if same and known.version == 1 then same = budget.pack_definition(known) == budget.pack_definition(n) end
+      if not same then return reply.err("idempotency_conflict", { budget_id = n.budget_id }) end
+      return reply.ok("created", { budget = budget.typed(known), duplicate = true })
+    end
+    if n.parent then
+      local path = budget.path(tx, n.parent)
+      if path == nil then return reply.err("budget_not_found", { budget_id = n.parent }) end
+      if path[1].namespace ~= n.namespace then return refused("budget.parent", "belongs to another namespace") end
+      if #path >= limits.budget_depth_max then return refused("budget.parent", string.format("is %d deep already", #path)) end
+      local siblings = tx:zcard(keys.budget_children(tx, n.parent))
+      if siblings >= limits.budget_children_max then return reply.err("budget_in_use", { children = siblings }) end
+      tx:zadd(keys.budget_children(tx, n.parent), tx.now, n.budget_id)
+    end
+    local b = budget.new(tx, n)
+    b.next_reset = n.next_reset_at
+    if n.reset.type == "interval" and b.next_reset == nil then b.next_reset = tx.now + n.reset.interval_ms end
+    budget.save(tx, b)
+    if b.next_reset then budget.watch(tx, b) end
+    tx:zadd(keys.budgets(tx), tx.now, b.id)
+    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    return reply.ok("created", { budget = budget.typed(b), duplicate = false })
+  end,
+}
+end
+
+source["budget.change"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+-- The limits a change names, by dimension; or the refusal.
+local function named(b, list)
+  local by_name = {}
+  for i, d in ipairs(list) do
+    local field = string.format("limits[%d].name", i - 1)
+    if b.used[d.name] == nil then return nil, refused(field, "is no dimension of the budget: " .. d.name) end
+    if by_name[d.name] then return nil, refused(field, "is given twice: " .. d.name) end
+    by_name[d.name] = d
+  end
+  return by_name
+end
+
+define.fn {
+  name = "ff_change_budget",
+  doc = "Changes the limits of the dimensions named, each to exactly what is given, and what happens at a breach; what is not named stays. Says so when there may be room again.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", limits = "dimension_limits", on_soft = "on_soft?", on_hard = "on_hard?", version = "count?", actor = "actor" },
+  reply = { changed = { budget = "budget", changed = "bool" } },
+  errs = { "budget_not_found", "budget_version_conflict" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if a.version and a.version ~= b.version then return reply.err("budget_version_conflict", { version = b.version }) end
+    local wanted, wrong = named(b, a.limits)
+    if wrong then return wrong end
+    local before = budget.pack_definition(b)
+    for _, d in ipairs(b.dimensions) do
+      local to = wanted[d.name]
+      if to then
+        d.hard, d.soft = to.hard, to.soft
+        if d.hard and b.used[d.name] + b.held[d.name] > d.hard then b.passed = true end
+      end
+    end
+    b.on_soft, b.on_hard = a.on_soft or b.on_soft, a.on_hard or b.on_hard
+    local changed = budget.pack_definition(b) ~= before
+    if changed then
+      b.version = b.version + 1
+      budget.note_action(tx, b, "change", a.actor)
+      budget.room(tx, b)
+      budget.save(tx, b)
+      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    end
+    return reply.ok("changed", { budget = budget.typed(b), changed = changed })
+  end,
+}
+end
+
+source["budget.get"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_get_budget",
+  doc = "A budget with its limits, what is used and held, and what operators did to it; how many hold something against it, how many budgets are right below it.",
+  flags = { "no-writes" },
+  args = { budget_id = "budget_id" },
+  reply = { found = { budget = "budget", holders = "count", children = "count", now = "time_ms" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    budget.rolled(tx, b)
+    return reply.ok("found", {
+      budget = budget.typed(b), holders = tx:zcard(keys.holders(tx, budget.set(b.id))), children = tx:zcard(keys.budget_children(tx, b.id)), now = tx.now,
+    })
+  end,
+}
+end
+
+source["budget.list"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_list_budgets",
+  doc = "Budgets of this partition, newest first; a page may be short, `more` says whether to go on after `last`.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace?", scope = "scope_type?", after = "budget_position?", limit = "batch_size" },
+  reply = { page = { items = "[budget]", last = "budget_position?", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local top = a.after and string.format("%.0f", a.after.created_at) or "+inf"
+    local found = tx:zhighest(keys.budgets(tx), top, "-inf", limits.list_looks_max)
+    local items, last, more, looks = {}, nil, #found == limits.list_looks_max, 0
+    for _, item in ipairs(found) do
+      local seen = a.after and item.score == a.after.created_at and item.member >= a.after.budget_id
+      if not seen then
+        if #items >= a.limit or looks >= limits.list_looks_max / 4 then
+          more = true
+          break
+        end
+        looks = looks + 1
+        local b = budget.load(tx, item.member)
+        if b and (a.namespace == nil or b.namespace == a.namespace) and (a.scope == nil or b.scope.type == a.scope) then
+          budget.rolled(tx, b)
+          items[#items + 1] = budget.typed(b)
+        end
+        last = { created_at = item.score, budget_id = item.member }
+      end
+    end
+    return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["budget.delete"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local timers = require "index.timers"
+
+define.fn {
+  name = "ff_delete_budget",
+  doc = "Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { deleted = {} },
+  errs = { "budget_not_found", "budget_in_use" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local children = tx:zcard(keys.budget_children(tx, b.id))
+    local held = tx:exists(keys.budget_holds(tx, b.id)) or tx:exists(keys.holders(tx, budget.set(b.id)))
+    if children > 0 or held then return reply.err("budget_in_use", { children = children, held = held }) end
+    tx:del(keys.budget(tx, b.id))
+    tx:del(keys.budget_reports(tx, b.id))
+    tx:del(keys.budget_report_times(tx, b.id))
+    tx:zrem(keys.budgets(tx), b.id)
+    -- What waited for it is told, and refused again by name instead of waiting for good.
+    tx:zadd(keys.cleared(tx), tx.now, b.id)
+    tx:announce("budget", b.id)
+    timers.clear(tx, budget.timer(b.id))
+    if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
+    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    return reply.ok("deleted")
+  end,
+}
+end
+
+source["budget.reset"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_reset_budget",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { reset = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    budget.start_period(tx, b)
+    budget.note_action(tx, b, "reset", a.actor)
+    budget.save(tx, b)
+    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
+    return reply.ok("reset", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.approve"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_approve_budget",
+  doc = "An operator lets work start past the soft limits until the period ends.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", actor = "actor" },
+  reply = { approved = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if not b.approved then
+      b.approved = true
+      budget.note_action(tx, b, "approve", a.actor)
+      budget.room(tx, b)
+      budget.save(tx, b)
+      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    end
+    return reply.ok("approved", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.correct"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+-- Above the budget that is corrected a period may have ended since: nothing gets below 0 there.
+local function shift(b, name, delta)
+  local before = b.used[name]
+  if before == nil then return end
+  local after = math.max(before + delta, 0)
+  b.used[name], b.base[name] = after, b.base[name] + after - before
+  for _, d in ipairs(b.dimensions) do
+    if d.name == name and d.hard and after + b.held[name] > d.hard then b.passed = true end
+  end
+end
+
+define.fn {
+  name = "ff_correct_budget",
+  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason" },
+  reply = { corrected = { budget = "budget" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    if b.used[a.dimension] == nil then return reply.err("invalid_argument", { field = "dimension", problem = "is no dimension of the budget: " .. a.dimension }) end
+    if a.delta == 0 then return reply.err("invalid_argument", { field = "delta", problem = "must not be 0" }) end
+    if b.used[a.dimension] + a.delta < 0 then
+      return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
+    end
+    local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
+    if over then return over end
+    for _, each in ipairs(path) do
+      shift(each, a.dimension, a.delta)
+      if a.delta < 0 then budget.room(tx, each) end
+    end
+    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
+    budget.save_all(tx, path)
+    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
+      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
+    return reply.ok("corrected", { budget = budget.typed(b) })
+  end,
+}
+end
+
+source["budget.admit"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+local function verdict(c, kind, wrong)
+  return {
+    holder_id = c.holder_id, admitted = false, refusal = kind, budget_id = wrong.budget.id, dimension = wrong.dimension, used = wrong.used, limit = wrong.limit, rooms = wrong.budget.rooms,
+  }
+end
+
+local function unknown_dimension(b, estimate)
+  for _, name in ipairs(budget.sorted(estimate)) do
+    if b.used[name] == nil then return name end
+  end
+end
+
+-- Plans a candidate's hold, or answers what is in the way; nothing is held then.
+local function admit(tx, path, c)
+  local b, member, estimate = path[1], holders.member(c), c.estimate or {}
+  if holds.of_holder(tx, b.id, member) then return { holder_id = c.holder_id, admitted = true } end
+  local strange = unknown_dimension(b, estimate)
+  if strange then return { holder_id = c.holder_id, admitted = false, refusal = "unknown_dimension", budget_id = b.id, dimension = strange, rooms = b.rooms } end
+  local wrong, kind
+  if next(estimate) == nil then wrong = budget.exhausted(path) else wrong = budget.breach(path, estimate) end
+  if wrong then kind = "hard" else wrong, kind = budget.soft(path, true), "soft" end
+  if wrong == nil then
+    local over = budget.overflow(path, estimate, "estimate")
+    if over then return { holder_id = c.holder_id, admitted = false, refusal = "hard", budget_id = b.id, rooms = b.rooms } end
+    holds.enter(tx, b.id, member, c.expires_at, estimate)
+    budget.hold(path, estimate, 1)
+    return { holder_id = c.holder_id, admitted = true }
+  end
+  wrong.budget.refused = true
+  return verdict(c, kind, wrong)
+end
+
+define.fn {
+  name = "ff_admit_budget",
+  doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
+  flags = {},
+  args = { budget_id = "budget_id", candidates = "budget_candidates" },
+  reply = { answered = { items = "[budget_verdict]" } },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local items = {}
+    for i, c in ipairs(a.candidates) do items[i] = admit(tx, path, c) end
+    if #items > 0 then budget.save_all(tx, path) end
+    return reply.ok("answered", { items = items })
+  end,
+}
+end
+
+source["budget.release"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_release_budget",
+  doc = "Drops what holders hold against a budget, their reservations included; who holds nothing is passed over, and so is a budget that is gone.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", holders = "holders" },
+  reply = { released = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    local count = 0
+    if path == nil then
+      for _, holder in ipairs(a.holders) do tx:zrem(keys.holders(tx, budget.set(a.budget_id)), holders.member(holder)) end
+    else
+      for _, holder in ipairs(a.holders) do
+        if holds.drop_holder(tx, path, holders.member(holder)) then count = count + 1 end
+      end
+      if count > 0 then budget.save_all(tx, path) end
+    end
+    return reply.ok("released", { count = count })
+  end,
+}
+end
+
+source["budget.reserve"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+local function refused(field, problem)
+  return reply.err("invalid_argument", { field = field, problem = problem })
+end
+
+local function same(x, y)
+  return cmsgpack.pack(budget.flat(x)) == cmsgpack.pack(budget.flat(y))
+end
+
+define.fn {
+  name = "ff_reserve_budget",
+  doc = "Holds amounts against a budget and all above it, for a time or for as long as a holder holds; the same reservation again is the same. A limit in the way is an answer, and nothing is held.",
+  flags = {},
+  args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts", ttl_ms = "duration_ms?", holder = "budget_holder?" },
+  reply = {
+    reserved = { expires_at = "time_ms?", duplicate = "bool" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", rooms = "count" },
+  },
+  errs = { "budget_not_found", "idempotency_conflict" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b = path[1]
+    local wrong = budget.unknown(b, a.dimensions, "dimensions")
+    if wrong then return wrong end
+    if (a.ttl_ms == nil) == (a.holder == nil) then return refused("ttl_ms", "is needed without a holder, and only then") end
+    if a.ttl_ms and (a.ttl_ms == 0 or a.ttl_ms > limits.reservation_ttl_ms_max) then
+      return refused("ttl_ms", string.format("must be in 1..=%.0f, got %.0f", limits.reservation_ttl_ms_max, a.ttl_ms))
+    end
+    local member = a.holder and holders.member(a.holder)
+    local known = holds.reservation(tx, b.id, a.reservation_id)
+    if known then
+      if known.member ~= member or not same(known.amounts, a.dimensions) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+      return reply.ok("reserved", { expires_at = known.ends, duplicate = true })
+    end
+    if budget.report(tx, b, "reservation:" .. a.reservation_id) then return reply.err("idempotency_conflict", { reservation_id = a.reservation_id }) end
+    local over = budget.overflow(path, a.dimensions, "dimensions")
+    if over then return over end
+    local breach = budget.breach(path, a.dimensions)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", { budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, rooms = breach.budget.rooms })
+    end
+    local ends = a.ttl_ms and tx.now + a.ttl_ms or nil
+    if member then
+      local holder = holds.of_holder(tx, b.id, member)
+      if holder == nil then
+        -- Nobody admitted it here. Its lease may have ended by now, so it is asked for soon.
+        holds.enter(tx, b.id, member, tx.now + limits.reservation_asked_after_ms, {})
+        holder = { amounts = {}, reservations = {} }
+      end
+      if #holder.reservations >= limits.reservations_per_holder_max then
+        return refused("holder", string.format("has %d reservations already", #holder.reservations))
+      end
+      holder.reservations[#holder.reservations + 1] = a.reservation_id
+      holds.put_holder(tx, b.id, member, holder)
+    end
+    holds.reserve(tx, b.id, a.reservation_id, { amounts = a.dimensions, ends = ends, member = member })
+    budget.hold(path, a.dimensions, 1)
+    budget.save_all(tx, path)
+    return reply.ok("reserved", { expires_at = ends, duplicate = false })
+  end,
+}
+end
+
+source["budget.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+
+define.fn {
+  name = "ff_settle_reservation",
+  doc = "Turns a reservation into what was really used; the difference returns. What would pass a limit is not accepted, and the reservation stays.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", reservation_id = "reservation_id", dimensions = "amounts" },
+  reply = {
+    ok = {}, already_applied = {},
+    soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+  },
+  errs = { "budget_not_found", "reservation_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b, key = path[1], "reservation:" .. a.reservation_id
+    if budget.report(tx, b, key) then return reply.ok("already_applied") end
+    local hold = holds.reservation(tx, b.id, a.reservation_id)
+    if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    local wrong = budget.unknown(b, a.dimensions, "dimensions")
+    if wrong then return wrong end
+    local over = budget.overflow(path, a.dimensions, "dimensions")
+    if over then return over end
+    local breach = budget.breach(path, a.dimensions, hold.amounts)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", {
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+    end
+    budget.prune(tx, b)
+    holds.drop_reservation(tx, path, a.reservation_id, hold)
+    holds.give_back(tx, path, hold.amounts)
+    budget.spend(tx, path, a.dimensions)
+    budget.keep_report(tx, b, key, a.dimensions)
+    budget.save_all(tx, path)
+    local soft = budget.soft(path)
+    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    return reply.ok("ok")
+  end,
+}
+end
+
+source["budget.release_reservation"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+
+define.fn {
+  name = "ff_release_reservation",
+  doc = "Gives a reservation back unused.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", reservation_id = "reservation_id" },
+  reply = { released = {} },
+  errs = { "budget_not_found", "reservation_not_found" },
+  call = function(tx, a)
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local hold = holds.reservation(tx, a.budget_id, a.reservation_id)
+    if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    holds.drop_reservation(tx, path, a.reservation_id, hold)
+    holds.give_back(tx, path, hold.amounts)
+    budget.save_all(tx, path)
+    return reply.ok("released")
+  end,
+}
+end
+
+source["budget.apply"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local holds = require "record.budget_holds"
+local holders = require "index.holders"
+
+define.fn {
+  name = "ff_apply_usage",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", report = "usage_report" },
+  reply = {
+    ok = {}, already_applied = { same = "bool" },
+    soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
+    hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
+  },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local r = a.report
+    local path = budget.path(tx, a.budget_id)
+    if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local b, key = path[1], "report:" .. r.dedup_key
+    local origin = r.execution_id and r.sequence and string.format("%s:%.0f", r.execution_id, r.sequence) or nil
+    local known, from = budget.report(tx, b, key)
+    if known then return reply.ok("already_applied", { same = origin ~= nil and from == origin }) end
+    local wrong = budget.unknown(b, r.dimensions, "report.dimensions")
+    if wrong then return wrong end
+    local member = r.execution_id and r.holder_id and holders.member(r) or nil
+    local own, parts = holds.own(tx, b.id, member, r.dimensions)
+    local over = budget.overflow(path, r.dimensions, "report.dimensions")
+    if over then return over end
+    local breach = budget.breach(path, r.dimensions, own)
+    if breach then
+      budget.refuse(tx, breach)
+      return reply.ok("hard_breach", {
+        budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
+    end
+    budget.prune(tx, b)
+    holds.consume(tx, path, own, parts)
+    budget.spend(tx, path, r.dimensions)
+    budget.keep_report(tx, b, key, r.dimensions, origin)
+    budget.save_all(tx, path)
+    local soft = budget.soft(path)
+    if soft then return reply.ok("soft_breach", { budget_id = soft.budget.id, dimension = soft.dimension, used = soft.used, limit = soft.limit }) end
+    return reply.ok("ok")
+  end,
+}
+end
+
+source["budget.set_next_reset"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_set_next_reset",
+  doc = "Says when the period of a budget that resets by the calendar ends; only one that waits for it takes it.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", period = "count", next_reset_at = "time_ms" },
+  reply = { set = {}, unchanged = {} },
+  errs = { "budget_not_found" },
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    local waits = (b.reset.type == "day" or b.reset.type == "month") and b.next_reset == nil
+    if not waits or b.period ~= a.period then return reply.ok("unchanged") end
+    b.next_reset = a.next_reset_at
+    budget.watch(tx, b)
+    budget.save(tx, b)
+    return reply.ok("set")
+  end,
+}
+end
+
+source["budget.cleared"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_cleared_budgets",
+  doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
+  flags = { "no-writes" },
+  args = { limit = "batch_size" },
+  reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1)
+    for i = 1, math.min(#found, a.limit) do
+      local b = budget.load(tx, found[i].member)
+      local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
+      items[i] = { budget_id = found[i].member, rooms = b and b.rooms or limits.time_ms_max, next_reset_wanted = calendar and b.next_reset == nil or false }
+    end
+    return reply.ok("cleared", { items = items, more = #found > a.limit })
+  end,
+}
+end
+
+source["budget.acknowledge"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_acknowledge_cleared",
+  doc = "Everything that waited for a budget was told of its room; if it had room once more since, or waits for its next reset, the mark stays.",
+  flags = { "allow-oom" },
+  args = { budget_id = "budget_id", rooms = "count" },
+  reply = { acknowledged = { stays = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local b = budget.load(tx, a.budget_id)
+    local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
+    local stays = b ~= nil and (b.rooms > a.rooms or (calendar and b.next_reset == nil))
+    if not stays then tx:zrem(keys.cleared(tx), a.budget_id) end
+    return reply.ok("acknowledged", { stays = stays })
+  end,
+}
+end
+
+source["record.usage"] = function(require, LIBRARY)
+-- What an execution reported to have used: reports that wait for their budget's answer, and the ledger of those that were answered.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local outbox = require "lib.outbox"
+local budget = require "record.budget"
+local timers = require "index.timers"
+
+local usage = {}
+
+function usage.timer(id) return "usage:" .. id end
+
+-- Reports that wait, in the order they were made.
+function usage.pending(tx, rec)
+  local packed = rec.reports and tx:hget(keys.usage(tx, rec.id), "pending")
+  local list = {}
+  for i, p in ipairs(packed and cmsgpack.unpack(packed) or {}) do
+    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil }
+  end
+  return list
+end
+
+function usage.store_pending(tx, rec, list)
+  local out = {}
+  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false } end
+  tx:hset(keys.usage(tx, rec.id), { "pending", cmsgpack.pack(out) })
+  if #out == 0 then timers.clear(tx, usage.timer(rec.id)) end
+end
+
+local function row(attempt, budget_id) return string.format("%.0f:%s", attempt, budget_id) end
+
+-- Adds answered amounts to the ledger, as accepted or as refused.
+function usage.enter(tx, rec, p, accepted)
+  local key, field = keys.usage(tx, rec.id), row(p.attempt_index, p.budget_id)
+  local packed = tx:hget(key, field)
+  local lines, at = packed and cmsgpack.unpack(packed) or {}, {}
+  for i, line in ipairs(lines) do at[line[1]] = i end
+  for _, name in ipairs(budget.sorted(p.dimensions)) do
+    if at[name] == nil then
+      lines[#lines + 1] = { name, 0, 0 }
+      at[name] = #lines
+    end
+    local line = lines[at[name]]
+    local column = accepted and 2 or 3
+    line[column] = math.min(line[column] + p.dimensions[name], budget.amount_max)
+  end
+  tx:hset(key, { field, cmsgpack.pack(lines) })
+end
+
+-- The ledger, by attempt, budget and dimension.
+function usage.ledger(tx, rec)
+  local out = {}
+  for field, packed in pairs(rec.reports and tx:hgetall(keys.usage(tx, rec.id)) or {}) do
+    local attempt, budget_id = string.match(field, "^(%d+):(.+)$")
+    if attempt then
+      for _, line in ipairs(cmsgpack.unpack(packed)) do
+        out[#out + 1] = { attempt_index = tonumber(attempt), budget_id = budget_id, dimension = line[1], accepted = line[2], refused = line[3] }
+      end
+    end
+  end
+  table.sort(out, function(a, b)
+    if a.attempt_index ~= b.attempt_index then return a.attempt_index < b.attempt_index end
+    if a.budget_id ~= b.budget_id then return a.budget_id < b.budget_id end
+    return a.dimension < b.dimension
+  end)
+  return out
+end
+
+-- Whoever noted a report settles it at once; when that did not happen, the outbox does it.
+function usage.fire(tx, id)
+  local rec = require("record.execution").load(tx, id)
+  local list = rec and usage.pending(tx, rec) or {}
+  if #list == 0 then return timers.clear(tx, usage.timer(id)) end
+  for _, p in ipairs(list) do
+    if p.at + limits.usage_again_ms <= tx.now then
+      outbox.owe(tx, "apply_usage", { "execution_id", id, "sequence", string.format("%.0f", p.sequence) })
+    end
+  end
+  tx:zadd(keys.timers(tx), tx.now + limits.usage_again_ms, usage.timer(id))
+end
+
+function usage.remove_all(tx, rec)
+  if rec.reports == nil then return end
+  tx:del(keys.usage(tx, rec.id))
+  timers.clear(tx, usage.timer(rec.id))
+end
+
+return usage
+end
+
+source["transition.park"] = function(require, LIBRARY)
+-- A running execution met the hard limit of a budget: what the budget says happens to it. The lease ends cleanly.
+local attempt = require "record.attempt"
+local event = require "lib.event"
+local execution = require "record.execution"
+local finish = require "transition.finish"
+
+local park = {}
+
+local function wait(tx, rec, detail)
+  rec.phase = "runnable"
+  execution.block(rec, "waiting_for_budget", detail, tx.now)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.blocked", { "reason", "waiting_for_budget" })
+end
+
+-- The attempt is kept: the next claim continues it.
+local function suspend(tx, rec, detail)
+  rec.ended_by, rec.ended_value = "budget", tx.now
+  rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
+  rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
+  rec.attempt_state, rec.resume = "suspended", 1
+  -- It is known by the lease it ended.
+  rec.woken = cmsgpack.pack({ rec.lease_id, "budget", {} })
+  wait(tx, rec, detail)
+end
+
+-- The attempt is over, and counts neither as failed nor as lost.
+local function block(tx, rec, detail)
+  rec.ended_by, rec.ended_value = "budget", tx.now
+  attempt.finish(tx, rec, "interrupted", nil)
+  rec.next = "reclaim"
+  wait(tx, rec, detail)
+end
+
+-- `detail` is a flat list of texts that names the budget in the way.
+function park.execution(tx, rec, action, reason, detail)
+  if action == "suspend" then return suspend(tx, rec, detail) end
+  if action == "block" then return block(tx, rec, detail) end
+  if action == "cancel" then
+    return finish.execution(tx, rec, "cancelled", { by = "budget", attempt_state = "cancelled", failure = { reason, "budget" } })
+  end
+  finish.execution(tx, rec, "failed", { by = "budget", attempt_state = "failed", failure = { reason, "budget" } })
+end
+
+return park
+end
+
+source["usage.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local holds = require "record.holds"
+local timers = require "index.timers"
+local usage = require "record.usage"
+
+define.fn {
+  name = "ff_note_usage",
+  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts", dedup_key = "dedup_key?" },
+  reply = { noted = { report = "pending_usage" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "usage_pending" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    if next(a.dimensions) == nil then return reply.err("invalid_argument", { field = "dimensions", problem = "must hold an entry" }) end
+    local list = usage.pending(tx, rec)
+    for _, p in ipairs(list) do
+      if a.dedup_key and p.dedup_key == a.dedup_key and p.budget_id == a.budget_id then return reply.ok("noted", { report = p }) end
+    end
+    if #list >= limits.usage_pending_max then return reply.err("usage_pending", { pending = #list }) end
+    rec.reports = (rec.reports or 0) + 1
+    local p = {
+      sequence = rec.reports, budget_id = a.budget_id, attempt_index = rec.attempt, lease_id = rec.lease_id, at = tx.now, dimensions = a.dimensions,
+      dedup_key = a.dedup_key or string.format("%s:%.0f:%.0f", rec.id, rec.attempt, rec.reports),
+      holder_id = holds.in_set(rec, budget.set(a.budget_id)) and holds.of(rec) or nil,
+    }
+    list[#list + 1] = p
+    usage.store_pending(tx, rec, list)
+    if #list == 1 then timers.set(tx, usage.timer(rec.id), tx.now + limits.usage_again_ms) end
+    tx:hset(keys.core(tx, rec.id), { "reports", rec.reports })
+    return reply.ok("noted", { report = p })
+  end,
+}
+end
+
+source["usage.settle"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local park = require "transition.park"
+local spec = require "record.spec"
+local usage = require "record.usage"
+
+-- Takes the report out of those that wait; nil when it was settled before.
+local function take(tx, rec, sequence)
+  local rest, found = {}, nil
+  for _, p in ipairs(usage.pending(tx, rec)) do
+    if p.sequence == sequence then found = p else rest[#rest + 1] = p end
+  end
+  if found then usage.store_pending(tx, rec, rest) end
+  return found
+end
+
+local function number(n) return n and string.format("%.0f", n) or nil end
+
+define.fn {
+  name = "ff_settle_usage",
+  doc = "Notes what a budget answered to a report: the ledger follows, and a hard breach does to the running attempt what the budget says. `counted` says that a report known to the budget is this very one.",
+  flags = { "allow-oom" },
+  args = { execution_id = "execution_id", sequence = "count", outcome = "usage_outcome", counted = "bool?", breach = "usage_breach?" },
+  reply = { settled = { state = "public_state", ended = "bool" }, already = { state = "public_state" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if (a.outcome == "hard_breach") ~= (a.breach ~= nil) then return reply.err("invalid_argument", { field = "breach", problem = "belongs to a hard breach, and only there" }) end
+    local p = take(tx, rec, a.sequence)
+    if p == nil then return reply.ok("already", { state = execution.public_state(rec) }) end
+    local accepted = a.outcome == "ok" or a.outcome == "soft_breach" or (a.outcome == "already_applied" and a.counted)
+    if accepted or a.outcome == "hard_breach" then usage.enter(tx, rec, p, accepted) end
+    local ended = false
+    -- A later lease has not spent this: it will hear of the limit with its own report.
+    if a.breach and rec.phase == "active" and rec.lease_id == p.lease_id then
+      local b = a.breach
+      local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
+      park.execution(tx, rec, b.action, reason, spec.flatten({
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))
+      ended = true
+    end
+    return reply.ok("settled", { state = execution.public_state(rec), ended = ended })
+  end,
+}
+end
+
+source["usage.read"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local usage = require "record.usage"
+
+define.fn {
+  name = "ff_read_usage",
+  doc = "What an execution used, by attempt, budget and dimension, and its reports that wait for their budget's answer.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id" },
+  reply = { usage = { ledger = "[ledger_line]", pending = "[pending_usage]" } },
+  errs = { "execution_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    return reply.ok("usage", { ledger = usage.ledger(tx, rec), pending = usage.pending(tx, rec) })
+  end,
+}
+end
+
+source["usage.hold"] = function(require, LIBRARY)
+local define = require "lib.define"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local holds = require "record.holds"
+
+define.fn {
+  name = "ff_hold_budget",
+  doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
+  flags = {},
+  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
+  reply = { held = { holder_id = "holder_id" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local set = budget.set(a.budget_id)
+    if not holds.in_set(rec, set) then
+      if #(holds.sets(rec) or {}) >= limits.holder_sets_max then return reply.err("invalid_argument", { field = "budget_id", problem = "holds in too many sets already" }) end
+      holds.join(rec, set)
+      execution.save(tx, rec)
+    end
+    return reply.ok("held", { holder_id = holds.of(rec) })
+  end,
+}
+end
+
+source["usage.waiting"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+local waiting = {}
+
+-- Up to `count` entries of a blocked set behind a position, the longest wait first.
+function waiting.page(tx, key, after, count)
+  local from = after and string.format("%.0f", after.since) or "-inf"
+  local out, skip = {}, 0
+  while #out < count do
+    local found = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
+    for _, item in ipairs(found) do
+      local behind = after == nil or item.score > after.since or item.member > after.execution_id
+      if behind and #out < count then out[#out + 1] = item end
+    end
+    if #found < limits.list_looks_max then break end
+    skip = skip + limits.list_looks_max
+  end
+  return out
+end
+
+define.fn {
+  name = "ff_waiting_for_budgets",
+  doc = "The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", after = "blocked_position?", limit = "batch_size" },
+  reply = { waiting = { items = "[awaited_budget]", next = "blocked_position?" } },
+  errs = {},
+  call = function(tx, a)
+    local page = waiting.page(tx, keys.place(tx, a.namespace .. "/" .. a.lane, "blocked:budget"), a.after, a.limit)
+    local items, at, last = {}, {}, nil
+    for _, entry in ipairs(page) do
+      local rec = execution.load(tx, entry.member)
+      local detail = rec and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
+      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or 0
+      if id and at[id] then
+        items[at[id]].rooms = math.min(items[at[id]].rooms, rooms)
+      elseif id then
+        items[#items + 1] = { budget_id = id, rooms = rooms }
+        at[id] = #items
+      end
+      last = { since = entry.score, execution_id = entry.member }
+    end
+    return reply.ok("waiting", { items = items, next = #page == a.limit and last or nil })
+  end,
+}
+
+return waiting
+end
+
+source["usage.unblock"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+local spec = require "record.spec"
+local waiting = require "usage.waiting"
+
+-- Moves one execution if the budget is what it waits for, and had room again since.
+local function unblock(tx, id, a)
+  return tx:item(function()
+    local rec = execution.load(tx, id)
+    local detail = rec and rec.phase == "runnable" and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail)
+    if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then return { ok = false } end
+    runnable.settle(tx, rec)
+    execution.save(tx, rec)
+    event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_budget" })
+    return { ok = true }
+  end)
+end
+
+define.fn {
+  name = "ff_unblock_budget",
+  doc = "A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.",
+  flags = { "allow-oom" },
+  args = { namespace = "namespace", lane = "lane", budget_id = "budget_id", rooms = "count", after = "blocked_position?", limit = "batch_size" },
+  reply = { unblocked = { count = "count", next = "blocked_position?" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local page = waiting.page(tx, keys.place(tx, a.namespace .. "/" .. a.lane, "blocked:budget"), a.after, a.limit)
+    local count, last = 0, a.after
+    for _, item in ipairs(page) do
+      -- A record that cannot be read is fsck's to report.
+      local answer = unblock(tx, item.member, a)
+      if answer and answer.err == "try_again" then
+        if count == 0 then return answer end
+        return reply.ok("unblocked", { count = count, next = last })
+      end
+      if answer and answer.ok then count = count + 1 end
+      last = { since = item.score, execution_id = item.member }
+    end
+    return reply.ok("unblocked", { count = count, next = #page == a.limit and last or nil })
+  end,
+}
+end
+
+source["scope.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_note_scope",
+  doc = "Says that a budget applies to everything in a scope, or with `gone` that it does no longer.",
+  flags = { "allow-oom" },
+  args = { scope = "scope_name", budget_id = "budget_id", gone = "bool?" },
+  reply = { noted = { budget_ids = "[budget_id]" } },
+  errs = { "budget_in_use" },
+  call = function(tx, a)
+    local packed = tx:hget(keys.scopes(tx), a.scope)
+    local rest = {}
+    for _, id in ipairs(packed and cmsgpack.unpack(packed) or {}) do
+      if id ~= a.budget_id then rest[#rest + 1] = id end
+    end
+    if not a.gone then
+      if #rest >= limits.budgets_per_scope_max then return reply.err("budget_in_use", { scope = a.scope, budgets = #rest }) end
+      rest[#rest + 1] = a.budget_id
+      table.sort(rest)
+    end
+    if #rest > 0 then tx:hset(keys.scopes(tx), { a.scope, cmsgpack.pack(rest) }) else tx:hdel(keys.scopes(tx), a.scope) end
+    return reply.ok("noted", { budget_ids = rest })
+  end,
+}
+end
+
+source["scope.budgets"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_budgets_of_scopes",
+  doc = "The budgets that apply in scopes, one list for each.",
+  flags = { "no-writes" },
+  args = { scopes = "scope_names" },
+  reply = { scopes = { items = "[scope_budgets]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, scope in ipairs(a.scopes) do
+      local packed = tx:hget(keys.scopes(tx), scope)
+      items[i] = { scope = scope, budget_ids = packed and cmsgpack.unpack(packed) or {} }
+    end
+    return reply.ok("scopes", { items = items })
   end,
 }
 end
@@ -9119,6 +11786,222 @@ end
 return check
 end
 
+source["maintenance.quota_invariants"] = function(require, LIBRARY)
+-- What must hold for quotas and their keys; the numbers are those of the invariants in ARCHITECTURE.md.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local quota = require "record.quota"
+local holders = require "index.holders"
+local room = require "index.room"
+
+local invariants = {}
+
+local function shown(n) return string.format("%.0f", n) end
+
+-- No more holders than the limit; one that was lowered lets those who are in finish.
+local function check_holders(tx, q, k, findings, found)
+  local cap = q.definition.concurrency
+  if cap and q.version == 1 and k.held > cap then found(findings, 32, k.holders, shown(k.held) .. " hold it, " .. shown(cap) .. " may", false) end
+end
+
+-- No more starts in a window than the limit, since the definition is what it is.
+local function check_rate(tx, q, k, findings, found)
+  local rate = q.definition.rate
+  if rate == nil then return end
+  local from = math.max(tx.now - rate.window_ms, q.changed)
+  local starts = tx:zcount(k.rate, "(" .. shown(from), "+inf")
+  if starts > rate.limit then found(findings, 33, k.rate, shown(starts) .. " started in a window, " .. shown(rate.limit) .. " may", false) end
+end
+
+-- The sum is that of the entries, as far as one call counts them.
+local function check_weights(tx, q, k, findings, repair, found)
+  if q.definition.weighted == nil then return end
+  local all = tx:hgetall(k.weights) or {}
+  local sum, count = 0, 0
+  for _, weight in pairs(all) do sum, count = sum + tonumber(weight), count + 1 end
+  local stored = tonumber(k.raw.sum or "0")
+  if sum ~= stored then
+    found(findings, 33, k.weights, "weighs " .. shown(sum) .. ", " .. shown(stored) .. " is counted", repair)
+    if repair then tx:hset(keys.quota_part(tx, q.id, "key", k.digest), { "sum", sum }) end
+  end
+  if count ~= tx:zcard(k.weighted) then found(findings, 33, k.weighted, "entries and weights differ in number", false) end
+end
+
+-- Everyone in line has said under which holder, and whoever can pass at a time is woken then.
+local function check_lines(tx, k, findings, repair, found)
+  local asked = tx:hgetall(k.asked) or {}
+  local count = 0
+  for _ in pairs(asked) do count = count + 1 end
+  if count ~= k.waiting + k.too_large then found(findings, 33, k.asked, shown(count) .. " have asked, " .. shown(k.waiting + k.too_large) .. " wait", false) end
+  local timer = room.timer(k.q.id, k.digest)
+  local at = tx:zscore(keys.timers(tx), timer)
+  if at ~= k.wake then
+    found(findings, 11, keys.timers(tx), timer .. " should wake at " .. (k.wake and shown(k.wake) or "no time"), repair)
+    if repair then
+      if k.wake then tx:zadd(keys.timers(tx), k.wake, timer) else tx:zrem(keys.timers(tx), timer) end
+    end
+  end
+  -- Room for those who wait, with nobody to call them: a slot that nobody holds comes back by nobody.
+  if k.waiting > 0 and k.wake == nil and k.held == 0 then
+    found(findings, 33, k.waiters, "waits for nothing", repair)
+    if repair then tx:zadd(keys.timers(tx), tx.now, timer) end
+  end
+end
+
+local function check_key(tx, q, digest, findings, repair, found)
+  local k = room.load(tx, q, digest)
+  if tx:zscore(keys.quota_keys(tx, q.id), digest) == nil then found(findings, 37, keys.quota_part(tx, q.id, "key", digest), "its quota does not list it", false) end
+  check_holders(tx, q, k, findings, found)
+  check_rate(tx, q, k, findings, found)
+  check_weights(tx, q, k, findings, repair, found)
+  check_lines(tx, k, findings, repair, found)
+end
+
+-- Quotas in the list are stored.
+function invariants.list(tx, key, findings, repair, found)
+  for _, item in ipairs(tx:zlowest(key, "-inf", "+inf", limits.list_looks_max)) do
+    if quota.load(tx, item.member, true) == nil then
+      found(findings, 37, key, item.member .. " has no record", repair)
+      if repair then tx:zrem(key, item.member) end
+    end
+  end
+end
+
+-- One key of the family: a quota's, or one of holders.
+function invariants.key(tx, key, rest, findings, repair, found)
+  local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
+  if id == nil then return holders.check(tx, rest, findings, repair, found) end
+  local q = quota.load(tx, id, true)
+  if q == nil then
+    found(findings, 37, key, "its quota is gone", repair)
+    if repair then tx:del(key) end
+  elseif part == "core" then
+    if tx:zscore(keys.quotas(tx), id) == nil then found(findings, 37, key, "is not listed", false) end
+  elseif part ~= "keys" then
+    local name, digest = string.match(part, "^(%a+):(%x+)$")
+    if name == "key" then
+      check_key(tx, q, digest, findings, repair, found)
+    elseif digest == nil or not tx:exists(keys.quota_part(tx, id, "key", digest)) then
+      found(findings, 37, key, "its key is not in use", repair)
+      if repair then tx:del(key) end
+    end
+  end
+end
+
+return invariants
+end
+
+source["maintenance.budget_invariants"] = function(require, LIBRARY)
+-- What must hold for a budget: what is used can be counted again from its reports, what is held from its holds, and no limit is
+-- passed.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local budget = require "record.budget"
+
+local invariants = {}
+
+local function add(sum, flat)
+  for name, n in pairs(budget.map(flat)) do sum[name] = (sum[name] or 0) + n end
+end
+
+-- 30: what is used is the sum of the reports accepted in this period, and of what is known about those that are kept elsewhere.
+local function check_used(tx, b, key, findings, found)
+  local sum = {}
+  for _, packed in pairs(tx:hgetall(keys.budget_reports(tx, b.id)) or {}) do
+    local l = cmsgpack.unpack(packed)
+    if l[1] == b.period then add(sum, l[2]) end
+  end
+  for _, d in ipairs(b.dimensions) do
+    local counted = b.base[d.name] + (sum[d.name] or 0)
+    if counted ~= b.used[d.name] then
+      found(findings, 30, key, string.format("%s: %.0f used, reports say %.0f", d.name, b.used[d.name], counted), false)
+    end
+  end
+end
+
+-- What is held is the sum of the holds here and of what is held right below. Repaired from the holds, which are what counts.
+local function check_held(tx, b, key, findings, repair, found)
+  local sum = {}
+  for _, packed in pairs(tx:hgetall(keys.budget_holds(tx, b.id)) or {}) do add(sum, cmsgpack.unpack(packed)[1]) end
+  for _, item in ipairs(tx:zlowest(keys.budget_children(tx, b.id), "-inf", "+inf", limits.budget_children_max)) do
+    local child = budget.load(tx, item.member)
+    for name, n in pairs(child and child.held or {}) do sum[name] = (sum[name] or 0) + n end
+  end
+  local wrong = false
+  for _, d in ipairs(b.dimensions) do
+    local counted = sum[d.name] or 0
+    if counted ~= b.held[d.name] then
+      found(findings, 32, key, string.format("%s: %.0f held, holds say %.0f", d.name, b.held[d.name], counted), repair)
+      b.held[d.name], wrong = counted, true
+    end
+  end
+  if wrong and repair then budget.save(tx, b) end
+end
+
+local function check_limits(b, key, findings, found)
+  for _, d in ipairs(b.dimensions) do
+    local n = b.used[d.name] + b.held[d.name]
+    if d.hard and n > d.hard and not b.passed then found(findings, 31, key, string.format("%s: %.0f used and held, the limit is %.0f", d.name, n, d.hard), false) end
+  end
+end
+
+local function check_core(tx, b, key, findings, repair, found)
+  check_used(tx, b, key, findings, found)
+  check_limits(b, key, findings, found)
+  check_held(tx, b, key, findings, repair, found)
+  local at = tx:zscore(keys.timers(tx), budget.timer(b.id))
+  if at ~= b.next_reset then
+    found(findings, 11, keys.timers(tx), budget.timer(b.id) .. " does not stand at the next reset", repair)
+    if repair then budget.watch(tx, b) end
+  end
+  if tx:zscore(keys.budgets(tx), b.id) ~= b.created then
+    found(findings, 10, keys.budgets(tx), b.id .. " is missing from this list", repair)
+    if repair then tx:zadd(keys.budgets(tx), b.created, b.id) end
+  end
+end
+
+-- Who holds something is a holder, and who is a holder has a hold.
+local function check_holders(tx, b, key, findings, found)
+  local set = keys.holders(tx, budget.set(b.id))
+  for name in pairs(tx:hgetall(key) or {}) do
+    if #name > 36 and tx:zscore(set, name) == nil then found(findings, 32, key, name .. " is no holder of the budget", false) end
+  end
+end
+
+-- One key of the family: `<id>:<part>`.
+function invariants.key(tx, key, rest, findings, repair, found)
+  local b = budget.load(tx, string.sub(rest, 1, 36))
+  local part = string.sub(rest, 38)
+  if b == nil then
+    found(findings, 37, key, "its budget is gone", repair)
+    if repair then tx:del(key) end
+  elseif part == "core" then
+    check_core(tx, b, key, findings, repair, found)
+  elseif part == "holds" then
+    check_holders(tx, b, key, findings, found)
+  end
+end
+
+-- Entries of a list of budgets must be stored; one that was just removed may still have to be told of.
+function invariants.list(tx, key, findings, repair, found)
+  for _, item in ipairs(tx:zlowest(key, "-inf", "+inf", limits.list_looks_max)) do
+    if budget.load(tx, item.member) == nil then
+      found(findings, 37, key, item.member .. " has no record", repair)
+      if repair then tx:zrem(key, item.member) end
+    end
+  end
+end
+
+-- True when a timer of the family has something to wake.
+function invariants.timed(tx, kind, name)
+  local id = string.sub(name, 1, 36)
+  if budget.load(tx, id) == nil then return false end
+  return kind == "budget" or tx:hget(keys.budget_holds(tx, id), string.sub(name, 38)) ~= nil
+end
+
+return invariants
+end
+
 source["maintenance.invariants"] = function(require, LIBRARY)
 -- What must hold for one record and for one key; the numbers are those of the invariants in ARCHITECTURE.md.
 local keys = require "lib.keys"
@@ -9203,8 +12086,7 @@ end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
 local function check_holds(tx, rec, key, findings, repair)
-  local holder = holds.of(rec)
-  if holder and rec.phase ~= "active" and rec.grant ~= holder then
+  if holds.stray(rec) then
     invariants.found(findings, 32, key, "holds slots without a grant or a lease", repair)
     if repair then execution.save(tx, rec) end
   end
@@ -9293,10 +12175,14 @@ local define = require "lib.define"
 local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
+local budget = require "record.budget"
+local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
+local room = require "index.room"
 local timers = require "index.timers"
 local due = require "transition.due"
 local owed = require "transition.owed"
@@ -9334,6 +12220,16 @@ local function fire(tx, member, draw)
     fire_workers(tx, member)
   elseif kind == "holders" then
     holders.fire(tx, name)
+  elseif kind == "room" then
+    room.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
+  elseif kind == "quota" then
+    room.walk(tx, name)
+  elseif kind == "budget" then
+    budget.fire(tx, name)
+  elseif kind == "usage" then
+    usage.fire(tx, name)
+  elseif kind == "hold" then
+    budget_holds.fire(tx, string.sub(name, 1, 36), string.sub(name, 38))
   elseif kind == "flow" then
     walk.fire(tx, name)
   elseif kind == "owed" then
@@ -9622,10 +12518,12 @@ local reply = require "lib.reply"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
 local flow = require "record.flow"
+local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
-local holders = require "index.holders"
 local home = require "index.home"
 local queues = require "index.queues"
+local quota = require "record.quota"
+local quotas = require "maintenance.quota_invariants"
 local waitpoint = require "record.waitpoint"
 local worker = require "record.worker"
 
@@ -9651,9 +12549,15 @@ local function check_timers(tx, key, findings, repair)
     local owner
     if kind == "idem" then owner = tx:exists(keys.idempotency(tx, name))
     elseif kind == "flow" then owner = flow.load(tx, name)
+    elseif kind == "usage" then
+      local rec = execution.load(tx, name)
+      owner = rec and rec.reports
+    elseif kind == "budget" or kind == "hold" then owner = budgets.timed(tx, kind, name)
     elseif kind == "owed" then
       local rec = execution.load(tx, name, true)
       owner = rec and rec.owed
+    elseif kind == "quota" then owner = quota.load(tx, name, true)
+    elseif kind == "room" then owner = tx:exists(keys.quota_part(tx, string.sub(name, 1, 36), "key", string.sub(name, 38)))
     elseif member == worker.timer or kind == "holders" then owner = true -- it looks again when it fires, and leaves when there is nobody to watch
     else owner = execution.load(tx, member) end
     if not owner then
@@ -9676,7 +12580,7 @@ end
 -- Which field of an execution says that it has the key.
 local owner_field = {
   payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
-  out = "outs", ["in"] = "deps", passed = "passes", children = "kids",
+  out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
 local function check_part(tx, key, rest, findings, repair)
@@ -9760,6 +12664,8 @@ local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
+  if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
+  if rest == "cleared" or rest == "scopes" then return end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -9779,6 +12685,7 @@ local function check_index(tx, key, rest, findings, repair)
     end
     return
   end
+  if rest == "quotas" then return quotas.list(tx, key, findings, repair, check.found) end
   if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
@@ -9815,8 +12722,10 @@ define.fn {
           check_flow(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
+        elseif family == "budget" then
+          budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
-          holders.check(tx, rest, findings, a.repair, check.found)
+          quotas.key(tx, key, rest, findings, a.repair, check.found)
         elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
@@ -9903,6 +12812,40 @@ redis.register_function{ function_name = "ff_release_holders", callback = functi
 redis.register_function{ function_name = "ff_list_holders", callback = function(k, a) return invoke("ff_list_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_check_holders", callback = function(k, a) return invoke("ff_check_holders", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_adopt_holders", callback = function(k, a) return invoke("ff_adopt_holders", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_put_quota", callback = function(k, a) return invoke("ff_put_quota", k, a) end }
+redis.register_function{ function_name = "ff_get_quota", callback = function(k, a) return invoke("ff_get_quota", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_quotas", callback = function(k, a) return invoke("ff_list_quotas", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_quota_keys", callback = function(k, a) return invoke("ff_list_quota_keys", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
+redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
+redis.register_function{ function_name = "ff_create_budget", callback = function(k, a) return invoke("ff_create_budget", k, a) end }
+redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_budgets", callback = function(k, a) return invoke("ff_list_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_delete_budget", callback = function(k, a) return invoke("ff_delete_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_reset_budget", callback = function(k, a) return invoke("ff_reset_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_approve_budget", callback = function(k, a) return invoke("ff_approve_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_correct_budget", callback = function(k, a) return invoke("ff_correct_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_admit_budget", callback = function(k, a) return invoke("ff_admit_budget", k, a) end }
+redis.register_function{ function_name = "ff_release_budget", callback = function(k, a) return invoke("ff_release_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_reserve_budget", callback = function(k, a) return invoke("ff_reserve_budget", k, a) end }
+redis.register_function{ function_name = "ff_settle_reservation", callback = function(k, a) return invoke("ff_settle_reservation", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_release_reservation", callback = function(k, a) return invoke("ff_release_reservation", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_apply_usage", callback = function(k, a) return invoke("ff_apply_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_set_next_reset", callback = function(k, a) return invoke("ff_set_next_reset", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_cleared_budgets", callback = function(k, a) return invoke("ff_cleared_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_acknowledge_cleared", callback = function(k, a) return invoke("ff_acknowledge_cleared", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_usage", callback = function(k, a) return invoke("ff_note_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_settle_usage", callback = function(k, a) return invoke("ff_settle_usage", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_read_usage", callback = function(k, a) return invoke("ff_read_usage", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_hold_budget", callback = function(k, a) return invoke("ff_hold_budget", k, a) end }
+redis.register_function{ function_name = "ff_waiting_for_budgets", callback = function(k, a) return invoke("ff_waiting_for_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_unblock_budget", callback = function(k, a) return invoke("ff_unblock_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_scope", callback = function(k, a) return invoke("ff_note_scope", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_budgets_of_scopes", callback = function(k, a) return invoke("ff_budgets_of_scopes", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
 redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }

@@ -1,6 +1,6 @@
 //! What a partition announces on its channel.
 
-use ff_core::types::ExecutionId;
+use ff_core::types::{BudgetId, ExecutionId};
 use rmpv::ValueRef;
 use uuid::Uuid;
 
@@ -63,6 +63,11 @@ pub enum Wake {
         /// The holder set.
         set: String,
     },
+    /// A budget that refused something has room again, or waits for its next reset.
+    Budget {
+        /// The budget.
+        budget_id: BudgetId,
+    },
     /// Another process has taken this worker instance id over.
     Replaced {
         /// The instance id.
@@ -105,6 +110,7 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
         "slot" => Wake::Slot { set: String::read(item(1)?)?, free: i64::read(item(2)?)? },
+        "budget" => Wake::Budget { budget_id: BudgetId::read(item(1)?)? },
         "overdue" => Wake::Overdue { set: String::read(item(1)?)? },
         _ => return Ok(None),
     }))

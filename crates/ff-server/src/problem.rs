@@ -280,6 +280,7 @@ mod tests {
                 | ErrorCode::LaneDepthNeeded
                 | ErrorCode::CapacityUnknown
                 | ErrorCode::FlowChanged
+                | ErrorCode::UsagePending
                 | ErrorCode::SummaryChanged => S::SERVICE_UNAVAILABLE,
                 ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
                 code if code.class() == Class::NotFound => S::NOT_FOUND,

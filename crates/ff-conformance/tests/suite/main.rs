@@ -3,6 +3,7 @@
 
 mod announcements;
 mod arguments;
+mod budgets;
 mod children;
 mod claim;
 mod conditions;
@@ -26,5 +27,6 @@ mod streams;
 mod submit;
 mod suspend;
 mod time;
+mod usage;
 mod waitpoints;
 mod workers;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ff_script::generated::{
     CheckHolders, CheckHoldersReply, ConfirmHolders, HeldSlot, Holder, HolderState, ListHolders, ListHoldersReply,
-    QuotaReturn, ReleaseHolders, ReturnQuota,
+    QuotaReturn, ReleaseBudget, ReleaseHolders, ReturnQuota,
 };
 use ff_script::{Client, Error, HolderSet, Route, Wake};
 use tokio::task::JoinSet;
@@ -86,8 +86,10 @@ pub async fn release(client: &Client, set: &str, leaving: Vec<Leaving>) -> Resul
             let items = leaving.into_iter().map(item).collect();
             client.call(route, &ReturnQuota { items, quota_id: id }).await.map(|_| ())
         }
-        // Nothing is admitted against a budget yet, so nobody is in it.
-        Some(HolderSet::Budget { .. }) => Ok(()),
+        Some(HolderSet::Budget { id }) => {
+            let holders = leaving.into_iter().map(|leaving| leaving.holder).collect();
+            client.call(route, &ReleaseBudget { budget_id: id, holders }).await.map(|_| ())
+        }
         Some(HolderSet::Lane { .. }) | None => {
             let holders = leaving.into_iter().map(|leaving| leaving.holder).collect();
             client.call(route, &ReleaseHolders { holders, set: set.to_owned() }).await.map(|_| ())

@@ -6,6 +6,7 @@ pub mod outbox;
 pub mod routes;
 pub mod share;
 pub mod timers;
+pub mod unblock;
 
 mod clock;
 

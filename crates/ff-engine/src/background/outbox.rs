@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::holders::{self, Leaving};
 use super::share::Owned;
 use crate::news::{Listener, News};
-use crate::operations::refused_with;
+use crate::operations::{finish_usage, refused_with};
 
 const BATCH: i64 = 64;
 const AT_ONCE: usize = 16;
@@ -40,6 +40,7 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
         let known = match effect.r#type.as_str() {
             "yield_leases" => drain(client, effect, false).await?,
             "revoke_leases" => drain(client, effect, true).await?,
+            "apply_usage" => apply_usage(client, effect).await?,
             "release_holder" => {
                 match (effect.data.get("set"), holder(effect)) {
                     (Some(set), Some(holder)) => releases.entry(set.clone()).or_default().push(holder),
@@ -95,6 +96,17 @@ async fn unblock(client: &Client, call: UnblockExecution) -> Result<(), Error> {
         Err(error) if refused_with(&error) == Some(ErrorCode::ExecutionNotFound) => Ok(()),
         answer => answer.map(|_| ()),
     }
+}
+
+/// Finishes a report of usage whose reporter did not get that far.
+async fn apply_usage(client: &Client, effect: &Effect) -> Result<bool, Error> {
+    let execution_id = effect.data.get("execution_id").and_then(|id| id.parse().ok());
+    let sequence = effect.data.get("sequence").and_then(|sequence| sequence.parse().ok());
+    match (execution_id, sequence) {
+        (Some(execution_id), Some(sequence)) => finish_usage(client, execution_id, sequence).await?,
+        _ => tracing::error!(id = %effect.id, "usage without execution or sequence is struck"),
+    }
+    Ok(true)
 }
 
 async fn drain(client: &Client, effect: &Effect, revoke: bool) -> Result<bool, Error> {

@@ -97,7 +97,11 @@ impl Operations {
             submission.body_digest = body_digest(&submission);
             wire::NewChild { key: child.key, parent_close: child.parent_close, submission }
         });
-        let mut call = SpawnChildren { children: children.collect(), execution_id: parent, fence: fence.clone() };
+        let mut children: Vec<wire::NewChild> = children.collect();
+        for child in &mut children {
+            self.attach_budgets(&mut child.submission, None).await?;
+        }
+        let mut call = SpawnChildren { children, execution_id: parent, fence: fence.clone() };
         let mut tries = 1;
         let items = loop {
             let error = match self.client.call(route, &call).await {

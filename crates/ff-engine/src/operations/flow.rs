@@ -484,13 +484,16 @@ impl Operations {
                     nested.seal = false;
                 }
             }
-            let members: Vec<wire::NewMember> =
+            let mut members: Vec<wire::NewMember> =
                 new.members.iter_mut().map(|member| prepared(id, member, &defaults)).collect();
             for member in &members {
                 self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
             }
             let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
             new.fields.body_digest = flow_digest(&new.fields, &members, &new.edges);
+            for member in &mut members {
+                self.attach_budgets(&mut member.submission, Some(id)).await?;
+            }
             let nested: Vec<(usize, NewFlow, ExecutionId)> = new
                 .members
                 .iter_mut()
@@ -621,9 +624,10 @@ impl Operations {
             lane: flow.default_lane.unwrap_or_else(|| "default".to_owned()),
             retry: flow.default_retry,
         };
-        let members: Vec<wire::NewMember> = members.iter_mut().map(|m| prepared(flow_id, m, &defaults)).collect();
-        for member in &members {
+        let mut members: Vec<wire::NewMember> = members.iter_mut().map(|m| prepared(flow_id, m, &defaults)).collect();
+        for member in &mut members {
             self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
+            self.attach_budgets(&mut member.submission, Some(flow_id)).await?;
         }
         let given: Vec<String> = members.iter().map(|member| member.key.clone()).collect();
         let (chunks, late) = chunks(ordered(members, edges, false)?);

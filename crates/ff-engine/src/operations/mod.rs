@@ -3,6 +3,8 @@
 //! Each is one round trip on its partition. What a partition has to be told first (a lane it has not seen, the depth of a
 //! bounded lane) is told and the call repeated; calls that concern every partition go to all of them at once.
 
+mod budget;
+mod calendar;
 mod challenge;
 mod children;
 mod execution;
@@ -15,6 +17,7 @@ mod quota;
 mod places;
 mod submission;
 mod task;
+mod usage;
 mod waitpoint;
 
 use std::sync::Arc;
@@ -22,6 +25,8 @@ use std::sync::Arc;
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
+pub use budget::{BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, NewBudget};
+pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
 pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
@@ -29,6 +34,8 @@ pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use submission::NewExecution;
 pub use task::{Claimant, Claimed, fence_of};
+pub(crate) use usage::finish_usage;
+pub use usage::{Reserved, Usage, UsageAnswer};
 pub use waitpoint::{WaitpointCursor, WaitpointPage};
 
 /// Operations on one store; cheap to clone.
@@ -37,13 +44,14 @@ pub struct Operations {
     client: Client,
     depths: Arc<lane::Depths>,
     known_quotas: Arc<quota::KnownQuotas>,
+    scopes: Arc<budget::Scopes>,
 }
 
 impl Operations {
     /// Operations through this client.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, depths: Arc::default(), known_quotas: Arc::default() }
+        Self { client, depths: Arc::default(), known_quotas: Arc::default(), scopes: Arc::default() }
     }
 
     /// The client beneath, for calls that have no operation of their own.

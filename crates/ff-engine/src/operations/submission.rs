@@ -90,7 +90,9 @@ pub(super) fn body_digest(fields: &Submission) -> String {
 impl Operations {
     /// Submits one execution: accepted whole or refused whole.
     pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
-        self.submit_prepared(new.prepared()).await
+        let mut submission = new.prepared();
+        self.attach_budgets(&mut submission, None).await?;
+        self.submit_prepared(submission).await
     }
 
     async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
@@ -132,8 +134,12 @@ impl Operations {
         let count = new.len();
         let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         for (index, one) in new.into_iter().enumerate() {
-            let submission = one.prepared();
-            if let Err(error) = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await {
+            let mut submission = one.prepared();
+            let mut fits = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await;
+            if fits.is_ok() {
+                fits = self.attach_budgets(&mut submission, None).await;
+            }
+            if let Err(error) = fits {
                 answers[index] = Some(Err(error));
                 continue;
             }

@@ -1,6 +1,7 @@
 //! What an engine does by itself over a real store in real time, on both hosts, with the library as it is shipped.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+mod budgets;
 mod events;
 mod flows;
 mod fsck;

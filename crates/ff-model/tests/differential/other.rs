@@ -1,6 +1,7 @@
 //! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
 
 use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_core::types::{BudgetId, ExecutionId};
 use ff_model::model::Model;
 use ff_model::store::ROUTE;
 use ff_script::Route;
@@ -235,7 +236,7 @@ fn sampled(rng: &mut StdRng, now: i64) -> Invocation {
         let left_out = LEFT_OUT.contains(&name.as_str()) || name == "ff_read_events";
         let Some(function) = g::FUNCTIONS.iter().find(|known| **known == name && !left_out) else { continue };
         let args = (specimen.encode)(&mut Samples::new(rng.random()));
-        let route = [ROUTE, Route::Fleet, SLOTS][rng.random_range(0..3)];
+        let route = [ROUTE, Route::Fleet, SLOTS, BUDGETS][rng.random_range(0..4)];
         return Invocation { route, function, read_only: false, args, now_ms: Some(now), count_calls: true };
     }
 }
@@ -302,6 +303,8 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         }
         30..=32 => slots(rng, model),
         33..=38 => quotas(rng, model),
+        33..=37 => budgets(rng, model),
+        38 => usage(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {
@@ -321,5 +324,135 @@ pub fn call_or_acknowledge(rng: &mut StdRng, model: &Model) -> Made {
         Made::Acknowledge { now: model.now }
     } else {
         Made::Call(Box::new(call_of(rng, model)))
+    }
+}
+
+/// Where budgets are.
+const BUDGETS: Route = Route::Budget(0);
+
+fn budget_id(rng: &mut StdRng) -> BudgetId {
+    BudgetId::from_uuid(Uuid::from_u64_pair(7, rng.random_range(0..4)))
+}
+
+fn amounts(rng: &mut StdRng) -> std::collections::BTreeMap<String, i64> {
+    let names = ["tokens", "usd"];
+    (0..rng.random_range(1..3)).map(|at| (names[at].to_owned(), rng.random_range(1..60))).collect()
+}
+
+fn limits(rng: &mut StdRng) -> Vec<g::DimensionLimit> {
+    ["tokens", "usd"]
+        .map(|name| g::DimensionLimit {
+            name: name.to_owned(),
+            hard: maybe(rng, |rng| rng.random_range(0..500)),
+            soft: maybe(rng, |rng| rng.random_range(0..300)),
+        })
+        .into()
+}
+
+fn new_budget(rng: &mut StdRng, now: i64) -> g::NewBudget {
+    use g::ResetType::{Day, Interval, Month, None as Never};
+    let kind = [Never, Interval, Day, Month][rng.random_range(0..4)];
+    let reset = g::BudgetReset {
+        r#type: kind,
+        interval_ms: (kind == Interval).then(|| rng.random_range(1_000..20_000)),
+        zone: (kind == Day).then(|| "Asia/Tokyo".to_owned()),
+    };
+    let scope = g::BudgetScope { r#type: g::ScopeType::ALL[rng.random_range(0..5)], id: None };
+    let (on_soft, on_hard) = (g::OnSoft::ALL[rng.random_range(0..2)], g::OnHard::ALL[rng.random_range(0..4)]);
+    g::NewBudget {
+        parent: maybe(rng, budget_id).filter(|_| rng.random()),
+        next_reset_at: (kind == Day || kind == Month).then(|| now + rng.random_range(0..9_000)),
+        ..g::NewBudget::new(budget_id(rng), "default".to_owned(), scope, limits(rng), reset, on_soft, on_hard)
+    }
+}
+
+/// Calls about budgets where they live.
+fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
+    let now = model.now;
+    let budget_id = budget_id(rng);
+    let (actor, reservation_id) = ("ops".to_owned(), id(rng));
+    match rng.random_range(0..22) {
+        0..=3 => call(BUDGETS, &g::CreateBudget { actor, budget: new_budget(rng, now) }, now),
+        4 => {
+            let change = g::ChangeBudget {
+                version: maybe(rng, |rng| rng.random_range(1..4)).filter(|_| rng.random()),
+                ..g::ChangeBudget::new(actor, budget_id, limits(rng))
+            };
+            call(BUDGETS, &change, now)
+        }
+        5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
+        6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
+        7 => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
+        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id }, now),
+        9 => call(BUDGETS, &g::ApproveBudget { actor, budget_id }, now),
+        10 => {
+            let (delta, dimension, reason) = (rng.random_range(-20..20), "tokens".to_owned(), String::new());
+            call(BUDGETS, &g::CorrectBudget { actor, budget_id, delta, dimension, reason }, now)
+        }
+        11 | 12 => {
+            let candidate = |rng: &mut StdRng, holder: g::Holder| g::BudgetCandidate {
+                estimate: maybe(rng, amounts),
+                ..g::BudgetCandidate::new(holder.execution_id, holder.holder_id, now + 1_000)
+            };
+            let candidates = holders(rng, model).into_iter().map(|holder| candidate(rng, holder)).collect();
+            call(BUDGETS, &g::AdmitBudget { budget_id, candidates }, now)
+        }
+        13 => call(BUDGETS, &g::ReleaseBudget { budget_id, holders: holders(rng, model) }, now),
+        14 => {
+            let holder =
+                maybe(rng, |rng| g::BudgetHolder { execution_id: some_execution(rng, model), holder_id: id(rng) });
+            let ttl_ms = holder.is_none().then(|| rng.random_range(1..5_000));
+            let reserve = g::ReserveBudget::new(budget_id, amounts(rng), reservation_id);
+            call(BUDGETS, &g::ReserveBudget { holder, ttl_ms, ..reserve }, now)
+        }
+        15 => {
+            let settle = g::SettleReservation { budget_id, dimensions: amounts(rng), reservation_id };
+            call(BUDGETS, &settle, now)
+        }
+        16 => call(BUDGETS, &g::ReleaseReservation { budget_id, reservation_id }, now),
+        17 | 18 => {
+            let report = g::UsageReport {
+                execution_id: maybe(rng, |rng| some_execution(rng, model)),
+                holder_id: maybe(rng, id),
+                sequence: maybe(rng, |rng| rng.random_range(1..4)),
+                ..g::UsageReport::new(format!("k{}", rng.random_range(0..40)), amounts(rng))
+            };
+            call(BUDGETS, &g::ApplyUsage { budget_id, report }, now)
+        }
+        19 => {
+            let period = rng.random_range(1..4);
+            call(BUDGETS, &g::SetNextReset { budget_id, next_reset_at: now + 5_000, period }, now)
+        }
+        20 => call(BUDGETS, &g::ClearedBudgets { limit: 3 }, now),
+        _ if rng.random() => call(BUDGETS, &g::FireDue { draw: 1, limit: 5 }, now),
+        _ => call(BUDGETS, &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5) }, now),
+    }
+}
+
+/// Calls about what executions used, and about scopes.
+fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
+    let now = model.now;
+    let (budget_id, execution_id) = (budget_id(rng), some_execution(rng, model));
+    let fence = model.executions.get(&execution_id).and_then(|e| e.fence().cloned());
+    let default = || "default".to_owned();
+    let scope = || "namespace:default".to_owned();
+    match (rng.random_range(0..7), fence) {
+        (0, Some(fence)) => call(ROUTE, &g::NoteUsage::new(budget_id, amounts(rng), execution_id, fence), now),
+        (1, Some(fence)) => call(ROUTE, &g::HoldBudget { budget_id, execution_id, fence }, now),
+        (2, _) => call(ROUTE, &g::ReadUsage { execution_id }, now),
+        (3, _) => {
+            let outcome = [g::UsageOutcome::Ok, g::UsageOutcome::AlreadyApplied][rng.random_range(0..2)];
+            call(ROUTE, &g::SettleUsage::new(execution_id, outcome, rng.random_range(1..3)), now)
+        }
+        (4, _) => {
+            let unblock = g::UnblockBudget::new(budget_id, lane(rng), rng.random_range(1..4), default(), 3);
+            call(ROUTE, &unblock, now)
+        }
+        (5, _) => call(ROUTE, &g::WaitingForBudgets::new(lane(rng), rng.random_range(1..4), default()), now),
+        _ if rng.random() => call(Route::Fleet, &g::BudgetsOfScopes { scopes: vec![scope()] }, now),
+        _ => {
+            let gone = maybe(rng, |rng| rng.random());
+            call(Route::Fleet, &g::NoteScope { gone, ..g::NoteScope::new(budget_id, scope()) }, now)
+        }
     }
 }

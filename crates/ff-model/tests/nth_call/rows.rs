@@ -1,6 +1,7 @@
 //! A store with an execution in every state, and for every function a call that it accepts.
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, BudgetId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
@@ -354,6 +355,7 @@ pub fn stage() -> Vec<Invocation> {
     calls.push(at(Route::Fleet, &g::DrainWorker { actor: ops(), instance: "w-1".to_owned() }, START_MS));
     calls.push(at(Route::Fleet, &g::HeartbeatServer::new(true, uuid(9)), START_MS));
     calls.extend(flows::stage());
+    calls.extend(budget_stage());
     calls
 }
 
@@ -381,6 +383,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
     rows.extend(flows::rows());
+    rows.extend(budget_rows());
     rows
 }
 
@@ -757,6 +760,179 @@ fn quota_rows() -> Vec<Row> {
                 holder_id: Some(uuid(who::GRANTED)),
                 reason: g::AdmissionReason::WaitingForQuota,
             },
+/// Where budgets are, for all these rows care.
+const BUDGETS: Route = Route::Budget(0);
+
+fn budget_id(n: u64) -> BudgetId {
+    BudgetId::from_uuid(uuid(n + 60_000))
+}
+
+fn tokens(n: i64) -> std::collections::BTreeMap<String, i64> {
+    [("tokens".to_owned(), n)].into()
+}
+
+fn new_budget(n: u64, parent: Option<u64>, interval_ms: i64) -> g::CreateBudget {
+    let limit = |name: &str, hard, soft| g::DimensionLimit { name: name.to_owned(), hard, soft };
+    let dimensions = vec![limit("usd", None, Some(10)), limit("tokens", Some(1_000), Some(500))];
+    let scope = g::BudgetScope { r#type: g::ScopeType::Lane, id: Some("default/main".to_owned()) };
+    let reset = g::BudgetReset { r#type: g::ResetType::Interval, interval_ms: Some(interval_ms), zone: None };
+    let budget = g::NewBudget {
+        parent: parent.map(budget_id),
+        ..g::NewBudget::new(
+            budget_id(n),
+            default(),
+            scope,
+            dimensions,
+            reset,
+            g::OnSoft::RequireApproval,
+            g::OnHard::Suspend,
+        )
+    };
+    g::CreateBudget { actor: ops(), budget }
+}
+
+fn budget_candidate(n: u64, estimate: i64) -> g::BudgetCandidate {
+    g::BudgetCandidate {
+        estimate: Some(tokens(estimate)),
+        ..g::BudgetCandidate::new(id(n), uuid(n), START_MS + 60_000)
+    }
+}
+
+fn reserve(n: u64, tokens_held: i64) -> g::ReserveBudget {
+    g::ReserveBudget {
+        ttl_ms: Some(1_000),
+        ..g::ReserveBudget::new(budget_id(2), tokens(tokens_held), uuid(n + 70_000))
+    }
+}
+
+fn usage_report(n: u64, used: i64) -> g::ApplyUsage {
+    let report = g::UsageReport {
+        execution_id: Some(id(who::HOLDER)),
+        holder_id: Some(uuid(who::HOLDER)),
+        ..g::UsageReport::new(n.to_string(), tokens(used))
+    };
+    g::ApplyUsage { budget_id: budget_id(2), report }
+}
+
+fn breach() -> g::UsageBreach {
+    g::UsageBreach {
+        action: g::OnHard::Suspend,
+        budget_id: budget_id(2),
+        dimension: "tokens".to_owned(),
+        limit: 5,
+        rooms: 0,
+        used: 5,
+    }
+}
+
+fn note_usage(budget: u64) -> g::NoteUsage {
+    g::NoteUsage::new(budget_id(budget), tokens(5), id(who::RUNNING), fence(who::RUNNING))
+}
+
+/// A tree of two budgets, the lower one with a hold, a reservation and reports, one refused; an execution waits for it.
+fn budget_stage() -> Vec<Invocation> {
+    vec![
+        at(BUDGETS, &new_budget(1, None, 3_600_000), START_MS),
+        at(BUDGETS, &new_budget(2, Some(1), 3_000), START_MS),
+        at(BUDGETS, &new_budget(3, None, 3_600_000), START_MS),
+        at(
+            BUDGETS,
+            &g::AdmitBudget { budget_id: budget_id(2), candidates: vec![budget_candidate(who::HOLDER, 100)] },
+            START_MS,
+        ),
+        at(BUDGETS, &usage_report(1, 150), START_MS),
+        at(BUDGETS, &reserve(1, 200), START_MS),
+        at(BUDGETS, &g::ReserveBudget { ttl_ms: Some(60_000), ..reserve(2, 100) }, START_MS),
+        at(BUDGETS, &usage_report(2, 5_000), START_MS),
+        at(ROUTE, &note_usage(2), START_MS),
+        at(Route::Fleet, &g::NoteScope::new(budget_id(1), "lane:default/main".to_owned()), START_MS),
+    ]
+}
+
+fn budget_rows() -> Vec<Row> {
+    let lower = || budget_id(2);
+    let reserved = || uuid(70_002);
+    let settle = |outcome, breach| g::SettleUsage { breach, ..g::SettleUsage::new(id(who::RUNNING), outcome, 1) };
+    vec![
+        on(BUDGETS, "create a budget", &new_budget(4, Some(2), 10_000)),
+        on(
+            BUDGETS,
+            "change a budget",
+            &g::ChangeBudget {
+                on_hard: Some(g::OnHard::Fail),
+                ..g::ChangeBudget::new(
+                    ops(),
+                    lower(),
+                    vec![g::DimensionLimit { name: "tokens".to_owned(), hard: Some(9), soft: None }],
+                )
+            },
+        ),
+        on(BUDGETS, "get a budget", &g::GetBudget { budget_id: lower() }),
+        on(BUDGETS, "list budgets", &g::ListBudgets::new(10)),
+        on(BUDGETS, "delete a budget", &g::DeleteBudget { actor: ops(), budget_id: budget_id(3) }),
+        on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower() }),
+        on(BUDGETS, "approve a budget", &g::ApproveBudget { actor: ops(), budget_id: lower() }),
+        on(
+            BUDGETS,
+            "correct a budget",
+            &g::CorrectBudget {
+                actor: ops(),
+                budget_id: lower(),
+                delta: 30,
+                dimension: "tokens".to_owned(),
+                reason: "late bill".to_owned(),
+            },
+        ),
+        on(
+            BUDGETS,
+            "admit under a budget",
+            &g::AdmitBudget {
+                budget_id: lower(),
+                candidates: vec![budget_candidate(110, 10), budget_candidate(111, 9_000)],
+            },
+        ),
+        on(BUDGETS, "release a budget", &g::ReleaseBudget { budget_id: lower(), holders: vec![holder(who::HOLDER)] }),
+        on(BUDGETS, "reserve", &reserve(3, 10)),
+        on(
+            BUDGETS,
+            "reserve under a holder",
+            &g::ReserveBudget {
+                holder: Some(g::BudgetHolder { execution_id: id(who::RUNNING), holder_id: uuid(who::RUNNING) }),
+                ttl_ms: None,
+                ..reserve(4, 10)
+            },
+        ),
+        on(
+            BUDGETS,
+            "settle a reservation",
+            &g::SettleReservation { budget_id: lower(), dimensions: tokens(70), reservation_id: reserved() },
+        ),
+        on(BUDGETS, "release a reservation", &g::ReleaseReservation { budget_id: lower(), reservation_id: reserved() }),
+        on(BUDGETS, "apply usage", &usage_report(3, 120)),
+        on(BUDGETS, "apply usage past a limit", &usage_report(4, 5_000)),
+        on(
+            BUDGETS,
+            "set the next reset",
+            &g::SetNextReset { budget_id: lower(), next_reset_at: NOW + 1_000, period: 1 },
+        ),
+        on(BUDGETS, "cleared budgets", &g::ClearedBudgets { limit: 10 }),
+        on(BUDGETS, "acknowledge a cleared budget", &g::AcknowledgeCleared { budget_id: lower(), rooms: 9 }),
+        Row { batch: true, ..on(BUDGETS, "fire due budgets", &g::FireDue { draw: 500, limit: 64 }) },
+        row("note usage", &note_usage(1)),
+        row("settle usage", &settle(g::UsageOutcome::Ok, None)),
+        row("settle usage that parks", &settle(g::UsageOutcome::HardBreach, Some(breach()))),
+        row("read usage", &g::ReadUsage { execution_id: id(who::RUNNING) }),
+        row(
+            "hold a budget",
+            &g::HoldBudget { budget_id: lower(), execution_id: id(who::RUNNING), fence: fence(who::RUNNING) },
+        ),
+        batch("unblock after room", &g::UnblockBudget::new(lower(), main_lane(), 10, default(), 9)),
+        row("waiting for budgets", &g::WaitingForBudgets::new(main_lane(), 10, default())),
+        on(Route::Fleet, "note a scope", &g::NoteScope::new(lower(), "lane:default/main".to_owned())),
+        on(
+            Route::Fleet,
+            "budgets of scopes",
+            &g::BudgetsOfScopes { scopes: vec!["lane:default/main".to_owned(), "namespace:default".to_owned()] },
         ),
     ]
 }

@@ -208,6 +208,7 @@ impl ResumeShape {
             "timeout" => ResumeCause::Timeout,
             "operator" => ResumeCause::Operator,
             "children" => ResumeCause::Children,
+            "budget" => ResumeCause::Budget,
             other => return Err(unexpected(&format!("the unknown cause of a resume {other:?}"))),
         };
         let encoding = self.continuation_encoding.as_deref();

@@ -19,6 +19,8 @@ pub enum ResumeCause {
     Operator,
     /// Its children have ended.
     Children,
+    /// The budget it was parked for has room again.
+    Budget,
 }
 
 impl From<generated::ResumeCause> for ResumeCause {
@@ -28,6 +30,7 @@ impl From<generated::ResumeCause> for ResumeCause {
             generated::ResumeCause::Timeout => Self::Timeout,
             generated::ResumeCause::Operator => Self::Operator,
             generated::ResumeCause::Children => Self::Children,
+            generated::ResumeCause::Budget => Self::Budget,
         }
     }
 }

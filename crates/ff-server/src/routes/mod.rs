@@ -1,6 +1,7 @@
 //! One file per group of routes.
 
 mod batch;
+mod budgets;
 mod bulk;
 mod change;
 mod children;
@@ -21,7 +22,7 @@ mod signals;
 mod stats;
 mod stream;
 mod submit;
-mod suspend;
+pub mod suspend;
 mod tail;
 mod tasks;
 mod waitpoints;
@@ -46,6 +47,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(flows::routes())
         .merge(flow_views::routes())
         .merge(children::routes())
+        .merge(budgets::routes())
         .merge(lanes::routes())
         .merge(quotas::routes())
         .merge(workers::routes())

@@ -3,6 +3,7 @@
 #[macro_use]
 mod kit;
 
+mod budgets;
 mod bulk;
 mod children;
 mod events;

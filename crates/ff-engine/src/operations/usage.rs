@@ -1,0 +1,243 @@
+//! Usage: a report is noted with its execution, counted by its budget, and the answer noted back.
+//!
+//! **Invariant:** every step is safe to repeat. A report is known to its budget by its key and to its execution by its
+//! sequence, so whoever finds one that waits may finish it.
+
+use std::collections::BTreeMap;
+
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{BudgetId, ExecutionId};
+use ff_script::generated::{
+    ApplyUsage, ApplyUsageReply, BudgetHolder, Fence, HoldBudget, HoldBudgetReply, LedgerLine, NoteUsage,
+    NoteUsageReply, PendingUsage, ReadUsage, ReadUsageReply, ReleaseReservation, ReserveBudget, ReserveBudgetReply,
+    SettleReservation, SettleReservationReply, SettleUsage, SettleUsageReply, UsageBreach, UsageOutcome, UsageReport,
+};
+use ff_script::{Client, Error};
+use uuid::Uuid;
+
+use super::{Operations, refused_with};
+
+/// What an execution used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// By attempt, budget and dimension.
+    pub ledger: Vec<LedgerLine>,
+    /// Reports that wait for their budget's answer.
+    pub pending: Vec<PendingUsage>,
+}
+
+/// What a budget answered to a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsageAnswer {
+    /// Counted.
+    Ok,
+    /// Counted before, under the same key.
+    AlreadyApplied,
+    /// Counted, and a soft limit is reached.
+    SoftBreach {
+        /// The budget of the limit; one above the one that was reported to, perhaps.
+        budget_id: BudgetId,
+        /// The dimension of the limit.
+        dimension: String,
+        /// How much of it is used.
+        used: i64,
+        /// The limit.
+        limit: i64,
+    },
+    /// Not counted: it would have passed a hard limit.
+    HardBreach {
+        /// The limit in the way, and what its budget says to do.
+        breach: UsageBreach,
+        /// The lease is over: the execution waits, or has ended.
+        ended: bool,
+    },
+}
+
+/// What became of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// Held, until a time or with the lease.
+    Held {
+        /// Until then, without a lease.
+        expires_at: Option<i64>,
+    },
+    /// Nothing is held: a hard limit is in the way.
+    HardBreach {
+        /// The budget of the limit.
+        budget_id: BudgetId,
+        /// The dimension of the limit.
+        dimension: String,
+        /// How much of it is used.
+        used: i64,
+        /// The limit.
+        limit: i64,
+    },
+}
+
+impl Operations {
+    /// Reports what a running attempt used. Under the same key it counts once.
+    pub async fn report_usage(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        budget_id: BudgetId,
+        dimensions: BTreeMap<String, i64>,
+        dedup_key: Option<String>,
+    ) -> Result<UsageAnswer, Error> {
+        let call = NoteUsage { budget_id, dedup_key, dimensions, execution_id, fence: fence.clone() };
+        let route = self.client.route_of(&execution_id);
+        let NoteUsageReply::Noted { report } = self.client.call(route, &call).await?;
+        finish(&self.client, execution_id, report).await
+    }
+
+    /// Reports what was used outside of any execution. Under the same key it counts once.
+    pub async fn spend(
+        &self,
+        budget_id: BudgetId,
+        dimensions: BTreeMap<String, i64>,
+        dedup_key: Option<String>,
+    ) -> Result<UsageAnswer, Error> {
+        let report = UsageReport::new(dedup_key.unwrap_or_else(|| Uuid::now_v7().to_string()), dimensions);
+        let route = self.client.route_of_budget(&budget_id);
+        Ok(match self.client.call(route, &ApplyUsage { budget_id, report }).await? {
+            ApplyUsageReply::Ok => UsageAnswer::Ok,
+            ApplyUsageReply::AlreadyApplied { .. } => UsageAnswer::AlreadyApplied,
+            ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used } => {
+                UsageAnswer::SoftBreach { budget_id, dimension, used, limit }
+            }
+            ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
+                let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
+                UsageAnswer::HardBreach { breach, ended: false }
+            }
+        })
+    }
+
+    /// What an execution used, and what of it is not answered yet.
+    pub async fn usage(&self, execution_id: ExecutionId) -> Result<Usage, Error> {
+        let ReadUsageReply::Usage { ledger, pending } =
+            self.client.call(self.client.route_of(&execution_id), &ReadUsage { execution_id }).await?;
+        Ok(Usage { ledger, pending })
+    }
+
+    /// Holds amounts for a time.
+    pub async fn reserve(
+        &self,
+        budget_id: BudgetId,
+        reservation_id: Uuid,
+        dimensions: BTreeMap<String, i64>,
+        ttl_ms: i64,
+    ) -> Result<Reserved, Error> {
+        self.reserved(ReserveBudget { budget_id, dimensions, holder: None, reservation_id, ttl_ms: Some(ttl_ms) }).await
+    }
+
+    /// Holds amounts for a running attempt; they are given back when its lease ends.
+    pub async fn reserve_under_lease(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        budget_id: BudgetId,
+        reservation_id: Uuid,
+        dimensions: BTreeMap<String, i64>,
+    ) -> Result<Reserved, Error> {
+        let call = HoldBudget { budget_id, execution_id, fence: fence.clone() };
+        let HoldBudgetReply::Held { holder_id } = self.client.call(self.client.route_of(&execution_id), &call).await?;
+        let holder = Some(BudgetHolder { execution_id, holder_id });
+        self.reserved(ReserveBudget { budget_id, dimensions, holder, reservation_id, ttl_ms: None }).await
+    }
+
+    async fn reserved(&self, call: ReserveBudget) -> Result<Reserved, Error> {
+        Ok(match self.client.call(self.client.route_of_budget(&call.budget_id), &call).await? {
+            ReserveBudgetReply::Reserved { expires_at, .. } => Reserved::Held { expires_at },
+            ReserveBudgetReply::HardBreach { budget_id, dimension, limit, used, .. } => {
+                Reserved::HardBreach { budget_id, dimension, used, limit }
+            }
+        })
+    }
+
+    /// Turns a reservation into what was really used; the difference returns.
+    pub async fn settle_reservation(
+        &self,
+        budget_id: BudgetId,
+        reservation_id: Uuid,
+        dimensions: BTreeMap<String, i64>,
+    ) -> Result<UsageAnswer, Error> {
+        let call = SettleReservation { budget_id, dimensions, reservation_id };
+        Ok(match self.client.call(self.client.route_of_budget(&budget_id), &call).await? {
+            SettleReservationReply::Ok => UsageAnswer::Ok,
+            SettleReservationReply::AlreadyApplied => UsageAnswer::AlreadyApplied,
+            SettleReservationReply::SoftBreach { budget_id, dimension, limit, used } => {
+                UsageAnswer::SoftBreach { budget_id, dimension, used, limit }
+            }
+            SettleReservationReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
+                let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
+                UsageAnswer::HardBreach { breach, ended: false }
+            }
+        })
+    }
+
+    /// Gives a reservation back unused.
+    pub async fn release_reservation(&self, budget_id: BudgetId, reservation_id: Uuid) -> Result<(), Error> {
+        let call = ReleaseReservation { budget_id, reservation_id };
+        self.client.call(self.client.route_of_budget(&budget_id), &call).await.map(|_| ())
+    }
+}
+
+/// Finishes a report whose reporter did not get that far; one that does not wait any more is finished.
+pub(crate) async fn finish_usage(client: &Client, execution_id: ExecutionId, sequence: i64) -> Result<(), Error> {
+    let read = client.call(client.route_of(&execution_id), &ReadUsage { execution_id }).await;
+    let pending = match read {
+        Ok(ReadUsageReply::Usage { pending, .. }) => pending,
+        Err(error) if refused_with(&error) == Some(ErrorCode::ExecutionNotFound) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let Some(report) = pending.into_iter().find(|report| report.sequence == sequence) else { return Ok(()) };
+    match finish(client, execution_id, report).await {
+        // Its budget does not take it: that was settled, and there is nobody to tell.
+        Err(Error::Engine(error)) => {
+            tracing::warn!(%execution_id, sequence, %error, "a report of usage was refused");
+            Ok(())
+        }
+        other => other.map(|_| ()),
+    }
+}
+
+/// Counts a report and notes the answer with its execution.
+async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage) -> Result<UsageAnswer, Error> {
+    let PendingUsage { budget_id, dedup_key, dimensions, holder_id, sequence, .. } = report;
+    let report =
+        UsageReport { dedup_key, dimensions, execution_id: Some(execution_id), holder_id, sequence: Some(sequence) };
+    let applied = client.call(client.route_of_budget(&budget_id), &ApplyUsage { budget_id, report }).await;
+    let mut settle = SettleUsage::new(execution_id, UsageOutcome::Ok, sequence);
+    let mut answer = Ok(UsageAnswer::Ok);
+    match applied {
+        Ok(ApplyUsageReply::Ok) => {}
+        Ok(ApplyUsageReply::AlreadyApplied { same }) => {
+            settle.outcome = UsageOutcome::AlreadyApplied;
+            settle.counted = Some(same);
+            answer = Ok(UsageAnswer::AlreadyApplied);
+        }
+        Ok(ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used }) => {
+            settle.outcome = UsageOutcome::SoftBreach;
+            answer = Ok(UsageAnswer::SoftBreach { budget_id, dimension, used, limit });
+        }
+        Ok(ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used }) => {
+            let breach = UsageBreach { action, budget_id, dimension, limit, rooms, used };
+            settle.outcome = UsageOutcome::HardBreach;
+            settle.breach = Some(breach.clone());
+            answer = Ok(UsageAnswer::HardBreach { breach, ended: false });
+        }
+        // The budget refuses it for good: it must not wait for ever.
+        Err(error) if matches!(refused_with(&error), Some(ErrorCode::InvalidArgument | ErrorCode::BudgetNotFound)) => {
+            settle.outcome = UsageOutcome::Invalid;
+            answer = Err(error);
+        }
+        Err(error) => return Err(error),
+    }
+    let settled = client.call(client.route_of(&execution_id), &settle).await?;
+    if let (Ok(UsageAnswer::HardBreach { ended, .. }), SettleUsageReply::Settled { ended: now, .. }) =
+        (&mut answer, settled)
+    {
+        *ended = now;
+    }
+    answer
+}

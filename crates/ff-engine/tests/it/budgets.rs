@@ -1,0 +1,356 @@
+//! Budgets over a running engine: what waits goes on when there is room, periods end by themselves, scopes reach submissions.
+
+use std::collections::BTreeMap;
+
+use ff_core::error_code::ErrorCode;
+use ff_core::state::PublicState;
+use ff_core::types::{BudgetId, ExecutionId};
+use ff_engine::background::unblock;
+use ff_engine::{BudgetFilter, BudgetLimits, Engine, NewBudget, NewChild, NewFlow, NewMember, Operations, UsageAnswer};
+use ff_engine::{Reserved, child_id, fence_of};
+use ff_script::generated::{
+    self as wire, BudgetRef, BudgetReset, BudgetScope, ClearedBudgets, ClearedBudgetsReply, CreateBudget,
+    DimensionLimit, NoteUsage, NoteUsageReply, OnHard, OnSoft, ResetType, ResumeCause, ScopeType, SettleUsage, Task,
+    UsageOutcome,
+};
+use uuid::Uuid;
+
+use crate::kit::*;
+use crate::on_both_hosts;
+
+fn tokens(n: i64) -> BTreeMap<String, i64> {
+    [("tokens".to_owned(), n)].into()
+}
+
+fn limit(hard: i64) -> Vec<DimensionLimit> {
+    vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(hard), soft: None }]
+}
+
+fn never() -> BudgetReset {
+    BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None }
+}
+
+fn budget(hard: i64) -> NewBudget {
+    NewBudget {
+        budget_id: None,
+        namespace: "default".to_owned(),
+        parent: None,
+        scope: BudgetScope { r#type: ScopeType::Custom, id: None },
+        dimensions: limit(hard),
+        reset: never(),
+        on_soft: OnSoft::Notify,
+        on_hard: OnHard::Suspend,
+    }
+}
+
+fn scoped(kind: ScopeType, id: Option<String>) -> NewBudget {
+    NewBudget { scope: BudgetScope { r#type: kind, id }, ..budget(1_000) }
+}
+
+async fn create(operations: &Operations, new: NewBudget) -> BudgetId {
+    operations.create_budget(new, "ops").await.unwrap().0.budget_id
+}
+
+async fn raise(operations: &Operations, id: BudgetId, hard: i64) {
+    operations.change_budget(id, BudgetLimits { limits: limit(hard), ..Default::default() }, "ops").await.unwrap();
+}
+
+/// Submits so much work with mixed priorities and parks all of it at the budget.
+async fn park(operations: &Operations, id: BudgetId, count: usize) -> Vec<ExecutionId> {
+    let new = (0..count).map(|n| {
+        let mut new = work_in(u16::try_from(n % 8).unwrap(), "burn");
+        new.fields.priority = Some(i64::try_from(n * 37 % 101).unwrap());
+        new
+    });
+    for answer in operations.submit_many(new.collect()).await.unwrap() {
+        answer.unwrap();
+    }
+    let tasks = claim(operations, &worker("w1", 60_000), u16::try_from(count).unwrap()).await;
+    assert_eq!(tasks.len(), count);
+    for task in &tasks {
+        let answer = operations.report_usage(task.execution_id, &fence_of(task), id, tokens(11), None).await.unwrap();
+        assert!(matches!(answer, UsageAnswer::HardBreach { ended: true, .. }), "{answer:?}");
+    }
+    tasks.into_iter().map(|task| task.execution_id).collect()
+}
+
+async fn all_resumable(operations: &Operations, ids: &[ExecutionId]) {
+    for id in ids {
+        becomes(operations, *id, PublicState::Resumable, ms(20_000)).await;
+    }
+}
+
+async fn budgets_of(operations: &Operations, id: ExecutionId) -> Vec<BudgetId> {
+    let named = operations.describe(id).await.unwrap().budgets;
+    named.into_iter().map(|named| BudgetId::from_uuid(named.budget_id)).collect()
+}
+
+async fn running(operations: &Operations) -> Task {
+    let id = submit(operations, work("burn")).await;
+    claim_one(operations, &worker("w1", 60_000), id).await
+}
+
+/// No room waits to be told of any more.
+async fn told(engine: &Engine) {
+    let client = engine.operations().client();
+    eventually("every mark is acknowledged", ms(20_000), async || {
+        for route in client.budget_routes() {
+            let ClearedBudgetsReply::Cleared { items, .. } =
+                client.call(route, &ClearedBudgets { limit: 1 }).await.unwrap();
+            if !items.is_empty() {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+}
+
+on_both_hosts! {
+    async fn a_raise_resumes_all_that_waits_by_priority(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let id = create(operations, budget(10)).await;
+        let parked = park(operations, id, 200).await;
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].used, 0);
+        raise(operations, id, 10_000).await;
+        all_resumable(operations, &parked).await;
+        for route in operations.client().execution_routes() {
+            let claimed = operations.claim(route, &worker("w2", 60_000), 64, Uuid::now_v7()).await.unwrap();
+            let order: Vec<i64> = claimed.tasks.iter().map(|task| task.priority).collect();
+            assert_eq!(order.len(), 25);
+            assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
+            for task in claimed.tasks {
+                assert_eq!((task.attempt_index, task.resume.as_ref().unwrap().cause), (0, ResumeCause::Budget));
+                let answer = operations.report_usage(task.execution_id, &fence_of(&task), id, tokens(11), None).await;
+                assert_eq!(answer.unwrap(), UsageAnswer::Ok);
+                complete(operations, &task, b"").await;
+            }
+        }
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].used, 2_200);
+        told(&engine).await;
+        engine.stop().await;
+    }
+
+    async fn room_that_nobody_heard_of_is_found_at_the_start(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let id = create(operations, budget(10)).await;
+        let parked = park(operations, id, 9).await;
+        let tool = kit.tool(kit.host()).await;
+        engine.stop().await;
+        operations_of(&tool, id).await;
+        let engine = kit.engine().await;
+        all_resumable(engine.operations(), &parked).await;
+        engine.stop().await;
+    }
+
+    async fn who_comes_to_wait_after_the_walk_is_found_by_the_sweep(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let client = operations.client();
+        let id = create(operations, budget(10)).await;
+        let task = running(operations).await;
+        // Refused, then there is room and everyone was told; only then it parks.
+        let call = NoteUsage::new(id, tokens(11), task.execution_id, fence_of(&task));
+        let route = client.route_of(&task.execution_id);
+        let NoteUsageReply::Noted { report } = client.call(route, &call).await.unwrap();
+        let refused = wire::UsageReport::new(report.dedup_key.clone(), tokens(11));
+        let refused = wire::ApplyUsage { budget_id: id, report: refused };
+        client.call(client.route_of_budget(&id), &refused).await.unwrap();
+        raise(operations, id, 100).await;
+        told(&engine).await;
+        let breach = wire::UsageBreach {
+            action: OnHard::Suspend, budget_id: id, dimension: "tokens".to_owned(), limit: 10, rooms: 0, used: 0,
+        };
+        let settle = SettleUsage {
+            breach: Some(breach),
+            ..SettleUsage::new(task.execution_id, UsageOutcome::HardBreach, report.sequence)
+        };
+        client.call(route, &settle).await.unwrap();
+        becomes(operations, task.execution_id, PublicState::RateLimited, ms(1_000)).await;
+        unblock::sweep_once(operations, route).await.unwrap();
+        becomes(operations, task.execution_id, PublicState::Resumable, ms(1_000)).await;
+        assert_eq!(unblock::sweep_once(operations, route).await.unwrap(), 0);
+        engine.stop().await;
+    }
+
+    async fn the_end_of_a_period_resumes_what_waits(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let reset = BudgetReset { r#type: ResetType::Interval, interval_ms: Some(3_000), zone: None };
+        let id = create(operations, NewBudget { reset, ..budget(12) }).await;
+        let task = running(operations).await;
+        let fence = fence_of(&task);
+        let report = |n| operations.report_usage(task.execution_id, &fence, id, tokens(n), None);
+        assert_eq!(report(11).await.unwrap(), UsageAnswer::Ok);
+        assert!(matches!(report(11).await.unwrap(), UsageAnswer::HardBreach { ended: true, .. }));
+        becomes(operations, task.execution_id, PublicState::Resumable, ms(10_000)).await;
+        let again = claim_one(operations, &worker("w2", 60_000), task.execution_id).await;
+        let answer = operations.report_usage(task.execution_id, &fence_of(&again), id, tokens(11), None).await;
+        assert_eq!(answer.unwrap(), UsageAnswer::Ok);
+        engine.stop().await;
+    }
+
+    async fn a_calendar_is_supplied_with_its_next_end(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let day = |zone: &str| BudgetReset { r#type: ResetType::Day, interval_ms: None, zone: Some(zone.to_owned()) };
+        let unknown = NewBudget { reset: day("Mars/Olympus"), ..budget(10) };
+        assert_eq!(refusal(operations.create_budget(unknown, "ops").await), ErrorCode::InvalidArgument);
+        let id = create(operations, NewBudget { reset: day("Europe/Berlin"), ..budget(10) }).await;
+        let made = operations.budget(id).await.unwrap().budget;
+        let left = made.next_reset_at.unwrap() - made.created_at;
+        assert!((0..=25 * 3_600_000).contains(&left), "{left}");
+        // One whose first period ends at once gets the end of its second from the engine.
+        let other = BudgetId::mint();
+        let soon = wire::NewBudget {
+            next_reset_at: Some(made.created_at + 300),
+            ..wire::NewBudget::new(
+                other,
+                "default".to_owned(),
+                BudgetScope { r#type: ScopeType::Custom, id: None },
+                limit(10),
+                day("Europe/Berlin"),
+                OnSoft::Notify,
+                OnHard::Suspend,
+            )
+        };
+        let call = CreateBudget { actor: "ops".to_owned(), budget: soon };
+        operations.client().call(operations.client().route_of_budget(&other), &call).await.unwrap();
+        let next = eventually("the next end is supplied", ms(10_000), async || {
+            let budget = operations.budget(other).await.unwrap().budget;
+            budget.next_reset_at.filter(|_| budget.period == 2)
+        })
+        .await;
+        assert_eq!(next, made.next_reset_at.unwrap());
+        told(&engine).await;
+        engine.stop().await;
+    }
+
+    async fn a_report_whose_reporter_died_is_finished(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let id = create(operations, budget(100)).await;
+        let task = running(operations).await;
+        let call = NoteUsage::new(id, tokens(30), task.execution_id, fence_of(&task));
+        operations.client().call(operations.client().route_of(&task.execution_id), &call).await.unwrap();
+        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending.len(), 1);
+        eventually("the outbox finishes it", ms(15_000), async || {
+            let usage = operations.usage(task.execution_id).await.unwrap();
+            (usage.pending.is_empty() && usage.ledger[0].accepted == 30).then_some(())
+        })
+        .await;
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].used, 30);
+        // A report that its budget cannot take does not wait for ever either.
+        let unknown: BTreeMap<String, i64> = [("apples".to_owned(), 1)].into();
+        let answer = operations.report_usage(task.execution_id, &fence_of(&task), id, unknown, None).await;
+        assert_eq!(refusal(answer), ErrorCode::InvalidArgument);
+        assert_eq!(operations.usage(task.execution_id).await.unwrap().pending.len(), 0);
+        engine.stop().await;
+    }
+
+    async fn reservations_are_settled_and_given_back(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let root = create(operations, budget(100)).await;
+        let id = create(operations, NewBudget { parent: Some(root), ..budget(1_000) }).await;
+        let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+        let held = operations.reserve(id, first, tokens(80), 60_000).await.unwrap();
+        assert!(matches!(held, Reserved::Held { expires_at: Some(_) }));
+        let breach = operations.reserve(id, second, tokens(21), 60_000).await.unwrap();
+        assert!(matches!(breach, Reserved::HardBreach { budget_id, limit: 100, .. } if budget_id == root));
+        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), UsageAnswer::Ok);
+        assert_eq!(operations.settle_reservation(id, first, tokens(50)).await.unwrap(), UsageAnswer::AlreadyApplied);
+        operations.reserve(id, second, tokens(50), 60_000).await.unwrap();
+        operations.release_reservation(id, second).await.unwrap();
+        let status = operations.budget(root).await.unwrap();
+        assert_eq!((status.budget.dimensions[0].used, status.budget.dimensions[0].held, status.children), (50, 0, 1));
+        let page = operations.budgets(&BudgetFilter::default(), None, 10).await.unwrap();
+        assert_eq!((page.items.len(), page.next), (2, None));
+        assert_eq!(refusal(operations.delete_budget(root, "ops").await), ErrorCode::BudgetInUse);
+        told(&engine).await;
+        engine.stop().await;
+    }
+
+    async fn scopes_reach_what_is_submitted_in_them(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let flow = NewFlow::new("default", "pipeline").with_member(NewMember::new("a", "step"));
+        let of_namespace = create(operations, scoped(ScopeType::Namespace, None)).await;
+        let of_lane = create(operations, scoped(ScopeType::Lane, Some(LANE.to_owned()))).await;
+        let elsewhere = create(operations, scoped(ScopeType::Lane, Some("other".to_owned()))).await;
+        let of_flow = create(operations, scoped(ScopeType::Flow, Some(flow.fields.flow_id.to_string()))).await;
+        let custom = create(operations, budget(10)).await;
+
+        let mut new = work("burn");
+        new.fields.budgets = Some(vec![BudgetRef { budget_id: *custom.as_uuid(), estimate: Some(tokens(5)) }]);
+        let id = submit(operations, new.clone()).await;
+        let mut expected = vec![custom, of_lane, of_namespace];
+        expected[1..].sort();
+        let mut named = budgets_of(operations, id).await;
+        named[1..].sort();
+        assert_eq!(named, expected);
+        assert!(!named.contains(&elsewhere));
+
+        let submitted = operations.submit_flow(flow).await.unwrap();
+        let member = budgets_of(operations, submitted.members[0].1).await;
+        assert!([of_namespace, of_lane, of_flow].iter().all(|id| member.contains(id)), "{member:?}");
+
+        // A budget nobody made is refused, and so is one that is gone.
+        new.fields.execution_id = ExecutionId::mint();
+        new.fields.budgets = Some(vec![BudgetRef { budget_id: Uuid::now_v7(), estimate: None }]);
+        assert_eq!(refusal(operations.submit(new).await), ErrorCode::BudgetNotFound);
+        let mut strange = work("burn");
+        let apples: BTreeMap<String, i64> = [("apples".to_owned(), 1)].into();
+        strange.fields.budgets = Some(vec![BudgetRef { budget_id: *custom.as_uuid(), estimate: Some(apples) }]);
+        assert_eq!(refusal(operations.submit(strange).await), ErrorCode::InvalidArgument);
+        for id in [of_namespace, of_lane, of_flow, elsewhere] {
+            operations.delete_budget(id, "ops").await.unwrap();
+        }
+        let id = submit(operations, work("burn")).await;
+        assert_eq!(budgets_of(operations, id).await, []);
+        engine.stop().await;
+    }
+
+    async fn a_hold_of_an_execution_that_is_gone_is_found_and_dropped(kit) {
+        let tool = kit.tool(kit.host()).await;
+        let operations = tool.operations();
+        let id = create(operations, budget(100)).await;
+        let ghost = wire::BudgetCandidate {
+            estimate: Some(tokens(30)),
+            ..wire::BudgetCandidate::new(ExecutionId::mint(), Uuid::now_v7(), 1)
+        };
+        let call = wire::AdmitBudget { budget_id: id, candidates: vec![ghost] };
+        operations.client().call(operations.client().route_of_budget(&id), &call).await.unwrap();
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].held, 30);
+        assert_eq!(strays(operations, false).await, 1);
+        assert_eq!(strays(operations, true).await, 1);
+        assert_eq!(strays(operations, false).await, 0);
+        assert_eq!(operations.budget(id).await.unwrap().budget.dimensions[0].held, 0);
+    }
+
+    async fn children_share_the_budgets_of_their_parent(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let task = running(operations).await;
+        let of_lane = create(operations, scoped(ScopeType::Lane, Some("kids".to_owned()))).await;
+        let request = Uuid::now_v7();
+        let child = child_id(task.execution_id, request, 0);
+        let new = NewChild::new(child, "default", "kids", "burn");
+        operations.spawn(task.execution_id, &fence_of(&task), vec![new]).await.unwrap();
+        assert_eq!(budgets_of(operations, child).await, [of_lane]);
+        engine.stop().await;
+    }
+}
+
+/// Checks the store; answers what was found of holders.
+async fn strays(operations: &Operations, repair: bool) -> usize {
+    let report = ff_engine::Fsck::run(operations.client(), repair).await.unwrap();
+    report.findings.iter().filter(|finding| finding.invariant == 32).count()
+}
+
+/// Raises the budget without an engine.
+async fn operations_of(tool: &Engine, id: BudgetId) {
+    raise(tool.operations(), id, 1_000).await;
+}

@@ -1,0 +1,302 @@
+//! A budget as the API shows and takes it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ff_core::types::BudgetId;
+use ff_engine::{BudgetStatus, UsageAnswer};
+use ff_script::generated::{Budget, BudgetAction, BudgetReset, BudgetScope, LedgerLine, ResetType, ScopeType};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::problem::{Answer, Problem};
+
+/// The largest amount.
+const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+
+/// A map in which every name stands once; JSON alone would let the last one win.
+#[derive(Debug, Clone, Default)]
+pub struct Once<T>(pub BTreeMap<String, T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
+            type Value = Once<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of dimensions")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once<T>, A::Error> {
+                let mut read = BTreeMap::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value = map.next_value()?;
+                    if read.contains_key(&name) {
+                        return Err(A::Error::custom(format!("{name:?} is given twice")));
+                    }
+                    read.insert(name, value);
+                }
+                Ok(Once(read))
+            }
+        }
+        deserializer.deserialize_map(Reader(std::marker::PhantomData))
+    }
+}
+
+/// Amounts by dimension, none of them out of bounds.
+pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
+    for (name, n) in &dimensions.0 {
+        if !(1..=AMOUNT_MAX).contains(n) {
+            return Err(Problem::invalid(
+                format!("dimensions.{name}"),
+                format!("must be in 1..={AMOUNT_MAX}, got {n}"),
+            ));
+        }
+    }
+    Ok(dimensions.0)
+}
+
+/// What a budget applies to: a type with its id, or the bare type.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum ScopeBody {
+    /// The type alone.
+    Bare(String),
+    /// The type and what it names.
+    Named {
+        /// The type.
+        r#type: String,
+        /// The lane, the flow, the tenant.
+        id: Option<String>,
+    },
+}
+
+impl ScopeBody {
+    /// As the library takes it.
+    pub fn scope(self) -> Answer<BudgetScope> {
+        let (word, id) = match self {
+            Self::Bare(word) => (word, None),
+            Self::Named { r#type, id } => (r#type, id),
+        };
+        let r#type = crate::routes::suspend::word("scope.type", &word, ScopeType::ALL, ScopeType::as_str)?;
+        Ok(BudgetScope { r#type, id })
+    }
+}
+
+/// When a period ends; both ways, as the API takes and shows it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum ResetShape {
+    /// After so many milliseconds.
+    Interval {
+        /// How long a period is.
+        interval_ms: i64,
+    },
+    /// With the day or month of a time zone.
+    Calendar {
+        /// `day` or `month`.
+        calendar: String,
+        /// The zone by its IANA name; UTC when it is not said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        zone: Option<String>,
+    },
+    /// `none`.
+    Word(String),
+}
+
+impl ResetShape {
+    /// As the library takes it.
+    pub fn reset(self) -> Answer<BudgetReset> {
+        let none = BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None };
+        Ok(match self {
+            Self::Interval { interval_ms } => {
+                BudgetReset { r#type: ResetType::Interval, interval_ms: Some(interval_ms), ..none }
+            }
+            Self::Calendar { calendar, zone } => {
+                let all = [ResetType::Day, ResetType::Month];
+                let r#type = crate::routes::suspend::word("reset.calendar", &calendar, &all, ResetType::as_str)?;
+                BudgetReset { r#type, zone, ..none }
+            }
+            Self::Word(word) if word == "none" => none,
+            Self::Word(word) => {
+                let problem = format!("{word:?} is neither none nor {{interval_ms}} nor {{calendar, zone}}");
+                return Err(Problem::invalid("reset", problem));
+            }
+        })
+    }
+}
+
+impl From<BudgetReset> for ResetShape {
+    fn from(reset: BudgetReset) -> Self {
+        match reset {
+            BudgetReset { interval_ms: Some(interval_ms), .. } => Self::Interval { interval_ms },
+            BudgetReset { r#type: ResetType::None, .. } => Self::Word("none".to_owned()),
+            BudgetReset { r#type, zone, .. } => Self::Calendar { calendar: r#type.as_str().to_owned(), zone },
+        }
+    }
+}
+
+/// One dimension as it stands.
+#[derive(Serialize)]
+struct DimensionShape {
+    hard: Option<i64>,
+    soft: Option<i64>,
+    used: i64,
+    held: i64,
+    /// What is left below the hard limit; nothing without one.
+    remaining: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct ScopeShape {
+    r#type: &'static str,
+    id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ActionShape {
+    action: String,
+    actor: String,
+    at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dimension: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl From<BudgetAction> for ActionShape {
+    fn from(BudgetAction { action, actor, at, delta, dimension, reason }: BudgetAction) -> Self {
+        Self { action, actor, at, dimension, delta, reason }
+    }
+}
+
+/// A budget as it stands.
+#[derive(Serialize)]
+pub struct BudgetShape {
+    budget_id: BudgetId,
+    namespace: String,
+    parent: Option<BudgetId>,
+    scope: ScopeShape,
+    dimensions: BTreeMap<String, DimensionShape>,
+    reset: ResetShape,
+    on_soft: &'static str,
+    on_hard: &'static str,
+    version: i64,
+    created_at: i64,
+    period_since: i64,
+    next_reset_at: Option<i64>,
+    approved: bool,
+    actions: Vec<ActionShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holders: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    children: Option<i64>,
+}
+
+impl From<Budget> for BudgetShape {
+    fn from(budget: Budget) -> Self {
+        let dimension = |d: ff_script::generated::DimensionStatus| {
+            let remaining = d.hard.map(|hard| (hard - d.used - d.held).max(0));
+            (d.name, DimensionShape { hard: d.hard, soft: d.soft, used: d.used, held: d.held, remaining })
+        };
+        Self {
+            budget_id: budget.budget_id,
+            namespace: budget.namespace,
+            parent: budget.parent,
+            scope: ScopeShape { r#type: budget.scope.r#type.as_str(), id: budget.scope.id },
+            dimensions: budget.dimensions.into_iter().map(dimension).collect(),
+            reset: budget.reset.into(),
+            on_soft: budget.on_soft.as_str(),
+            on_hard: budget.on_hard.as_str(),
+            version: budget.version,
+            created_at: budget.created_at,
+            period_since: budget.period_since,
+            next_reset_at: budget.next_reset_at,
+            approved: budget.approved,
+            actions: budget.actions.into_iter().map(ActionShape::from).collect(),
+            holders: None,
+            children: None,
+        }
+    }
+}
+
+impl From<BudgetStatus> for BudgetShape {
+    fn from(BudgetStatus { budget, holders, children }: BudgetStatus) -> Self {
+        Self { holders: Some(holders), children: Some(children), ..budget.into() }
+    }
+}
+
+/// What a budget answered to a report, a settlement or a reservation.
+#[derive(Default, Serialize)]
+pub struct OutcomeShape {
+    /// ok, already_applied, soft_breach or hard_breach.
+    pub outcome: &'static str,
+    /// The reservation, if there is one now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservation_id: Option<uuid::Uuid>,
+    /// Until when it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    /// The budget whose limit it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_id: Option<BudgetId>,
+    /// The dimension of the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<String>,
+    /// How much is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<i64>,
+    /// The limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// What the budget says to do at its hard limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'static str>,
+    /// The lease is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ended: Option<bool>,
+}
+
+impl From<UsageAnswer> for OutcomeShape {
+    fn from(answer: UsageAnswer) -> Self {
+        match answer {
+            UsageAnswer::Ok => Self { outcome: "ok", ..Self::default() },
+            UsageAnswer::AlreadyApplied => Self { outcome: "already_applied", ..Self::default() },
+            UsageAnswer::SoftBreach { budget_id, dimension, used, limit } => Self {
+                outcome: "soft_breach",
+                budget_id: Some(budget_id),
+                dimension: Some(dimension),
+                used: Some(used),
+                limit: Some(limit),
+                ..Self::default()
+            },
+            UsageAnswer::HardBreach { breach, ended } => Self {
+                outcome: "hard_breach",
+                budget_id: Some(breach.budget_id),
+                dimension: Some(breach.dimension),
+                used: Some(breach.used),
+                limit: Some(breach.limit),
+                action: Some(breach.action.as_str()),
+                lease_ended: Some(ended),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// What an attempt used of a budget's dimension.
+#[derive(Serialize)]
+pub struct LedgerShape {
+    attempt_index: i64,
+    budget_id: BudgetId,
+    dimension: String,
+    accepted: i64,
+    refused: i64,
+}
+
+impl From<LedgerLine> for LedgerShape {
+    fn from(LedgerLine { accepted, attempt_index, budget_id, dimension, refused }: LedgerLine) -> Self {
+        Self { attempt_index, budget_id, dimension, accepted, refused }
+    }
+}

@@ -1,0 +1,97 @@
+//! Budgets over HTTP: limits, reservations, reports, and work that waits for room.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::kit::{eventually, fence};
+
+on_both_hosts! {
+    async fn a_budget_is_made_patched_reserved_from_and_reported_to(kit) {
+        let api = kit.api().await;
+        let body = json!({"scope": {"type": "custom", "id": "team-a"}, "dimensions": {"tokens": {"hard": 100, "soft": 80}, "usd": {}}});
+        let made = api.post("/v1/budgets", body).await.with(201);
+        let id = made["budget_id"].as_str().expect("an id").to_owned();
+        assert_eq!((&made["on_soft"], &made["on_hard"], &made["reset"]), (&json!("notify"), &json!("suspend"), &json!("none")));
+        let at = |verb: &str| format!("/v1/budgets/{id}{verb}");
+        api.post("/v1/budgets", json!({"budget_id": id, "dimensions": {"other": {}}})).await.refused(409, "idempotency_conflict");
+
+        let held = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 60}, "dedup_key": "a"})).await.with(200);
+        let again = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 60}, "dedup_key": "a"})).await.with(200);
+        assert_eq!((&held["outcome"], &held["reservation_id"]), (&json!("ok"), &again["reservation_id"]));
+        let breach = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 41}})).await.with(200);
+        assert_eq!((&breach["outcome"], &breach["dimension"], &breach["limit"]), (&json!("hard_breach"), &json!("tokens"), &json!(100)));
+        let settled = json!({"reservation_id": held["reservation_id"], "dimensions": {"tokens": 50}});
+        assert_eq!(api.post(&at("/settle"), settled.clone()).await.with(200)["outcome"], "ok");
+        assert_eq!(api.post(&at("/settle"), settled).await.with(200)["outcome"], "already_applied");
+        let second = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 10}})).await.with(200);
+        let give_back = json!({"reservation_id": second["reservation_id"]});
+        assert_eq!(api.post(&at("/release"), give_back.clone()).await.status, 204);
+        api.post(&at("/release"), give_back).await.refused(404, "reservation_not_found");
+
+        let report = json!({"dimensions": {"tokens": 40, "usd": 7}, "dedup_key": "r1"});
+        assert_eq!(api.post(&at("/usage"), report.clone()).await.with(200)["outcome"], "soft_breach");
+        assert_eq!(api.post(&at("/usage"), report).await.with(200)["outcome"], "already_applied");
+        let shown = api.get(&at("")).await.with(200);
+        let tokens = &shown["dimensions"]["tokens"];
+        assert_eq!((&tokens["used"], &tokens["held"], &tokens["remaining"]), (&json!(90), &json!(0), &json!(10)));
+
+        for (body, field) in [
+            (json!({"dimensions": {"tokens": -1}}), "dimensions.tokens"),
+            (json!({"dimensions": {"tokens": 9_007_199_254_740_992_i64}}), "dimensions.tokens"),
+        ] {
+            let refused = api.post(&at("/usage"), body).await.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{refused}");
+        }
+        api.post(&at("/usage"), json!({"dimensions": {"apples": 1}})).await.refused(400, "invalid_argument");
+        let twice = r#"{"dimensions": {"tokens": 1, "tokens": 2}}"#.to_owned();
+        api.send(Method::POST, &at("/usage"), &[], twice).await.refused(400, "invalid_argument");
+
+        // What is not named stays; null means none.
+        let patch = async |body: Value| api.send(Method::PATCH, &at(""), &[], body.to_string()).await;
+        let patched = patch(json!({"dimensions": {"tokens": {"hard": 200}}, "on_hard": "fail"})).await.with(200);
+        assert_eq!((&patched["dimensions"]["tokens"]["hard"], &patched["dimensions"]["tokens"]["soft"]), (&json!(200), &json!(80)));
+        assert_eq!((&patched["on_hard"], &patched["dimensions"]["usd"]["used"]), (&json!("fail"), &json!(7)));
+        let patched = patch(json!({"dimensions": {"tokens": {"soft": null}}})).await.with(200);
+        assert_eq!(patched["dimensions"]["tokens"]["soft"], Value::Null);
+        patch(json!({"dimensions": {"apples": {"hard": 1}}})).await.refused(400, "invalid_argument");
+
+        let correct = json!({"dimension": "tokens", "delta": -40, "reason": "billed twice"});
+        assert_eq!(api.post(&at("/correct"), correct).await.with(200)["dimensions"]["tokens"]["used"], 50);
+        let reset = api.post(&at("/reset"), json!({})).await.with(200);
+        assert_eq!((&reset["dimensions"]["tokens"]["used"], &reset["actions"][2]["action"]), (&json!(0), &json!("correct")));
+        assert_eq!(api.get("/v1/budgets?scope=custom").await.with(200)["items"].as_array().expect("items").len(), 1);
+        assert_eq!(api.send(Method::DELETE, &at(""), &[], String::new()).await.status, 204);
+        api.get(&at("")).await.refused(404, "budget_not_found");
+        api.get("/v1/budgets/nonsense").await.refused(400, "invalid_argument");
+    }
+
+    async fn a_report_past_the_limit_parks_the_task_until_there_is_room(kit) {
+        let api = kit.api().await;
+        let made = api.post("/v1/budgets", json!({"dimensions": {"tokens": {"hard": 10}}})).await.with(201);
+        let id = made["budget_id"].as_str().expect("an id").to_owned();
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"]})).await.with(200);
+        api.submit(json!({"kind": "burn"})).await;
+        let task = api.claim_one("w1").await;
+        let execution = task["execution_id"].as_str().expect("an id").to_owned();
+        let report = async |task: &Value, n: i64| {
+            let body = json!({"fence": fence(task), "budget_id": id, "dimensions": {"tokens": n}});
+            api.post(&format!("/v1/tasks/{execution}/usage"), body).await
+        };
+        assert_eq!(report(&task, 4).await.with(200)["outcome"], "ok");
+        let breach = report(&task, 7).await.with(200);
+        assert_eq!((&breach["outcome"], &breach["lease_ended"], &breach["used"]), (&json!("hard_breach"), &json!(true), &json!(4)));
+        report(&task, 1).await.refused(409, "execution_not_active");
+        let shown = api.get(&format!("/v1/executions/{execution}")).await.with(200);
+        assert_eq!((&shown["state"], &shown["blocking_reason"]), (&json!("rate_limited"), &json!("waiting_for_budget")));
+
+        let raise = json!({"dimensions": {"tokens": {"hard": 100}}}).to_string();
+        api.send(Method::PATCH, &format!("/v1/budgets/{id}"), &[], raise).await.with(200);
+        let again = eventually("the task goes on", std::time::Duration::from_secs(10), async || api.claim("w1", json!({})).await.into_iter().next()).await;
+        assert_eq!((&again["execution_id"], &again["resume"]["cause"]), (&json!(execution), &json!("budget")));
+        assert_eq!(report(&again, 7).await.with(200)["outcome"], "ok");
+        let usage = api.get(&format!("/v1/executions/{execution}/usage")).await.with(200);
+        assert_eq!((&usage["used"]["tokens"], &usage["ledger"][0]["refused"]), (&json!(11), &json!(7)));
+        let missing = json!({"kind": "k", "budgets": [{"budget_id": "0190a5e2-0000-7000-8000-0000000000ff"}]});
+        api.post("/v1/executions", missing).await.refused(404, "budget_not_found");
+    }
+}

@@ -1,0 +1,339 @@
+-- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
+-- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local event = require "lib.event"
+local reply = require "lib.reply"
+local timers = require "index.timers"
+
+local budget = {}
+
+budget.amount_max = limits.time_ms_max
+
+function budget.timer(id) return "budget:" .. id end
+function budget.set(id) return "budget:" .. id end
+
+function budget.sorted(amounts)
+  local names = {}
+  for name in pairs(amounts) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+-- A map of amounts as a flat list in the order of the names, and back.
+function budget.flat(amounts)
+  local flat = {}
+  for _, name in ipairs(budget.sorted(amounts)) do
+    if amounts[name] ~= 0 then
+      flat[#flat + 1] = name
+      flat[#flat + 1] = amounts[name]
+    end
+  end
+  return flat
+end
+
+function budget.map(flat)
+  local amounts = {}
+  for i = 1, #flat, 2 do amounts[flat[i]] = flat[i + 1] end
+  return amounts
+end
+
+local function pack_definition(b)
+  local dimensions = {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { d.name, d.hard or false, d.soft or false } end
+  return cmsgpack.pack({
+    b.namespace, b.parent or false, b.scope.type, b.scope.id or false, dimensions, b.reset.type, b.reset.interval_ms or false, b.reset.zone or false, b.on_soft, b.on_hard,
+  })
+end
+
+budget.pack_definition = pack_definition
+
+local function unpack_definition(packed)
+  local l = cmsgpack.unpack(packed)
+  local dimensions = {}
+  for i, d in ipairs(l[5]) do dimensions[i] = { name = d[1], hard = d[2] or nil, soft = d[3] or nil } end
+  return {
+    namespace = l[1], parent = l[2] or nil, scope = { type = l[3], id = l[4] or nil }, dimensions = dimensions,
+    reset = { type = l[6], interval_ms = l[7] or nil, zone = l[8] or nil }, on_soft = l[9], on_hard = l[10],
+  }
+end
+
+-- A budget that is not stored yet.
+function budget.new(tx, definition)
+  local b = unpack_definition(pack_definition(definition))
+  b.id, b.created, b.version, b.period, b.since, b.rooms = definition.budget_id, tx.now, 1, 1, tx.now, 0
+  b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
+  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
+  tx.memo[keys.budget(tx, b.id)] = b
+  return b
+end
+
+-- Amounts are stored as a list in the order of the dimensions.
+local function amounts_of(b, packed, key, field)
+  local list, amounts = cmsgpack.unpack(packed or ""), {}
+  if type(list) ~= "table" or #list ~= #b.dimensions then error("CORRUPT " .. key .. " " .. field) end
+  for i, d in ipairs(b.dimensions) do amounts[d.name] = list[i] end
+  return amounts
+end
+
+local function pack_amounts(b, amounts)
+  local list = {}
+  for i, d in ipairs(b.dimensions) do list[i] = amounts[d.name] end
+  return cmsgpack.pack(list)
+end
+
+-- The record, read once per plan; nil when there is none.
+function budget.load(tx, id)
+  local key = keys.budget(tx, id)
+  if tx.memo[key] then return tx.memo[key] end
+  local raw = tx:hgetall(key)
+  if raw == nil then return nil end
+  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
+  local b = unpack_definition(raw.definition)
+  b.id = id
+  for _, name in ipairs({ "version", "created", "period", "since", "rooms" }) do
+    b[name] = tonumber(raw[name] or nil)
+    if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  b.next_reset = tonumber(raw.next_reset or nil)
+  b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
+  b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
+  b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  tx.memo[key] = b
+  return b
+end
+
+local function flag(tx, key, name, on)
+  if on then tx:hset(key, { name, "1" }) else tx:hdel(key, name) end
+end
+
+-- Plans the whole record and its timer.
+function budget.save(tx, b)
+  local key = keys.budget(tx, b.id)
+  tx:hset(key, {
+    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms,
+    "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
+  })
+  if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
+  flag(tx, key, "approved", b.approved)
+  flag(tx, key, "refused", b.refused)
+  flag(tx, key, "soft_told", b.soft_told)
+  -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
+  flag(tx, key, "passed", b.passed)
+end
+
+function budget.watch(tx, b)
+  if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
+end
+
+-- Whoever was refused may ask again. The mark stays until everyone who waits was told, whatever happens to the announcement.
+function budget.room(tx, b)
+  if not b.refused then return end
+  b.refused, b.rooms = false, b.rooms + 1
+  tx:zadd(keys.cleared(tx), tx.now, b.id)
+  tx:announce("budget", b.id)
+end
+
+function budget.start_period(tx, b)
+  local passed = false
+  for _, d in ipairs(b.dimensions) do
+    b.used[d.name], b.base[d.name] = 0, 0
+    -- What is held stays, also above a limit that was lowered since.
+    passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
+  end
+  b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
+  budget.room(tx, b)
+end
+
+-- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
+local function roll(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return false end
+  local every = b.reset.interval_ms
+  if b.reset.type == "interval" then
+    b.next_reset = b.next_reset + (math.floor((tx.now - b.next_reset) / every) + 1) * every
+  else
+    b.next_reset = nil
+  end
+  budget.start_period(tx, b)
+  return true
+end
+
+-- The same for a reader, who writes nothing.
+function budget.rolled(tx, b)
+  if b.next_reset == nil or b.next_reset > tx.now then return end
+  for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
+  b.approved = false
+end
+
+local function roll_and_save(tx, b)
+  if not roll(tx, b) then return end
+  if b.next_reset == nil then
+    tx:zadd(keys.cleared(tx), tx.now, b.id)
+    tx:announce("budget", b.id)
+  end
+  budget.watch(tx, b)
+  budget.save(tx, b)
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
+end
+
+-- The budget and those above it, itself first, each in its current period; nil when there is none.
+function budget.path(tx, id)
+  local path = {}
+  while id do
+    local b = budget.load(tx, id)
+    if b == nil then
+      if #path == 0 then return nil end
+      error("CORRUPT " .. keys.budget(tx, id) .. " core")
+    end
+    roll_and_save(tx, b)
+    path[#path + 1] = b
+    id = b.parent
+  end
+  return path
+end
+
+function budget.save_all(tx, path)
+  for _, b in ipairs(path) do budget.save(tx, b) end
+end
+
+function budget.fire(tx, id)
+  local b = budget.load(tx, id)
+  if b == nil then return timers.clear(tx, budget.timer(id)) end
+  roll_and_save(tx, b)
+  if b.next_reset == nil then timers.clear(tx, budget.timer(id)) else tx:zadd(keys.timers(tx), b.next_reset, budget.timer(id)) end
+end
+
+-- The refusal of amounts in dimensions the budget does not have, or of none at all.
+function budget.unknown(b, amounts, field)
+  local names = budget.sorted(amounts)
+  if #names == 0 then return reply.err("invalid_argument", { field = field, problem = "must hold an entry" }) end
+  for _, name in ipairs(names) do
+    if b.used[name] == nil then return reply.err("invalid_argument", { field = field .. "." .. name, problem = "is no dimension of the budget" }) end
+  end
+end
+
+-- The first limit on the way up that the amounts would pass; `own` is the part of them that is held already.
+function budget.breach(path, amounts, own)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and d.hard and b.used[d.name] + b.held[d.name] - (own and own[d.name] or 0) + n > d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The refusal of amounts that no sum could hold.
+function budget.overflow(path, amounts, field)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      local n = amounts[d.name]
+      if n and b.used[d.name] + b.held[d.name] + n > budget.amount_max then
+        return reply.err("invalid_argument", { field = field .. "." .. d.name, problem = string.format("passes %.0f together with what is used and held", budget.amount_max) })
+      end
+    end
+  end
+end
+
+-- The first hard dimension on the way up of which nothing is left.
+function budget.exhausted(path)
+  for _, b in ipairs(path) do
+    for _, d in ipairs(b.dimensions) do
+      if d.hard and b.used[d.name] + b.held[d.name] >= d.hard then
+        return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.hard }
+      end
+    end
+  end
+end
+
+-- The first soft limit on the way up that is reached; with `unapproved`, one that admits nobody until it is approved.
+function budget.soft(path, unapproved)
+  for _, b in ipairs(path) do
+    if not unapproved or (b.on_soft == "require_approval" and not b.approved) then
+      for _, d in ipairs(b.dimensions) do
+        if d.soft and b.used[d.name] >= d.soft then return { budget = b, dimension = d.name, used = b.used[d.name], limit = d.soft } end
+      end
+    end
+  end
+end
+
+-- Someone was refused: the budget in the way will say when it has room.
+function budget.refuse(tx, wrong)
+  if wrong.budget.refused then return end
+  wrong.budget.refused = true
+  budget.save(tx, wrong.budget)
+end
+
+function budget.hold(path, amounts, sign)
+  for _, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.held[name] then b.held[name] = b.held[name] + sign * n end
+    end
+  end
+end
+
+-- Adds accepted amounts all the way up; the report itself is kept with the budget it was made to.
+function budget.spend(tx, path, amounts)
+  for i, b in ipairs(path) do
+    for name, n in pairs(amounts) do
+      if b.used[name] then
+        b.used[name] = b.used[name] + n
+        if i > 1 then b.base[name] = b.base[name] + n end
+      end
+    end
+    local soft = budget.soft({ b })
+    if soft and not b.soft_told then
+      b.soft_told = true
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, { "budget_id", b.id, "dimension", soft.dimension })
+    end
+  end
+end
+
+-- A report is kept with its period, so that what is used can be counted again.
+function budget.keep_report(tx, b, key, amounts, origin)
+  local digest = redis.sha1hex(key)
+  tx:hset(keys.budget_reports(tx, b.id), { digest, cmsgpack.pack({ b.period, budget.flat(amounts), origin or false }) })
+  tx:zadd(keys.budget_report_times(tx, b.id), tx.now, digest)
+end
+
+-- Whether a report is known by its key, and from where it came.
+function budget.report(tx, b, key)
+  local packed = tx:hget(keys.budget_reports(tx, b.id), redis.sha1hex(key))
+  if packed == nil then return false end
+  return true, cmsgpack.unpack(packed)[3] or nil
+end
+
+-- Forgets reports that are older than any repetition; what they used stays counted.
+function budget.prune(tx, b)
+  local times, reports = keys.budget_report_times(tx, b.id), keys.budget_reports(tx, b.id)
+  for _, item in ipairs(tx:zlowest(times, "-inf", string.format("%.0f", tx.now - limits.usage_key_ttl_ms), limits.usage_keys_pruned_max)) do
+    local kept = tx:hget(reports, item.member)
+    if kept then
+      local l = cmsgpack.unpack(kept)
+      if l[1] == b.period then
+        for name, n in pairs(budget.map(l[2])) do b.base[name] = b.base[name] + n end
+      end
+      tx:hdel(reports, item.member)
+    end
+    tx:zrem(times, item.member)
+  end
+end
+
+function budget.note_action(tx, b, action, actor, dimension, delta, reason)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+  if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+function budget.typed(b)
+  local dimensions, actions = {}, {}
+  for i, d in ipairs(b.dimensions) do dimensions[i] = { name = d.name, hard = d.hard, soft = d.soft, used = b.used[d.name], held = b.held[d.name] } end
+  for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
+  return {
+    budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+  }
+end
+
+return budget
