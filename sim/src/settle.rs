@@ -155,7 +155,7 @@ fn unblock(world: &mut World) -> Check {
             BlockingReason::WaitingForBudget => AdmissionReason::WaitingForBudget,
             _ => continue,
         };
-        ask(world, *id, UnblockExecution { execution_id: *id, reason })?;
+        ask(world, *id, UnblockExecution { execution_id: *id, holder_id: None, reason })?;
     }
     // Somebody looks at every wait that is left.
     let suspended: Vec<ExecutionId> = world
@@ -241,6 +241,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             granted = grants.len();
             for grant in grants {
                 let consume = ConsumeGrant {
+                    keep: None,
                     attempt_id: AttemptId::from_uuid(world.rng.uuid()),
                     capabilities: all_capabilities(),
                     execution_id: grant.execution_id,

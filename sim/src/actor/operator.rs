@@ -86,7 +86,7 @@ impl Actor for Operator {
             6 => scene.tell(id, DeleteExecution { execution_id: id }),
             7 => {
                 let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
-                scene.tell(id, UnblockExecution { execution_id: id, reason });
+                scene.tell(id, UnblockExecution { execution_id: id, holder_id: None, reason });
             }
             8 => {
                 let call = GrantReclaim {

@@ -348,6 +348,7 @@ impl Worker {
 
     fn consume(&self, id: ExecutionId, grant_id: Uuid, scene: &mut Scene<'_>) {
         let call = ConsumeGrant {
+            keep: None,
             attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
             capabilities: self.capabilities.clone(),
             execution_id: id,
@@ -372,6 +373,7 @@ impl Worker {
                 scene.tell(
                     id,
                     BlockExecution {
+                        unheld: None,
                         detail: BTreeMap::from([("limit".to_owned(), "10".to_owned())]),
                         execution_id: id,
                         grant_id: grant.grant_id,

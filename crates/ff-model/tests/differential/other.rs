@@ -1,7 +1,6 @@
 //! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
 
-use ff_core::types::{ExecutionId, QuotaPolicyId};
-use ff_core::types::{BudgetId, ExecutionId};
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_model::model::Model;
 use ff_model::store::ROUTE;
 use ff_script::Route;
@@ -251,7 +250,7 @@ fn function_name(type_name: &str) -> String {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..39) {
+    match rng.random_range(0..46) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -303,8 +302,8 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         }
         30..=32 => slots(rng, model),
         33..=38 => quotas(rng, model),
-        33..=37 => budgets(rng, model),
-        38 => usage(rng, model),
+        39..=43 => budgets(rng, model),
+        44 => usage(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

@@ -12,14 +12,12 @@ use ff_script::generated::{AwaitResultReply, Outcome, PublicState};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 use crate::app::{App, Id, JsonAnswer, Number};
 use crate::payload;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::execution::{ActionShape, AttemptShape, ExecutionShape, FailureShape};
-use crate::shape::quota::KeyShape;
 use crate::shape::suspension::{PastShape, SuspensionShape};
 
 const WAIT_MAX_MS: i64 = 30_000;
