@@ -414,7 +414,11 @@ fn data_of_the_wrong_upstream_is_caught() {
 
 #[test]
 fn a_claim_that_ignores_a_stopped_flow_is_caught() {
-    is_caught("claim in a stopped flow", &[("return f and f.stop ~= nil", "return false")]);
+    // A cancel may leave its whole walk to the timers; claims come before it more often then.
+    is_caught(
+        "claim in a stopped flow",
+        &[("return f and f.stop ~= nil", "return false"), ("local more = walk.step(tx, f, 2)", "local more = true")],
+    );
 }
 
 #[test]

@@ -81,7 +81,7 @@ const SEEDS: u64 = 300;
 const SEEDS_MIN: u64 = 150;
 
 /// After this time the quick run starts no further seed.
-const QUICK_RUN_MAX: Duration = Duration::from_secs(110);
+const QUICK_RUN_MAX: Duration = Duration::from_secs(240);
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -114,7 +114,7 @@ impl Worker {
         if scene.rng.percent(self.spawns) {
             return Self::family(id, fence, scene);
         }
-        match scene.rng.weighted(&[33, 24, 17, 8, 8, 8, 6, 40, 22, 2, 26]) {
+        match scene.rng.weighted(&[33, 24, 17, 8, 8, 8, 6, 40, 36, 2, 26]) {
             7 => {
                 let call = Self::suspend(id, fence, scene);
                 scene.tell(id, call);
