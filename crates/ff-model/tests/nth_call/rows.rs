@@ -1,7 +1,6 @@
 //! A store with an execution in every state, and for every function a call that it accepts.
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
-use ff_core::types::{AttemptId, BudgetId, ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, BudgetId, ExecutionId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
@@ -760,6 +759,10 @@ fn quota_rows() -> Vec<Row> {
                 holder_id: Some(uuid(who::GRANTED)),
                 reason: g::AdmissionReason::WaitingForQuota,
             },
+        ),
+    ]
+}
+
 /// Where budgets are, for all these rows care.
 const BUDGETS: Route = Route::Budget(0);
 
