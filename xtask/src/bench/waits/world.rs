@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use ff_engine::{Engine, NewExecution, Operations, Waitpoints};
 use ff_keys::{Keys, Source};
-use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, RefuseAll};
+use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{StreamOptions, Task};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -32,7 +32,11 @@ impl World {
         let store = Store::open(setting, folder).await?;
         let engine = Engine::start(Arc::clone(&store.host), setting.engine_options()).await?;
         let operations = engine.operations().clone();
-        let dispatcher = Dispatcher::start(operations.clone(), Arc::new(RefuseAll), DispatcherOptions::default());
+        let dispatcher = Dispatcher::start(
+            operations.clone(),
+            Arc::new(StoreAdmission::new(operations.clone())),
+            DispatcherOptions::default(),
+        );
         let directory = tempfile::Builder::new().prefix("keys-").tempdir_in(folder).context("no directory for keys")?;
         let keys = Keys::open(Source::DataDir(directory.path().join("keys")))?;
         let waitpoints = Waitpoints::new(operations, keys);
