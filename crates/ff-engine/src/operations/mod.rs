@@ -11,6 +11,7 @@ mod flow;
 mod holders;
 mod lane;
 mod list;
+mod page;
 mod places;
 mod submission;
 mod task;
@@ -26,6 +27,7 @@ pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, New
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
+pub use page::Place;
 pub use submission::NewExecution;
 pub use task::{Claimant, Claimed, fence_of};
 pub use waitpoint::{WaitpointCursor, WaitpointPage};
