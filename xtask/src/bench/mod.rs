@@ -41,9 +41,9 @@ pub enum Bench {
     /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers, routing by capability.
     Sdk(SdkOptions),
     /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
-    Waits(WaitsOptions),
+    Waits(StoreOptions),
     /// A chain of ten, fan-outs with a join, and the cancel of a thousand members.
-    Flows(FlowsOptions),
+    Flows(StoreOptions),
 }
 
 /// How to measure.
@@ -77,23 +77,9 @@ pub struct SdkOptions {
     via: Option<String>,
 }
 
-/// How to measure waits and streams.
+/// How to measure waits, streams and flows.
 #[derive(clap::Args)]
-pub struct WaitsOptions {
-    /// One short run of each figure instead of three.
-    #[arg(long)]
-    quick: bool,
-    /// Also put the tables into docs/benchmarks.md.
-    #[arg(long)]
-    publish: bool,
-    /// Only stores whose names contain this, e.g. `embedded` or `everysec`.
-    #[arg(long)]
-    store: Option<String>,
-}
-
-/// How to measure flows.
-#[derive(clap::Args)]
-pub struct FlowsOptions {
+pub struct StoreOptions {
     /// One short run of each figure instead of three.
     #[arg(long)]
     quick: bool,

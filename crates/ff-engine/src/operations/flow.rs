@@ -1,8 +1,7 @@
 //! Flows: submitted whole or grown, checked before the first call, written in chunks nobody sees until they are sealed.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use ff_core::error::{EngineError, ValidationKind};
@@ -21,6 +20,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::page::{Place, Share, merge};
 use super::places::{Places, within};
 use super::submission::body_digest;
 use super::{Operations, refused_with};
@@ -204,27 +204,7 @@ pub struct FlowFilter {
 }
 
 /// A place in a list of flows, as URL-safe text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowCursor {
-    created_at: i64,
-    flow_id: FlowId,
-}
-
-impl fmt::Display for FlowCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.created_at, self.flow_id)
-    }
-}
-
-impl FromStr for FlowCursor {
-    type Err = EngineError;
-
-    fn from_str(text: &str) -> Result<Self, EngineError> {
-        let invalid = || invalid("cursor", "is not a cursor of this list");
-        let (created_at, id) = text.split_once('_').ok_or_else(invalid)?;
-        Ok(Self { created_at: created_at.parse().map_err(|_| invalid())?, flow_id: id.parse().map_err(|_| invalid())? })
-    }
-}
+pub type FlowCursor = Place<FlowId>;
 
 /// One page of flows; it may be short while more follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -747,42 +727,30 @@ impl Operations {
     /// One page of flows that match, after a cursor of an earlier page.
     pub async fn flows(&self, filter: &FlowFilter, after: Option<FlowCursor>, limit: usize) -> Result<FlowPage, Error> {
         let limit = limit.max(1);
-        let shares: Vec<(Vec<Flow>, Option<FlowPosition>)> = stream::iter(self.client.execution_routes())
+        let shares: Vec<Share<Flow, Reverse<FlowCursor>>> = stream::iter(self.client.execution_routes())
             .map(|route| async move {
                 let call = ListFlows {
-                    after: after.map(|c| FlowPosition { created_at: c.created_at, flow_id: c.flow_id }),
+                    after: after.map(|Place { created_at, id }| FlowPosition { created_at, flow_id: id }),
                     kind: filter.kind.clone(),
                     limit: i64::try_from(limit).unwrap_or(PAGE),
                     namespace: filter.namespace.clone(),
                     state: filter.state,
                 };
                 let ListFlowsReply::Page { items, last, more } = self.client.call(route, &call).await?;
-                Ok::<_, Error>((items, if more { last } else { None }))
+                let looked_to = last.filter(|_| more);
+                Ok::<_, Error>((
+                    items,
+                    looked_to.map(|to| Reverse(Place { created_at: to.created_at, id: to.flow_id })),
+                ))
             })
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        Ok(merged(shares, limit))
+        // Newest first.
+        let place = |flow: &Flow| Reverse(Place { created_at: flow.created_at, id: flow.flow_id });
+        let (items, next) = merge(shares, limit, place);
+        Ok(FlowPage { items, next: next.map(|Reverse(next)| next) })
     }
-}
-
-/// Shows only what no partition can still come before: up to the nearest point some partition has looked to.
-fn merged(shares: Vec<(Vec<Flow>, Option<FlowPosition>)>, limit: usize) -> FlowPage {
-    let place = |created_at: i64, id: FlowId| std::cmp::Reverse((created_at, id));
-    let frontier = shares.iter().filter_map(|(_, to)| to.as_ref()).map(|to| place(to.created_at, to.flow_id)).min();
-    let mut items: Vec<Flow> = shares.into_iter().flat_map(|(items, _)| items).collect();
-    items.sort_by_key(|flow| place(flow.created_at, flow.flow_id));
-    let complete = frontier
-        .map_or(items.len(), |frontier| items.partition_point(|flow| place(flow.created_at, flow.flow_id) <= frontier));
-    let shown = complete.min(limit);
-    let cut = shown < complete;
-    items.truncate(shown);
-    let next = match (items.last(), frontier) {
-        (Some(last), _) if cut => Some(FlowCursor { created_at: last.created_at, flow_id: last.flow_id }),
-        (_, Some(std::cmp::Reverse((created_at, flow_id)))) => Some(FlowCursor { created_at, flow_id }),
-        (_, None) => None,
-    };
-    FlowPage { items, next }
 }
 
 /// The refusal when the edges would close a cycle in the graph.

@@ -1,10 +1,7 @@
 //! Lists over all partitions: newest first, merged by creation time and id, a bounded look per partition and page.
 
 use std::cmp::Reverse;
-use std::fmt;
-use std::str::FromStr;
 
-use ff_core::error::{EngineError, ValidationKind};
 use ff_core::state::PublicState;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{ListExecutions, ListExecutionsReply, Position, Summary};
@@ -12,6 +9,7 @@ use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::Operations;
+use super::page::{Place, Share, merge};
 
 const AT_ONCE: usize = 32;
 
@@ -47,63 +45,27 @@ pub struct Page {
     pub next: Option<ListCursor>,
 }
 
-/// A place in a list, as URL-safe text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListCursor {
-    created_at: i64,
-    execution_id: ExecutionId,
-}
-
-impl fmt::Display for ListCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.created_at, self.execution_id)
-    }
-}
-
-impl FromStr for ListCursor {
-    type Err = EngineError;
-
-    fn from_str(text: &str) -> Result<Self, EngineError> {
-        let invalid = || EngineError::Validation {
-            kind: ValidationKind::InvalidArgument { field: "cursor".to_owned() },
-            detail: "is not a cursor of this list".to_owned(),
-        };
-        let (created_at, id) = text.split_once('_').ok_or_else(invalid)?;
-        Ok(Self {
-            created_at: created_at.parse().map_err(|_| invalid())?,
-            execution_id: id.parse().map_err(|_| invalid())?,
-        })
-    }
-}
-
-/// Newest first.
-fn order(created_at: i64, id: ExecutionId) -> Reverse<(i64, ExecutionId)> {
-    Reverse((created_at, id))
-}
-
-struct Share {
-    items: Vec<Summary>,
-    /// Up to where this partition has looked, when it has more.
-    looked_to: Option<Position>,
-}
+/// A place in a list of executions, as URL-safe text.
+pub type ListCursor = Place<ExecutionId>;
 
 impl Operations {
     /// One page of executions that match, after a cursor of an earlier page.
     pub async fn list(&self, filter: &ExecutionFilter, after: Option<ListCursor>, limit: usize) -> Result<Page, Error> {
-        let after = after.map(|c| Position { created_at: c.created_at, execution_id: c.execution_id });
+        let after = after.map(|Place { created_at, id }| Position { created_at, execution_id: id });
         if let Some(flow) = &filter.flow {
             // One partition holds all of them, in an order of their own.
-            let Share { items, looked_to } =
-                self.list_share(self.client.route_of_flow(flow), filter, after, limit).await?;
-            let next = looked_to.map(|to| ListCursor { created_at: to.created_at, execution_id: to.execution_id });
-            return Ok(Page { items, next });
+            let (items, looked_to) = self.list_share(self.client.route_of_flow(flow), filter, after, limit).await?;
+            return Ok(Page { items, next: looked_to.map(|Reverse(next)| next) });
         }
-        let shares: Vec<Share> = stream::iter(self.client.execution_routes())
+        let shares: Vec<Share<Summary, Reverse<ListCursor>>> = stream::iter(self.client.execution_routes())
             .map(|route| self.list_share(route, filter, after.clone(), limit))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        Ok(merge(shares, limit))
+        // Newest first.
+        let place = |item: &Summary| Reverse(Place { created_at: item.created_at, id: item.execution_id });
+        let (items, next) = merge(shares, limit, place);
+        Ok(Page { items, next: next.map(|Reverse(next)| next) })
     }
 
     async fn list_share(
@@ -112,7 +74,7 @@ impl Operations {
         filter: &ExecutionFilter,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Share, Error> {
+    ) -> Result<Share<Summary, Reverse<ListCursor>>, Error> {
         let call = ListExecutions {
             after,
             created_after: filter.created_after,
@@ -128,31 +90,8 @@ impl Operations {
             worker: filter.worker.clone(),
         };
         let ListExecutionsReply::Page { items, last, more } = self.client.call(route, &call).await?;
-        Ok(Share { items, looked_to: if more { last } else { None } })
+        let looked_to =
+            last.filter(|_| more).map(|to| Reverse(Place { created_at: to.created_at, id: to.execution_id }));
+        Ok((items, looked_to))
     }
-}
-
-/// Shows only what no partition can still come before: up to the nearest point some partition has looked to.
-fn merge(shares: Vec<Share>, limit: usize) -> Page {
-    let frontier = shares
-        .iter()
-        .filter_map(|share| share.looked_to.as_ref())
-        .map(|position| order(position.created_at, position.execution_id))
-        .min();
-    let mut items: Vec<Summary> = shares.into_iter().flat_map(|share| share.items).collect();
-    items.sort_by_key(|item| order(item.created_at, item.execution_id));
-    let complete = frontier.map_or(items.len(), |frontier| {
-        items.partition_point(|item| order(item.created_at, item.execution_id) <= frontier)
-    });
-    let shown = complete.min(limit);
-    let cut = shown < items.len();
-    items.truncate(shown);
-    let next = match (items.last(), frontier) {
-        (Some(last), _) if cut && shown == limit => {
-            Some(ListCursor { created_at: last.created_at, execution_id: last.execution_id })
-        }
-        (_, Some(Reverse((created_at, execution_id)))) => Some(ListCursor { created_at, execution_id }),
-        (_, None) => None,
-    };
-    Page { items, next }
 }

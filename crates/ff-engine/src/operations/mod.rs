@@ -13,6 +13,7 @@ mod flow;
 mod holders;
 mod lane;
 mod list;
+mod page;
 mod places;
 mod quota;
 mod submission;
@@ -32,6 +33,7 @@ pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, New
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
+pub use page::Place;
 pub use submission::NewExecution;
 pub use task::{Claimant, Claimed, fence_of};
 pub(crate) use usage::finish_usage;

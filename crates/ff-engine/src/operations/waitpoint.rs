@@ -1,9 +1,5 @@
 //! What operators do with suspended executions and their waitpoints.
 
-use std::fmt;
-use std::str::FromStr;
-
-use ff_core::error::{EngineError, ValidationKind};
 use ff_core::types::{ExecutionId, WaitpointId};
 use ff_script::generated::{
     DescribeWaitpoint, DescribeWaitpointReply, ExecutionWaitpoints, ExecutionWaitpointsReply, FailSuspension,
@@ -14,6 +10,7 @@ use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::Operations;
+use super::page::{Place, Share, merge};
 
 const AT_ONCE: usize = 32;
 /// Signals asked for at a time.
@@ -29,33 +26,7 @@ pub struct WaitpointPage {
 }
 
 /// A place in the list of open waitpoints, as URL-safe text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WaitpointCursor {
-    created_at: i64,
-    waitpoint_id: WaitpointId,
-}
-
-impl fmt::Display for WaitpointCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}_{}", self.created_at, self.waitpoint_id)
-    }
-}
-
-impl FromStr for WaitpointCursor {
-    type Err = EngineError;
-
-    fn from_str(text: &str) -> Result<Self, EngineError> {
-        let invalid = || EngineError::Validation {
-            kind: ValidationKind::InvalidArgument { field: "cursor".to_owned() },
-            detail: "is not a cursor of this list".to_owned(),
-        };
-        let (created_at, id) = text.split_once('_').ok_or_else(invalid)?;
-        Ok(Self {
-            created_at: created_at.parse().map_err(|_| invalid())?,
-            waitpoint_id: id.parse().map_err(|_| invalid())?,
-        })
-    }
-}
+pub type WaitpointCursor = Place<WaitpointId>;
 
 impl Operations {
     /// An operator ends a suspension; the attempt goes on.
@@ -104,12 +75,14 @@ impl Operations {
         after: Option<WaitpointCursor>,
         limit: usize,
     ) -> Result<WaitpointPage, Error> {
-        let shares: Vec<(Vec<Waitpoint>, Option<WaitpointCursor>)> = stream::iter(self.client.execution_routes())
+        let shares: Vec<Share<Waitpoint, WaitpointCursor>> = stream::iter(self.client.execution_routes())
             .map(|route| self.waitpoint_share(route, namespace, after, limit))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
-        Ok(merge(shares, limit))
+        let place = |item: &Waitpoint| Place { created_at: item.created_at, id: item.waitpoint_id };
+        let (items, next) = merge(shares, limit, place);
+        Ok(WaitpointPage { items, next })
     }
 
     async fn waitpoint_share(
@@ -118,15 +91,15 @@ impl Operations {
         namespace: Option<&str>,
         after: Option<WaitpointCursor>,
         limit: usize,
-    ) -> Result<(Vec<Waitpoint>, Option<WaitpointCursor>), Error> {
+    ) -> Result<Share<Waitpoint, WaitpointCursor>, Error> {
         let call = ListWaitpoints {
-            after: after.map(|c| WaitpointPosition { created_at: c.created_at, waitpoint_id: c.waitpoint_id }),
+            after: after.map(|Place { created_at, id }| WaitpointPosition { created_at, waitpoint_id: id }),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
             namespace: namespace.map(str::to_owned),
         };
         let ListWaitpointsReply::Page { items, last, more } = self.client.call(route, &call).await?;
         let looked_to = last.filter(|_| more);
-        Ok((items, looked_to.map(|p| WaitpointCursor { created_at: p.created_at, waitpoint_id: p.waitpoint_id })))
+        Ok((items, looked_to.map(|to| Place { created_at: to.created_at, id: to.waitpoint_id })))
     }
 
     /// Every signal of an execution, or those that let its attempt go on, in order of arrival.
@@ -142,21 +115,4 @@ impl Operations {
             }
         }
     }
-}
-
-/// Shows only what no partition can still come before: up to the nearest point some partition has looked to.
-fn merge(shares: Vec<(Vec<Waitpoint>, Option<WaitpointCursor>)>, limit: usize) -> WaitpointPage {
-    let place = |item: &Waitpoint| WaitpointCursor { created_at: item.created_at, waitpoint_id: item.waitpoint_id };
-    let frontier = shares.iter().filter_map(|(_, looked_to)| *looked_to).min();
-    let mut items: Vec<Waitpoint> = shares.into_iter().flat_map(|(items, _)| items).collect();
-    items.sort_by_key(place);
-    let complete = frontier.map_or(items.len(), |frontier| items.partition_point(|item| place(item) <= frontier));
-    let shown = complete.min(limit);
-    let cut = shown < items.len();
-    items.truncate(shown);
-    let next = match items.last() {
-        Some(last) if cut && shown == limit => Some(place(last)),
-        _ => frontier,
-    };
-    WaitpointPage { items, next }
 }

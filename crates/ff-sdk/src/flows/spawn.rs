@@ -146,9 +146,9 @@ impl ClaimedTask {
     /// let ids = task.spawn(vec![ChildSpec::new("step").key("a"), ChildSpec::new("step").key("b")]).await?;
     /// task.move_to_waiting_children().await?;
     ///
-    /// for id in &ids {
+    /// for _ in &ids {
     ///     let child = worker.claim_next().await?.expect("a child waits");
-    ///     assert_eq!((child.execution_id(), child.parent_id().is_some()), (id, true));
+    ///     assert!(ids.contains(child.execution_id()) && child.parent_id().is_some());
     ///     child.complete(Some(b"1".to_vec())).await?;
     /// }
     /// let task = worker.claim_next().await?.expect("the parent goes on");

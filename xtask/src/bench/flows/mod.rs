@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::FlowsOptions;
+use super::StoreOptions;
 use super::machine::Others;
 use super::page::{self, Head};
 use super::store::Setting;
@@ -36,7 +36,7 @@ const FULL: Scale = Scale { rounds: 3, chains: 100, fans: 10, wide_fans: 2, canc
 const QUICK: Scale = Scale { rounds: 1, chains: 30, fans: 3, wide_fans: 1, cancels: 2 };
 
 /// Measures, prints and writes.
-pub fn run(root: &Path, options: &FlowsOptions) -> Result<()> {
+pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let folder = root.join("target/bench");
@@ -52,7 +52,7 @@ pub fn run(root: &Path, options: &FlowsOptions) -> Result<()> {
     Ok(())
 }
 
-async fn measure(folder: &Path, options: &FlowsOptions) -> Result<Report> {
+async fn measure(folder: &Path, options: &StoreOptions) -> Result<Report> {
     let began = Instant::now();
     let scale = if options.quick { QUICK } else { FULL };
     let mut settings =

@@ -5,23 +5,20 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use ff_core::types::FlowId;
 use ff_engine::{NewFlow, NewMember, fence_of};
-use ff_scheduler::{Dispatcher, Profile};
 use ff_script::generated::CancelPolicy;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::super::phases::{LANE, NAMESPACE};
-use super::super::waits::world::{LEASE_TTL_MS, World};
+use super::super::waits::world::{World, claim_many};
 use super::report::{Report, Step};
 
 const STEPS: usize = 10;
 pub const FAN: usize = 100;
 pub const WIDE_FAN: usize = 1_000;
 const WARM_UP: usize = 3;
-/// Tasks the worker asks for at once, and how long it stands in line for them.
+/// Tasks the worker asks for at once.
 const SLOTS: u16 = 64;
-const IN_LINE: Duration = Duration::from_secs(20);
 const OVER: Duration = Duration::from_secs(60);
 
 /// A worker that completes whatever it gets at once, until it is told to stop.
@@ -39,7 +36,7 @@ impl Worker {
             loop {
                 let tasks = tokio::select! {
                     () = stopping.cancelled() => return Ok(done),
-                    tasks = claim(&dispatcher) => tasks?,
+                    tasks = claim_many(&dispatcher, SLOTS) => tasks?,
                 };
                 let mut running: FuturesUnordered<_> = tasks
                     .iter()
@@ -58,18 +55,6 @@ impl Worker {
         self.stop.cancel();
         self.task.await?
     }
-}
-
-async fn claim(dispatcher: &Dispatcher) -> Result<Vec<ff_script::generated::Task>> {
-    let profile = Profile {
-        namespace: NAMESPACE.to_owned(),
-        lanes: vec![LANE.to_owned()],
-        worker_id: "bench".to_owned(),
-        instance: "bench-1".to_owned(),
-        capabilities: Vec::new(),
-        lease_ttl_ms: LEASE_TTL_MS,
-    };
-    Ok(dispatcher.claim(&profile, SLOTS, IN_LINE, Uuid::now_v7()).await?)
 }
 
 fn flow() -> NewFlow {

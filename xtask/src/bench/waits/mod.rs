@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use super::machine::Others;
 use super::page::{self, Head};
 use super::store::Setting;
-use super::{WaitsOptions, load};
+use super::{StoreOptions, load};
 use flush::Disk;
 use report::Report;
 use world::World;
@@ -39,7 +39,7 @@ const FULL: Scale = Scale { rounds: 3, waits: 300, writing: Duration::from_milli
 const QUICK: Scale = Scale { rounds: 1, waits: 100, writing: Duration::from_millis(300), frames_followed: 50 };
 
 /// Measures, prints and writes.
-pub fn run(root: &Path, options: &WaitsOptions) -> Result<()> {
+pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     let folder = root.join("target/bench");
@@ -55,7 +55,7 @@ pub fn run(root: &Path, options: &WaitsOptions) -> Result<()> {
     Ok(())
 }
 
-async fn measure(folder: &Path, options: &WaitsOptions) -> Result<Report> {
+async fn measure(folder: &Path, options: &StoreOptions) -> Result<Report> {
     let began = Instant::now();
     let scale = if options.quick { QUICK } else { FULL };
     let mut settings =

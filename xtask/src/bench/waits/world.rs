@@ -70,6 +70,11 @@ impl World {
 
 /// The next task for a worker that waits for it.
 pub async fn claim(dispatcher: &Dispatcher) -> Result<Task> {
+    claim_many(dispatcher, 1).await?.into_iter().next().context("nothing came to the worker")
+}
+
+/// Up to `max` tasks for a worker that waits for them.
+pub async fn claim_many(dispatcher: &Dispatcher, max: u16) -> Result<Vec<Task>> {
     let profile = Profile {
         namespace: NAMESPACE.to_owned(),
         lanes: vec![LANE.to_owned()],
@@ -78,6 +83,5 @@ pub async fn claim(dispatcher: &Dispatcher) -> Result<Task> {
         capabilities: Vec::new(),
         lease_ttl_ms: LEASE_TTL_MS,
     };
-    let tasks = dispatcher.claim(&profile, 1, Duration::from_secs(20), Uuid::now_v7()).await?;
-    tasks.into_iter().next().context("nothing came to the worker")
+    Ok(dispatcher.claim(&profile, max, Duration::from_secs(20), Uuid::now_v7()).await?)
 }
