@@ -167,6 +167,11 @@ fn scope_name(scope: &BudgetScope, namespace: &str) -> Result<Option<String>, En
     })
 }
 
+/// True for what a namespace or a lane can be called.
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
 impl Operations {
     /// Creates a budget; the same again is a duplicate, and says so.
     pub async fn create_budget(&self, new: NewBudget, actor: &str) -> Result<(Budget, bool), Error> {
@@ -324,8 +329,13 @@ impl Operations {
                 return Err(invalid(field, "is no dimension of the budget").into());
             }
         }
-        let namespace = &submission.namespace;
-        let mut scopes = vec![format!("namespace:{namespace}"), format!("lane:{namespace}/{}", submission.lane)];
+        let (namespace, lane) = (&submission.namespace, &submission.lane);
+        // What cannot be a name has no budget; the submission is refused for it by its own field.
+        let mut scopes = Vec::new();
+        if is_name(namespace) {
+            scopes.push(format!("namespace:{namespace}"));
+            scopes.extend(is_name(lane).then(|| format!("lane:{namespace}/{lane}")));
+        }
         scopes.extend(flow.map(|flow| format!("flow:{flow}")));
         let ids = self.budgets_of(scopes).await?;
         for id in ids {

@@ -38,6 +38,8 @@ const KEPT_ELSEWHERE: Duration = Duration::from_secs(15);
 const CUT_OFF: Duration = Duration::from_millis(500);
 /// How long the end of a connection may take to be seen.
 const BEFORE_ANSWERING: Duration = Duration::from_millis(60);
+/// How long the end of a connection may take to be seen before its instance id is refused to another process.
+const BEFORE_REFUSING: Duration = Duration::from_millis(250);
 /// Within this time every live worker has said something to a server that started anew.
 const ADOPTED_AFTER: Duration = Duration::from_secs(12);
 const BATCH: usize = 1024;
@@ -75,6 +77,10 @@ impl Fleet {
             registration.take_over = worker.gone_for_good(registration.incarnation).await.then_some(true);
         }
         let registered = match self.operations.register_worker(registration.clone()).await {
+            Err(error) if is_in_use(&error) && Self::is_gone(known.as_ref(), registration.incarnation).await => {
+                registration.take_over = Some(true);
+                self.operations.register_worker(registration.clone()).await
+            }
             Err(error) if is_in_use(&error) && self.is_ghost(&registration.instance, known.as_ref()).await? => {
                 registration.take_over = Some(true);
                 self.operations.register_worker(registration.clone()).await
@@ -90,6 +96,13 @@ impl Fleet {
             }
         }
         Ok((heartbeat_ms, expires_at))
+    }
+
+    /// True when the connection of the instance's last process ended; the end of a process is seen a moment after it.
+    async fn is_gone(known: Option<&Arc<Worker>>, newcomer: Option<Uuid>) -> bool {
+        let Some(worker) = known else { return false };
+        tokio::time::sleep(BEFORE_REFUSING).await;
+        worker.gone_for_good(newcomer).await
     }
 
     /// True when nobody answers for a registration that this server does not answer for itself.
