@@ -34,7 +34,7 @@ define.fn {
     if over then return over end
     for _, each in ipairs(path) do
       shift(each, a.dimension, a.delta)
-      if a.delta < 0 then budget.room(tx, each) end
+      if a.delta < 0 then budget.room(tx, each, true) end
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
     budget.save_all(tx, path)

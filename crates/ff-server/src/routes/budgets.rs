@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId};
-use ff_engine::{BudgetCursor, BudgetFilter, BudgetLimits, NewBudget, Reserved, UsageAnswer};
+use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, BudgetLimits, NewBudget, Reserved, UsageAnswer};
 use ff_script::generated::{DimensionLimit, OnHard, OnSoft, ScopeType};
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,8 @@ use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
-use crate::shape::budget::{BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts};
+use crate::shape::blocked::LineShape;
+use crate::shape::budget::{BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, used};
 use crate::shape::task::FenceBody;
 
 /// How long a reservation without a lease holds, unless it says.
@@ -35,6 +36,7 @@ pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/budgets", get(list).post(create))
         .route("/v1/budgets/{name}", get(show).patch(change).delete(delete))
+        .route("/v1/budgets/{name}/blocked", get(blocked))
         .route("/v1/budgets/{name}/reset", post(reset))
         .route("/v1/budgets/{name}/approve", post(approve))
         .route("/v1/budgets/{name}/correct", post(correct))
@@ -128,6 +130,20 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
 
 async fn show(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
     Ok(Json(app.operations.budget(id).await?.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockedQuery {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// Who waits for it, the first to go on first.
+async fn blocked(State(app): State<App>, Path(id): Path, Query(query): Query<BlockedQuery>) -> JsonAnswer<LineShape> {
+    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
+    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
+    Ok(Json(app.operations.blocked_on_budget(id, after, limit).await?.into()))
 }
 
 async fn delete(State(app): State<App>, Path(id): Path) -> Answer<StatusCode> {
@@ -331,11 +347,7 @@ struct UsageShape {
 
 async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
     let usage = app.operations.usage(id).await.map_err(|error| Problem::from(error).about(id))?;
-    let mut used: BTreeMap<String, i64> = BTreeMap::new();
-    for line in &usage.ledger {
-        let sum = used.entry(line.dimension.clone()).or_default();
-        *sum = sum.saturating_add(line.accepted);
-    }
+    let used = used(&usage.ledger);
     let ledger = usage.ledger.into_iter().map(LedgerShape::from).collect();
     Ok(Json(UsageShape { execution_id: id, ledger, used, pending: usage.pending.len() }))
 }
