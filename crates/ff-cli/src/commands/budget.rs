@@ -205,7 +205,7 @@ struct Blocked {
     #[arg(value_name = "BUDGET")]
     budget: String,
     /// How many at most.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 64)]
     limit: u32,
     /// Where the list goes on: next_cursor of an earlier answer.
     #[arg(long)]
@@ -486,28 +486,30 @@ impl Blocked {
         query.extend(self.cursor.map(|cursor| ("cursor", cursor)));
         let reply =
             Api::new(&self.at.server)?.get(&format!("{}/blocked", path(&self.budget)), &query).await?.accepted()?;
-        if self.at.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let answer = reply.json()?;
-        match self.at.output.output {
-            Output::Ids => {
-                let items = answer["items"].as_array();
-                items.into_iter().flatten().try_for_each(|item| say(&text(&item["execution_id"])))?;
-            }
-            Output::Table | Output::Json => {
-                say(&format!("{} wait", text(&answer["count"])))?;
-                waiting(&answer["items"], "")?;
-            }
-        }
-        more(&answer);
-        Ok(ExitCode::SUCCESS)
+        show_waiting(&reply, self.at.output.output)
     }
 }
 
+/// Prints a page of those that wait.
+pub fn show_waiting(reply: &Reply, output: Output) -> anyhow::Result<ExitCode> {
+    if output == Output::Json {
+        say_raw(&reply.bytes)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer = reply.json()?;
+    if output == Output::Ids {
+        let items = answer["items"].as_array();
+        items.into_iter().flatten().try_for_each(|item| say(&text(&item["execution_id"])))?;
+    } else {
+        say(&format!("{} wait", text(&answer["count"])))?;
+        waiting(&answer["items"], "")?;
+    }
+    more(&answer);
+    Ok(ExitCode::SUCCESS)
+}
+
 /// One line for each execution that waits.
-pub fn waiting(items: &Value, indent: &str) -> anyhow::Result<()> {
+fn waiting(items: &Value, indent: &str) -> anyhow::Result<()> {
     for item in items.as_array().into_iter().flatten() {
         say(&format!(
             "{indent}{}  {:16}  {:16}  since {}",
