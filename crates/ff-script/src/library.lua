@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 23, hash = "38ab93e06b6924eb4c29abdf72273f135ebcd7f9f66be4db656970cd3bb9dda2" }
+local LIBRARY = { number = 24, hash = "865141bcc249281c2930dbd25564cb112af5c9d1da41e184eafbc468383a1e23" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -10123,7 +10123,7 @@ define.fn {
       return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
     end
     local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
-    if over then return over end
+    if over then return reply.err("invalid_argument", { field = "delta", problem = over.detail.problem }) end
     for _, each in ipairs(path) do
       shift(each, a.dimension, a.delta)
       if a.delta < 0 then budget.room(tx, each, true) end

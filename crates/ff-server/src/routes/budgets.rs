@@ -22,7 +22,9 @@ use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
-use crate::shape::budget::{BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, used};
+use crate::shape::budget::{
+    BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits, used,
+};
 use crate::shape::task::FenceBody;
 
 /// How long a reservation without a lease holds, unless it says.
@@ -90,13 +92,15 @@ fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
 
 async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<(StatusCode, Json<BudgetShape>)> {
     let scope = body.scope.unwrap_or_else(|| ScopeBody::Bare("custom".to_owned())).scope()?;
-    let limit = |(name, LimitBody { hard, soft })| DimensionLimit { name, hard, soft };
+    let limit = |(name, LimitBody { hard, soft }): (String, LimitBody)| {
+        limits(&name, hard, soft).map(|()| DimensionLimit { name, hard, soft })
+    };
     let new = NewBudget {
         budget_id: body.budget_id,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
         parent: body.parent,
         scope,
-        dimensions: body.dimensions.0.into_iter().map(limit).collect(),
+        dimensions: body.dimensions.0.into_iter().map(limit).collect::<Answer<_>>()?,
         reset: body.reset.unwrap_or_else(|| ResetShape::Word("none".to_owned())).reset()?,
         on_soft: on_soft(body.on_soft.as_deref())?.unwrap_or(OnSoft::Notify),
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
@@ -179,15 +183,16 @@ async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeB
     let (on_soft, on_hard) = (on_soft(body.on_soft.as_deref())?, on_hard(body.on_hard.as_deref())?);
     for tries in 1.. {
         let budget = app.operations.budget(id).await?.budget;
-        let mut limits = Vec::new();
+        let mut changed = Vec::new();
         for (name, patch) in &body.dimensions.0 {
             let Some(now) = budget.dimensions.iter().find(|dimension| dimension.name == *name) else {
                 return Err(Problem::invalid(format!("dimensions.{name}"), "is no dimension of the budget"));
             };
             let (hard, soft) = (patch.hard.unwrap_or(now.hard), patch.soft.unwrap_or(now.soft));
-            limits.push(DimensionLimit { name: name.clone(), hard, soft });
+            limits(name, hard, soft)?;
+            changed.push(DimensionLimit { name: name.clone(), hard, soft });
         }
-        let change = BudgetLimits { limits, on_soft, on_hard, version: Some(budget.version) };
+        let change = BudgetLimits { limits: changed, on_soft, on_hard, version: Some(budget.version) };
         match app.operations.change_budget(id, change, ACTOR).await {
             Ok(budget) => return Ok(Json(budget.into())),
             Err(error) => {

@@ -58,6 +58,17 @@ pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
     Ok(dimensions.0)
 }
 
+/// Refuses limits out of bounds; 0 lets nothing pass.
+pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
+    for (which, limit) in [("hard", hard), ("soft", soft)] {
+        if let Some(n) = limit.filter(|n| !(0..=AMOUNT_MAX).contains(n)) {
+            let field = format!("dimensions.{name}.{which}");
+            return Err(Problem::invalid(field, format!("must be in 0..={AMOUNT_MAX}, got {n}")));
+        }
+    }
+    Ok(())
+}
+
 /// What a budget applies to: a type with its id, or the bare type.
 #[derive(Deserialize)]
 #[serde(untagged)]
