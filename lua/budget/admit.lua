@@ -32,7 +32,7 @@ local function admit(tx, path, c)
     budget.hold(path, estimate, 1)
     return { holder_id = c.holder_id, admitted = true }
   end
-  wrong.budget.refused = true
+  budget.note_refusal(tx, wrong, kind)
   return verdict(c, kind, wrong)
 end
 

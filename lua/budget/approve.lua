@@ -17,7 +17,7 @@ define.fn {
     if not b.approved then
       b.approved = true
       budget.note_action(tx, b, "approve", a.actor)
-      budget.room(tx, b)
+      budget.room(tx, b, true)
       budget.save(tx, b)
       event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     end

@@ -46,7 +46,7 @@ define.fn {
     if changed then
       b.version = b.version + 1
       budget.note_action(tx, b, "change", a.actor)
-      budget.room(tx, b)
+      budget.room(tx, b, true)
       budget.save(tx, b)
       event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     end

@@ -17,7 +17,13 @@ define.fn {
     for i = 1, math.min(#found, a.limit) do
       local b = budget.load(tx, found[i].member)
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
-      items[i] = { budget_id = found[i].member, rooms = b and b.rooms or limits.time_ms_max, next_reset_wanted = calendar and b.next_reset == nil or false }
+      if b then
+        budget.rolled(tx, b)
+        items[i] = { budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b), next_reset_wanted = calendar and b.next_reset == nil or false }
+      else
+        local all = limits.time_ms_max
+        items[i] = { budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false }
+      end
     end
     return reply.ok("cleared", { items = items, more = #found > a.limit })
   end,

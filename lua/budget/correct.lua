@@ -31,10 +31,10 @@ define.fn {
       return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
     end
     local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
-    if over then return over end
+    if over then return reply.err("invalid_argument", { field = "delta", problem = over.detail.problem }) end
     for _, each in ipairs(path) do
       shift(each, a.dimension, a.delta)
-      if a.delta < 0 then budget.room(tx, each) end
+      if a.delta < 0 then budget.room(tx, each, true) end
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
     budget.save_all(tx, path)

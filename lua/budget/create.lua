@@ -4,6 +4,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 local budget = require "record.budget"
+local gone = require "index.gone"
 
 local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
@@ -57,6 +58,7 @@ define.fn {
     local b = budget.new(tx, n)
     b.next_reset = n.next_reset_at
     if n.reset.type == "interval" and b.next_reset == nil then b.next_reset = tx.now + n.reset.interval_ms end
+    if gone.back(tx, b.id) then budget.come_back(tx, b) end
     budget.save(tx, b)
     if b.next_reset then budget.watch(tx, b) end
     tx:zadd(keys.budgets(tx), tx.now, b.id)

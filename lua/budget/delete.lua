@@ -3,6 +3,7 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local budget = require "record.budget"
+local gone = require "index.gone"
 local timers = require "index.timers"
 
 define.fn {
@@ -26,6 +27,7 @@ define.fn {
     tx:zadd(keys.cleared(tx), tx.now, b.id)
     tx:announce("budget", b.id)
     timers.clear(tx, budget.timer(b.id))
+    gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
     event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     return reply.ok("deleted")

@@ -7,6 +7,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
 local quota = require "record.quota"
+local gone = require "index.gone"
 local holders = require "index.holders"
 local timers = require "index.timers"
 
@@ -423,6 +424,7 @@ function room.walk(tx, id)
     if q.deleted then
       tx:del(keys.quota(tx, id))
       tx:zrem(keys.quotas(tx), id)
+      gone.note(tx, id)
     else
       tx:hdel(keys.quota(tx, id), "walked")
     end

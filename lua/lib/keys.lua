@@ -48,6 +48,10 @@ function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. "
 -- `place`: delayed, suspended, terminal, blocked:route, …
 function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
 
+-- Who waits for a budget, by queue score; who waits for a quota that is not there.
+function keys.awaits(tx, id) return "ff:idx:" .. tx.tag .. ":awaits:" .. id end
+function keys.missing(tx) return "ff:idx:" .. tx.tag .. ":missing" end
+
 function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
 function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
@@ -80,6 +84,9 @@ function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id
 function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
 -- Budgets that had room again, until whoever waits for them was told.
 function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
+-- Budgets or quotas that were deleted, by time.
+function keys.gone(tx) return "ff:idx:" .. tx.tag .. ":gone" end
 
 -- Of the fleet: the budgets of namespaces, lanes and flows.
 function keys.scopes(tx) return "ff:idx:" .. tx.tag .. ":scopes" end

@@ -95,6 +95,8 @@ return {
   reservation_ttl_ms_max = 86400000,
   reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
   usage_key_ttl_ms = 604800000, -- how long a report is known by its key
+  -- For so long it is known that a budget or quota was deleted.
+  gone_kept_ms = 2592000000,
   usage_keys_pruned_max = 64, -- of one call
   usage_pending_max = 64, -- reports of one execution that wait for their budget
   usage_again_ms = 5000, -- a report not settled by then is owed by the outbox

@@ -179,6 +179,7 @@ local map = {
   { name = "amounts", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
+  { name = "free", key = "dimension", value = "count", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
   { name = "passed", key = "pass_as", value = "passed_value" },
@@ -297,6 +298,7 @@ local struct = {
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
   { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
   { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
+  { name = "quota_slot", doc = "A slot of a quota that an execution has.", fields = { { "set", "holder_set" }, { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
@@ -327,10 +329,16 @@ local struct = {
     { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
   { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
     { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "usage", doc = "What an execution used, and how many of its reports wait for their budget's answer.", fields = { { "ledger", "[ledger_line]" }, { "pending", "count" } } },
   { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
-  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "awaits_position", doc = "Where a walk over a line goes on; `never` is the line of those that can never pass.", fields = { { "score", "int" }, { "execution_id", "execution_id" }, { "never", "bool?" } } },
+  { name = "awaiting", doc = "An execution that waits for a budget; one that `continues` was parked while it ran.", fields = {
+    { "execution_id", "execution_id" }, { "score", "int" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "blocked_since", "time_ms" }, { "continues", "bool" }, { "detail", "detail?" } } },
+  { name = "quota_waiter", fields = { { "execution_id", "execution_id" }, { "score", "int" }, { "never", "bool" } } },
+  { name = "awaited_budget", doc = "A budget that someone waits for; -1 rooms were seen by whoever found none of this name.", fields = { { "budget_id", "budget_id" }, { "rooms", "int" } } },
   { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
-  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
+  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied. Everyone refused before room number `wide` is to be told unless `told` says it was done, and of those before `rooms` as many as fit into what is `free` below the hard limits.", fields = {
+    { "budget_id", "budget_id" }, { "rooms", "count" }, { "wide", "count" }, { "told", "count" }, { "free", "free" }, { "next_reset_wanted", "bool" } } },
   { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
@@ -346,7 +354,7 @@ local struct = {
     { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
-    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
+    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
     { "priority", "priority" }, { "score", "int" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" }, { "retire_at", "time_ms?" },
     { "delay_until", "time_ms?" }, { "deadline_at", "time_ms?" }, { "start_by", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
     { "tags", "tags" }, { "requires", "capabilities" }, { "prefers", "capabilities" }, { "fairness_key", "fairness_key?" },
@@ -355,7 +363,7 @@ local struct = {
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
     { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
-    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" } } },
+    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" } } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {

@@ -6,6 +6,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local queues = require "index.queues"
 local quota = require "record.quota"
@@ -151,7 +152,10 @@ local function check_index(tx, key, rest, findings, repair)
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
-  if rest == "cleared" or rest == "scopes" then return end
+  if rest == "cleared" or rest == "scopes" or rest == "gone" then return end
+  if rest == "missing" or string.find(rest, "^awaits:") then
+    return check_entries(tx, key, findings, repair, function(rec) return awaits.of(tx, rec) == key end)
+  end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end

@@ -5,6 +5,7 @@ local execution = require "record.execution"
 local flows = require "maintenance.flow_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -31,6 +32,23 @@ local function check_place(tx, rec, findings, repair)
       invariants.found(findings, 10, other, rec.id .. " is also here", repair)
       if repair then tx:zrem(other, rec.id) end
     end
+  end
+end
+
+-- Whoever waits for something of another partition stands in its line.
+local function check_awaits(tx, rec, findings, repair)
+  local key, score = awaits.of(tx, rec)
+  if key and tx:zscore(key, rec.id) ~= score then
+    invariants.found(findings, 10, key, rec.id .. " waits and is not in line", repair)
+    if repair then tx:zadd(key, score, rec.id) end
+  end
+end
+
+-- What was attached at submission is what a running execution was admitted against.
+local function check_attached(rec, key, findings)
+  if rec.phase ~= "active" then return end
+  for _, set in ipairs(holds.needed(rec)) do
+    if not holds.in_set(rec, set) then invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false) end
   end
 end
 
@@ -157,6 +175,8 @@ function invariants.record(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
   check_holds(tx, rec, key, findings, repair)
+  check_awaits(tx, rec, findings, repair)
+  check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end

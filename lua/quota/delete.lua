@@ -1,4 +1,5 @@
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
@@ -7,7 +8,7 @@ define.fn {
   name = "ff_delete_quota",
   doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
   flags = { "allow-oom" },
-  args = { quota_id = "quota_id" },
+  args = { quota_id = "quota_id", actor = "actor?" },
   reply = { deleted = {} },
   errs = { "quota_not_found" },
   call = function(tx, a)
@@ -15,6 +16,7 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
+    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
     return reply.ok("deleted")
   end,
 }

@@ -1,13 +1,16 @@
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
+local outbox = require "lib.outbox"
+local gone = require "index.gone"
 
 define.fn {
   name = "ff_put_quota",
   doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.",
   flags = {},
-  args = { quota = "quota", version = "count?" },
+  args = { quota = "quota", version = "count?", actor = "actor?" },
   reply = { created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" } },
   errs = { "quota_not_found", "quota_version_conflict" },
   call = function(tx, a)
@@ -21,6 +24,9 @@ define.fn {
       if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
       tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
+      -- Work may wait for it that was refused because it was not there.
+      if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
+      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
@@ -29,6 +35,7 @@ define.fn {
     local version = known.version + 1
     tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
     if count > 0 then quota.walk(tx, known) end
+    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,
 }

@@ -1,4 +1,5 @@
 local define = require "lib.define"
+local event = require "lib.event"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local room = require "index.room"
@@ -14,9 +15,15 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local k = room.load(tx, q, quota.digest(a.key), a.key, true)
-    local wanted = a["until"]
+    local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
     k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
     room.save(tx, k)
+    -- A provider's word that changes nothing is no event.
+    if k.throttled ~= before then
+      local data = quota.told(q.id, a.actor, a.key)
+      if k.throttled then data[#data + 1], data[#data + 2] = "until", string.format("%.0f", k.throttled) end
+      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, data)
+    end
     if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
     return reply.ok("cleared")
   end,

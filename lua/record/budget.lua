@@ -61,7 +61,8 @@ end
 -- A budget that is not stored yet.
 function budget.new(tx, definition)
   local b = unpack_definition(pack_definition(definition))
-  b.id, b.created, b.version, b.period, b.since, b.rooms = definition.budget_id, tx.now, 1, 1, tx.now, 0
+  b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
+  b.rooms, b.wide, b.told = 0, 0, 0
   b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
   b.used, b.held, b.base, b.actions = {}, {}, {}, {}
   for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
@@ -92,7 +93,7 @@ function budget.load(tx, id)
   if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
   local b = unpack_definition(raw.definition)
   b.id = id
-  for _, name in ipairs({ "version", "created", "period", "since", "rooms" }) do
+  for _, name in ipairs({ "version", "created", "period", "since", "rooms", "wide", "told" }) do
     b[name] = tonumber(raw[name] or nil)
     if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
   end
@@ -112,7 +113,7 @@ end
 function budget.save(tx, b)
   local key = keys.budget(tx, b.id)
   tx:hset(key, {
-    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms,
+    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms, "wide", b.wide, "told", b.told,
     "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
   })
   if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
@@ -127,12 +128,35 @@ function budget.watch(tx, b)
   if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
 end
 
--- Whoever was refused may ask again. The mark stays until everyone who waits was told, whatever happens to the announcement.
-function budget.room(tx, b)
-  if not b.refused then return end
-  b.refused, b.rooms = false, b.rooms + 1
+local function mark(tx, b)
   tx:zadd(keys.cleared(tx), tx.now, b.id)
   tx:announce("budget", b.id)
+end
+
+-- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
+-- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
+-- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
+-- to the announcement.
+function budget.room(tx, b, wide)
+  if not b.refused and b.rooms == b.told then return end
+  b.refused, b.rooms = false, b.rooms + 1
+  if wide then b.wide = b.rooms end
+  mark(tx, b)
+end
+
+-- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
+function budget.come_back(tx, b)
+  b.rooms, b.wide, b.told = tx.now, tx.now, 0
+  mark(tx, b)
+end
+
+-- What is left below each hard limit.
+function budget.free(b)
+  local free = {}
+  for _, d in ipairs(b.dimensions) do
+    if d.hard then free[d.name] = math.max(d.hard - b.used[d.name] - b.held[d.name], 0) end
+  end
+  return free
 end
 
 function budget.start_period(tx, b)
@@ -143,7 +167,7 @@ function budget.start_period(tx, b)
     passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
   end
   b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
-  budget.room(tx, b)
+  budget.room(tx, b, true)
 end
 
 -- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
@@ -168,10 +192,7 @@ end
 
 local function roll_and_save(tx, b)
   if not roll(tx, b) then return end
-  if b.next_reset == nil then
-    tx:zadd(keys.cleared(tx), tx.now, b.id)
-    tx:announce("budget", b.id)
-  end
+  if b.next_reset == nil then mark(tx, b) end
   budget.watch(tx, b)
   budget.save(tx, b)
   event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
@@ -259,11 +280,22 @@ function budget.soft(path, unapproved)
   end
 end
 
--- Someone was refused: the budget in the way will say when it has room.
+-- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
+-- it are not. The caller saves the budget.
+function budget.note_refusal(tx, wrong, kind)
+  local b = wrong.budget
+  if b.refused then return false end
+  b.refused = true
+  if kind == "hard" then
+    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil, {
+      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
+      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard })
+  end
+  return true
+end
+
 function budget.refuse(tx, wrong)
-  if wrong.budget.refused then return end
-  wrong.budget.refused = true
-  budget.save(tx, wrong.budget)
+  if budget.note_refusal(tx, wrong, "hard") then budget.save(tx, wrong.budget) end
 end
 
 function budget.hold(path, amounts, sign)

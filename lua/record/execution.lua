@@ -4,6 +4,7 @@ local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
 local spec = require "record.spec"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
 local timers = require "index.timers"
@@ -83,6 +84,7 @@ function execution.read(tx, id)
   rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
   return rec
@@ -130,6 +132,7 @@ function execution.save(tx, rec, told)
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
+  awaits.keep(tx, rec)
   leases.keep(tx, rec)
   holds.keep(tx, rec)
   local changed, count, was, list = {}, 0, rec.was, names

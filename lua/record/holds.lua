@@ -123,6 +123,19 @@ function holds.keeps(rec, holder, set)
   return false
 end
 
+-- Its slots in quotas: those it runs under, and those it keeps.
+function holds.quota_slots(rec)
+  local h, out = noted(rec), {}
+  local function add(holder, set)
+    if string.sub(set, 1, 6) == "quota:" then out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder } end
+  end
+  if rec.phase == "active" then
+    for _, set in ipairs(h.sets) do add(h.holder, set) end
+  end
+  for _, entry in ipairs(h.kept) do add(entry[1], entry[2]) end
+  return out
+end
+
 -- True when the record names every set its lane asks for by now.
 function holds.covers(rec, copy)
   return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))

@@ -43,6 +43,14 @@ function quota.typed(q, count)
   return { quota = q.definition, version = q.version, created_at = q.created, keys = count }
 end
 
+-- The facts of an event about a quota.
+function quota.told(id, actor, key)
+  local data = { "quota_id", id }
+  if key then data[3], data[4] = "key", key end
+  if actor then data[#data + 1], data[#data + 2] = "actor", actor end
+  return data
+end
+
 -- The digest under which a key is kept.
 function quota.digest(key)
   return keys.digest(key)

@@ -6,6 +6,7 @@ local execution = require "record.execution"
 local signals = require "record.signals"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
+local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
 local view = {}
@@ -57,6 +58,7 @@ function view.whole(tx, rec)
   local v = view.summary(rec)
   v.worker_instance, v.attempt_index = nil, nil
   v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
+  v.blocked_since = rec.reason and rec.since or nil
   v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
@@ -71,6 +73,7 @@ function view.whole(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   local k = children.load(rec)
+  if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
   return v
 end

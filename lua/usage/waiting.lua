@@ -36,7 +36,7 @@ define.fn {
     for _, entry in ipairs(page) do
       local rec = execution.load(tx, entry.member)
       local detail = rec and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
-      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or 0
+      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or -1
       if id and at[id] then
         items[at[id]].rooms = math.min(items[at[id]].rooms, rooms)
       elseif id then

@@ -266,7 +266,7 @@ impl Store {
             let mut offset = 0;
             loop {
                 let call = CheckExecutions { limit: 64, offset, repair: false };
-                let CheckExecutionsReply::Checked { findings, looked, more } = self.ask(route, &call)?;
+                let CheckExecutionsReply::Checked { findings, looked, more, .. } = self.ask(route, &call)?;
                 found.extend(findings);
                 offset += looked;
                 if !more {

@@ -125,6 +125,10 @@ fn next_step(code: &str) -> &'static str {
         "execution_not_suspended" => "; `ff show` says what it is doing",
         "attempt_not_found" => "; `ff show` lists its attempts",
         "key_not_found" => "; `ff key list` shows those there are",
+        "quota_not_found" => "; `ff quota list` shows those there are",
+        "budget_not_found" => "; `ff budget list` shows those there are",
+        "budget_in_use" => "; delete those below it first, and let what holds it end",
+        "reservation_not_found" => "; it was given back, or its time is over",
         "store_unavailable" => "; the server cannot reach its store, try again",
         _ => "",
     }
@@ -230,6 +234,8 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                     | "attempt_not_found"
                     | "key_not_found"
                     | "quota_not_found"
+                    | "budget_not_found"
+                    | "reservation_not_found"
             ) =>
         {
             ExitCode::from(UNKNOWN_ID)
@@ -291,6 +297,17 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once(['=', ':']) {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("{text} is not key=value")),
+    }
+}
+
+/// A `dimension=n` of the command line.
+pub fn amount(text: &str) -> Result<(String, i64), String> {
+    match text.split_once('=') {
+        Some((name, n)) if !name.is_empty() => match n.parse() {
+            Ok(n) => Ok((name.to_owned(), n)),
+            Err(_) => Err(format!("{n} of {name} is not a whole number")),
+        },
+        _ => Err(format!("{text} is not dimension=n")),
     }
 }
 

@@ -46,6 +46,8 @@ enum Command {
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),
+    /// Makes, shows, raises, corrects and deletes budgets; reports to them and reserves from them.
+    Budget(commands::budget::BudgetCommand),
     /// Makes, shows, changes, throttles and deletes quotas.
     Quota(commands::quota::QuotaCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
@@ -72,6 +74,7 @@ async fn main() -> std::process::ExitCode {
         Command::Tail(tail) => tail.run().await,
         Command::Token(token) => token.run().await,
         Command::Key(key) => key.run().await,
+        Command::Budget(budget) => budget.run().await,
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
     };

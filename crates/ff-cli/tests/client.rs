@@ -146,6 +146,68 @@ fn sigterm_ends_a_server_well() {
 }
 
 #[test]
+fn a_budget_is_made_raised_used_corrected_and_deleted() {
+    let server = Server::start();
+    let create = ["budget", "create", "--hard", "tokens=100", "--soft", "tokens=80", "--dimension", "usd", "-o", "ids"];
+    let made = out(&server.ff(&create));
+    let id = made.trim();
+    assert_eq!(out(&server.ff(&["budget", "usage", id, "--amount", "tokens=60", "--amount", "usd=7"])), "ok\n");
+    let breach = server.ff(&["budget", "usage", id, "--amount", "tokens=60"]);
+    assert_eq!(breach.status.code(), Some(6));
+    assert_eq!(String::from_utf8_lossy(&breach.stdout), "hard_breach: 60 of 100 tokens used\n");
+    let held = out(&server.ff(&["budget", "reserve", id, "--amount", "tokens=30", "-o", "ids"]));
+    let shown: Value = serde_json::from_str(&out(&server.ff(&["budget", "show", id, "-o", "json"]))).expect("JSON");
+    assert_eq!(shown["dimensions"]["tokens"]["remaining"], 10);
+    let settle = ["budget", "settle", id, "--reservation-id", held.trim(), "--amount", "tokens=25"];
+    assert_eq!(out(&server.ff(&settle)), "soft_breach: 85 of 80 tokens used\n");
+    let raised = out(&server.ff(&["budget", "raise", id, "--hard", "tokens=200", "--no-soft", "tokens", "-o", "json"]));
+    let raised: Value = serde_json::from_str(&raised).expect("JSON");
+    assert_eq!(
+        (&raised["dimensions"]["tokens"]["hard"], &raised["dimensions"]["tokens"]["soft"]),
+        (&200.into(), &Value::Null)
+    );
+    let correct = ["budget", "correct", id, "--dimension", "tokens", "--delta", "-5", "--reason", "counted twice"];
+    assert!(out(&server.ff(&correct)).contains("          80"));
+    let shown = out(&server.ff(&["budget", "show", id]));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        lines[0].split_whitespace().collect::<Vec<_>>(),
+        ["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"]
+    );
+    assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), [id, "custom", "tokens", "80", "0", "200", "-", "120"]);
+    assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), [id, "custom", "usd", "7", "0", "-", "-", "-"]);
+    assert_eq!(lines[3], "  namespace default, on_soft notify, on_hard suspend, no reset");
+    assert!(lines[4].contains("change by "), "{shown}");
+    assert!(lines[5].contains("correct by ") && lines[5].ends_with(": -5 tokens (counted twice)"), "{shown}");
+    assert_eq!(lines[6..], ["0 wait"]);
+    assert_eq!(out(&server.ff(&["budget", "blocked", id])), "0 wait\n");
+    assert!(out(&server.ff(&["budget", "reset", id])).contains("           0"));
+    assert!(server.ff(&["budget", "approve", id]).status.success());
+    assert_eq!(out(&server.ff(&["budget", "list", "--scope", "custom", "-o", "ids"])).trim(), id);
+    let wrong = server.ff(&["budget", "usage", id, "--amount", "apples=1"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("dimensions.apples"));
+    let twice = server.ff(&["budget", "usage", id, "--amount", "tokens=1", "--amount", "tokens=2"]);
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("names tokens twice"));
+
+    let quota = out(&server.ff(&["quota", "create", "--concurrency", "2", "-o", "ids"]));
+    let quota = quota.trim();
+    let (budget, slot) = (format!("{id}:tokens=5"), format!("{quota}:tenant:a:3"));
+    let submitted = out(&server.ff(&["submit", "--kind", "k", "--budget", &budget, "--quota", &slot, "-o", "ids"]));
+    let shown = out(&server.ff(&["show", submitted.trim(), "-o", "json"]));
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(
+        (&shown["budgets"][0]["budget_id"], &shown["budgets"][0]["estimate"]["tokens"]),
+        (&id.into(), &5.into())
+    );
+    assert_eq!((&shown["quotas"][0]["key"], &shown["quotas"][0]["weight"]), (&"tenant:a".into(), &3.into()));
+    assert_eq!(out(&server.ff(&["quota", "blocked", quota, "--key", "tenant:a"])), "0 wait\n");
+    assert!(server.ff(&["budget", "delete", id]).status.success());
+    let gone = server.ff(&["budget", "show", id]);
+    assert_eq!(gone.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("ff budget list"));
+}
+
+#[test]
 fn a_quota_is_made_changed_throttled_and_deleted() {
     let server = Server::start();
     let made = out(&server.ff(&["quota", "create", "--concurrency", "2", "-o", "ids"]));

@@ -280,7 +280,7 @@ impl Store {
             let mut offset = 0;
             loop {
                 let page = CheckExecutions { offset, limit: 64, repair: false };
-                let CheckExecutionsReply::Checked { findings, looked, more } =
+                let CheckExecutionsReply::Checked { findings, looked, more, .. } =
                     self.call(route, &page).await.expect("records are checked");
                 found.extend(findings);
                 offset += looked;

@@ -53,7 +53,7 @@ pub struct Cursor {
     /// Everything up to this millisecond was delivered, in every partition.
     all_to_ms: u64,
     /// Partitions delivered beyond it.
-    ahead: BTreeMap<u16, Place>,
+    ahead: BTreeMap<u32, Place>,
 }
 
 impl Cursor {
@@ -69,12 +69,12 @@ impl Cursor {
         Self { all_to_ms: u64::try_from(time.as_millis()).unwrap_or(0), ahead: BTreeMap::new() }
     }
 
-    fn of(&self, partition: u16) -> Option<Place> {
+    fn of(&self, partition: u32) -> Option<Place> {
         let floor = (self.all_to_ms > 0).then_some(Place { ms: self.all_to_ms, seq: u64::MAX });
         self.ahead.get(&partition).copied().max(floor)
     }
 
-    fn deliver(&mut self, partition: u16, place: Place) {
+    fn deliver(&mut self, partition: u32, place: Place) {
         if self.of(partition).is_none_or(|known| known < place) {
             self.ahead.insert(partition, place);
         }
@@ -143,7 +143,7 @@ impl FromStr for Cursor {
             let all_to_ms = take(&mut rest)?;
             let mut ahead = BTreeMap::new();
             while !rest.is_empty() {
-                let partition = u16::try_from(take(&mut rest)?).ok()?;
+                let partition = u32::try_from(take(&mut rest)?).ok()?;
                 let ms = all_to_ms.checked_add(take(&mut rest)?)?;
                 ahead.insert(partition, Place { ms, seq: take(&mut rest)? });
             }
@@ -250,13 +250,18 @@ pub struct Feed {
     _counted: Counted,
 }
 
-/// Fleet events are filed under a partition number no execution partition has.
-const FLEET: u16 = u16::MAX;
+/// Fleet events are filed under a number no partition of executions has; budgets and quotas are numbered behind it. A cursor
+/// made before these were read says nothing of them but the time, and goes on from there.
+const FLEET: u32 = 0xffff;
+const BUDGETS: u32 = 0x1_0000;
+const QUOTAS: u32 = 0x2_0000;
 
-fn number(route: Route) -> u16 {
+fn number(route: Route) -> u32 {
     match route {
-        Route::Execution(n) => n,
-        _ => FLEET,
+        Route::Execution(n) => u32::from(n),
+        Route::Budget(n) => BUDGETS | u32::from(n),
+        Route::Quota(n) => QUOTAS | u32::from(n),
+        Route::Fleet | Route::Schedule(_) | Route::Config => FLEET,
     }
 }
 
@@ -346,7 +351,7 @@ impl Feed {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let mut found: Vec<(Place, u16, Event)> = Vec::new();
+        let mut found: Vec<(Place, u32, Event)> = Vec::new();
         let mut complete_to = u64::MAX;
         for (route, page) in pages {
             let ReadEventsReply::Events { items, oldest, full, now, .. } = page?;
@@ -394,7 +399,8 @@ impl Feed {
 }
 
 fn routes(client: &Client) -> Vec<Route> {
-    client.execution_routes().chain([Route::Fleet]).collect()
+    let admission = client.budget_routes().chain(client.quota_routes());
+    client.execution_routes().chain(admission).chain([Route::Fleet]).collect()
 }
 
 #[cfg(test)]
@@ -408,9 +414,21 @@ mod tests {
         cursor.deliver(3, Place { ms: 1_794_781_129_300, seq: 0 });
         cursor.deliver(FLEET, Place { ms: 1_794_781_129_219, seq: 0 });
         cursor.deliver(255, Place { ms: 1_794_781_130_000, seq: 17 });
-        assert_eq!(cursor.ahead.len(), 2, "a place behind the floor is not ahead");
+        cursor.deliver(number(Route::Budget(3)), Place { ms: 1_794_781_130_001, seq: 0 });
+        cursor.deliver(number(Route::Quota(3)), Place { ms: 1_794_781_130_002, seq: 0 });
+        assert_eq!(cursor.ahead.len(), 4, "a place behind the floor is not ahead");
         assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
         assert!(cursor.to_string().chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
+    }
+
+    #[test]
+    fn a_cursor_made_before_budgets_were_read_goes_on() {
+        // As it was written then: the time, and partition 3 delivered 81 ms beyond it.
+        let text = "AYPUqoqeNANRAA";
+        let cursor: Cursor = text.parse().unwrap();
+        assert_eq!(cursor.of(3), Some(Place { ms: cursor.all_to_ms + 81, seq: 0 }));
+        assert_eq!(cursor.of(number(Route::Budget(3))), Some(Place { ms: cursor.all_to_ms, seq: u64::MAX }));
+        assert_eq!(cursor.to_string(), text);
     }
 
     #[test]

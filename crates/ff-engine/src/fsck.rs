@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ff_core::error_code::ErrorCode;
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     AdoptHolders, AdoptHoldersReply, CheckExecutions, CheckExecutionsReply, CheckKeys, CheckKeysReply, Finding, Holder,
-    HolderState, LaneEntry, ListHolders, ListHoldersReply,
+    HolderState, LaneEntry, ListHolders, ListHoldersReply, QuotaSlot,
 };
-use ff_script::{Client, Error, Route, ScanCursor};
+use ff_script::{Client, Error, HolderSet, Route, ScanCursor};
 use uuid::Uuid;
 
 use crate::background::holders::{self, Leaving};
 use crate::fsck_budgets;
-use crate::operations::{Operations, set_of_lane};
+use crate::operations::{Operations, refused_with, set_of_lane};
 
 const PAGE: i64 = 64;
 const HOLDERS_PAGE: i64 = 1_000;
@@ -45,8 +46,11 @@ impl Fsck {
     /// Looks at every record and every key; with `repair` puts right what has one right answer.
     pub async fn run(client: &Client, repair: bool) -> Result<Self, Error> {
         let mut report = Self::default();
+        let mut slots: BTreeMap<String, Vec<Holder>> = BTreeMap::new();
         for route in client.execution_routes() {
-            report.check_executions(client, route, repair).await?;
+            for QuotaSlot { set, execution_id, holder_id } in report.check_executions(client, route, repair).await? {
+                slots.entry(set).or_default().push(Holder { execution_id, expires_at: None, holder_id });
+            }
         }
         report.check_keys(client, repair).await?;
         let operations = Operations::new(client.clone());
@@ -57,6 +61,9 @@ impl Fsck {
             for key in operations.quota_keys(entry.quota.quota_id, usize::MAX).await? {
                 report.check_holders(client, &key.set, repair).await?;
             }
+        }
+        for (set, running) in slots {
+            report.check_counted(&operations, &set, running, repair).await?;
         }
         report.findings.extend(fsck_budgets::check(&operations, repair).await?);
         Ok(report)
@@ -132,15 +139,55 @@ impl Fsck {
         Ok(after)
     }
 
-    async fn check_executions(&mut self, client: &Client, route: Route, repair: bool) -> Result<(), Error> {
-        let mut offset = 0;
+    /// Whoever has a slot of a quota is counted in it, unless it has ended meanwhile; a quota that is gone counts nobody.
+    async fn check_counted(
+        &mut self,
+        operations: &Operations,
+        set: &str,
+        mut running: Vec<Holder>,
+        repair: bool,
+    ) -> Result<(), Error> {
+        let client = operations.client();
+        let counted = names(&holders_of(client, set).await?.holders);
+        running.retain(|holder| !counted.contains(&name(holder)));
+        let Some(HolderSet::Quota { id, .. }) = HolderSet::read(set).filter(|_| !running.is_empty()) else {
+            return Ok(());
+        };
+        match operations.quota(id, None).await {
+            Err(error) if refused_with(&error) == Some(ErrorCode::QuotaNotFound) => return Ok(()),
+            found => drop(found?),
+        }
+        let mut missing = Vec::new();
+        for holders in running.chunks(BATCH) {
+            let slots = holders::ask(client, set, holders.to_vec()).await?;
+            missing.extend(slots.into_iter().filter(|slot| slot.state == HolderState::Running).map(|slot| Holder {
+                execution_id: slot.execution_id,
+                expires_at: None,
+                holder_id: slot.holder_id,
+            }));
+        }
+        for holder in &missing {
+            self.found(set, format!("{} runs and is not counted", holder.execution_id), repair);
+        }
+        if repair {
+            for holders in missing.chunks(BATCH) {
+                operations.enter_running(set, holders.to_vec()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every record of a partition. Answers the slots of quotas they have.
+    async fn check_executions(&mut self, client: &Client, route: Route, repair: bool) -> Result<Vec<QuotaSlot>, Error> {
+        let (mut offset, mut all) = (0, Vec::new());
         loop {
             let call = CheckExecutions { limit: PAGE, offset, repair };
-            let CheckExecutionsReply::Checked { findings, looked, more } = client.call(route, &call).await?;
+            let CheckExecutionsReply::Checked { findings, looked, more, slots } = client.call(route, &call).await?;
             self.executions += looked;
             self.findings.extend(findings);
+            all.extend(slots);
             if !more {
-                return Ok(());
+                return Ok(all);
             }
             offset += looked;
         }

@@ -22,10 +22,11 @@ pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
 pub use operations::{
-    BadZone, BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, Claimant, Claimed, Counts,
-    ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph, ListCursor, MemberPage, NewBudget, NewChild,
-    NewExecution, NewFlow, NewMember, Operations, Page, Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer,
-    WaitpointCursor, WaitpointPage, child_id, fence_of, member_id, next_reset,
+    BLOCKED_PAGE_MAX, BadZone, Blocked, BlockedPage, BudgetCursor, BudgetFilter, BudgetLimits, BudgetLineCursor,
+    BudgetPage, BudgetStatus, Claimant, Claimed, Counts, ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph,
+    ListCursor, MemberPage, NewBudget, NewChild, NewExecution, NewFlow, NewMember, Operations, Page, QuotaLineCursor,
+    Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer, WaitpointCursor, WaitpointPage, child_id, fence_of,
+    member_id, next_reset,
 };
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{

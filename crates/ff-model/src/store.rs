@@ -82,7 +82,7 @@ impl Store {
         let mut offset = 0;
         loop {
             let page = self.call(&CheckExecutions { offset, limit: 64, repair: false }, now_ms);
-            let CheckExecutionsReply::Checked { findings, looked, more } = page.expect("records can be checked");
+            let CheckExecutionsReply::Checked { findings, looked, more, .. } = page.expect("records can be checked");
             found.extend(findings);
             offset += looked;
             if !more {

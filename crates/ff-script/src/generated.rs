@@ -1744,6 +1744,18 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// A slot of a quota that an execution has.
+    QuotaSlot {
+        /// `holder_set`: 1 to 512 bytes. Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`.
+        set ("set"): String,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `holder_id`: a UUID in lower case. The grant by which an execution came to hold a slot, or the lease it was counted with.
+        holder_id ("holder_id"): Uuid,
+    }
+}
+
+wire_struct! {
     /// What an execution's partition knows about a holder.
     HeldSlot {
         /// `execution_id`: a UUID in lower case
@@ -2095,6 +2107,16 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// What an execution used, and how many of its reports wait for their budget's answer.
+    Usage {
+        /// `[ledger_line]`
+        ledger ("ledger"): Vec<LedgerLine>,
+        /// `count`: 0 to 9007199254740991
+        pending ("pending"): i64,
+    }
+}
+
+wire_struct! {
     /// Where a walk over blocked executions goes on.
     BlockedPosition {
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
@@ -2105,11 +2127,71 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The contract type `awaited_budget`.
+    /// Where a walk over a line goes on; `never` is the line of those that can never pass.
+    AwaitsPosition {
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `bool?`: true or false
+        never ("never"): Option<bool>,
+    }
+}
+impl AwaitsPosition {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(score: i64, execution_id: ExecutionId) -> Self {
+        Self { score, execution_id, never: None }
+    }
+}
+
+wire_struct! {
+    /// An execution that waits for a budget; one that `continues` was parked while it ran.
+    Awaiting {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        blocked_since ("blocked_since"): i64,
+        /// `bool`: true or false
+        continues ("continues"): bool,
+        /// `detail?`: map from `text` to `text`, at most 64
+        detail ("detail"): Option<BTreeMap<String, String>>,
+    }
+}
+impl Awaiting {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, score: i64, namespace: String, lane: String, kind: String, blocked_since: i64, continues: bool) -> Self {
+        Self { execution_id, score, namespace, lane, kind, blocked_since, continues, detail: None }
+    }
+}
+
+wire_struct! {
+    /// The contract type `quota_waiter`.
+    QuotaWaiter {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+        /// `bool`: true or false
+        never ("never"): bool,
+    }
+}
+
+wire_struct! {
+    /// A budget that someone waits for; -1 rooms were seen by whoever found none of this name.
     AwaitedBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
-        /// `count`: 0 to 9007199254740991
+        /// `int`: -9007199254740991 to 9007199254740991
         rooms ("rooms"): i64,
     }
 }
@@ -2125,12 +2207,18 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A budget that had room again after it refused something, or whose next reset is to be supplied.
+    /// A budget that had room again after it refused something, or whose next reset is to be supplied. Everyone refused before room number `wide` is to be told unless `told` says it was done, and of those before `rooms` as many as fit into what is `free` below the hard limits.
     ClearedBudget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
         /// `count`: 0 to 9007199254740991
         rooms ("rooms"): i64,
+        /// `count`: 0 to 9007199254740991
+        wide ("wide"): i64,
+        /// `count`: 0 to 9007199254740991
+        told ("told"): i64,
+        /// `free`: map from `dimension` to `count`, at most 32
+        free ("free"): BTreeMap<String, i64>,
         /// `bool`: true or false
         next_reset_wanted ("next_reset_wanted"): bool,
     }
@@ -2311,6 +2399,8 @@ wire_struct! {
         blocking_reason ("blocking_reason"): Option<BlockingReason>,
         /// `detail?`: map from `text` to `text`, at most 64
         blocking_detail ("blocking_detail"): Option<BTreeMap<String, String>>,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        blocked_since ("blocked_since"): Option<i64>,
         /// `outcome?`: `success`, `failed`, `cancelled`, `expired`, `skipped`
         outcome ("outcome"): Option<Outcome>,
         /// `attempt_state?`: `started`, `suspended`, `succeeded`, `failed`, `cancelled`, `interrupted`, `timed_out`
@@ -2417,6 +2507,8 @@ wire_struct! {
         children ("children"): i64,
         /// `count`: 0 to 9007199254740991
         children_open ("children_open"): i64,
+        /// `usage?`
+        usage ("usage"): Option<Usage>,
     }
 }
 
@@ -4701,6 +4793,8 @@ wire_struct! {
     /// Refused with `quota_not_found`.
     /// Refused with `quota_version_conflict`.
     PutQuota {
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
         /// `quota`
         quota ("quota"): Quota,
         /// `count?`: 0 to 9007199254740991
@@ -4726,7 +4820,7 @@ impl PutQuota {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(quota: Quota) -> Self {
-        Self { quota, version: None }
+        Self { quota, actor: None, version: None }
     }
 }
 
@@ -4824,6 +4918,8 @@ wire_struct! {
     /// Calls `ff_delete_quota`.
     /// Refused with `quota_not_found`.
     DeleteQuota {
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
         /// `quota_id`: a UUID in lower case
         quota_id ("quota_id"): QuotaPolicyId,
     }
@@ -4835,6 +4931,13 @@ wire_reply! {
     }
 }
 wire_call!(DeleteQuota -> DeleteQuotaReply, "ff_delete_quota", read_only: false);
+impl DeleteQuota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(quota_id: QuotaPolicyId) -> Self {
+        Self { quota_id, actor: None }
+    }
+}
 
 wire_struct! {
     /// Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.
@@ -4940,6 +5043,41 @@ impl ThrottleQuota {
     #[must_use]
     pub fn new(key: String, quota_id: QuotaPolicyId, until: i64) -> Self {
         Self { key, quota_id, until, actor: None }
+    }
+}
+
+wire_struct! {
+    /// Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass come last. An execution that ended meanwhile is in line until it is called.
+    ///
+    /// Calls `ff_list_quota_waiters`.
+    /// Refused with `quota_not_found`.
+    ListQuotaWaiters {
+        /// `awaits_position?`
+        after ("after"): Option<AwaitsPosition>,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`ListQuotaWaiters`] answers.
+    ListQuotaWaitersReply {
+        Waiting ("waiting") {
+            count ("count"): i64,
+            items ("items"): Vec<QuotaWaiter>,
+            next ("next"): Option<AwaitsPosition>,
+        },
+    }
+}
+wire_call!(ListQuotaWaiters -> ListQuotaWaitersReply, "ff_list_quota_waiters", read_only: true);
+impl ListQuotaWaiters {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(key: String, limit: i64, quota_id: QuotaPolicyId) -> Self {
+        Self { key, limit, quota_id, after: None }
     }
 }
 
@@ -5384,7 +5522,7 @@ wire_reply! {
 wire_call!(ClearedBudgets -> ClearedBudgetsReply, "ff_cleared_budgets", read_only: true);
 
 wire_struct! {
-    /// Everything that waited for a budget was told of its room; if it had room once more since, or waits for its next reset, the mark stays.
+    /// Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than `rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.
     ///
     /// Calls `ff_acknowledge_cleared`.
     AcknowledgeCleared {
@@ -5392,6 +5530,8 @@ wire_struct! {
         budget_id ("budget_id"): BudgetId,
         /// `count`: 0 to 9007199254740991
         rooms ("rooms"): i64,
+        /// `count`: 0 to 9007199254740991
+        told ("told"): i64,
     }
 }
 wire_reply! {
@@ -5566,21 +5706,21 @@ impl WaitingForBudgets {
 }
 
 wire_struct! {
-    /// A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.
+    /// A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over.
     ///
     /// Calls `ff_unblock_budget`.
     /// Refused with `try_again`.
     UnblockBudget {
-        /// `blocked_position?`
-        after ("after"): Option<BlockedPosition>,
+        /// `awaits_position?`
+        after ("after"): Option<AwaitsPosition>,
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
-        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
-        lane ("lane"): String,
+        /// `free?`: map from `dimension` to `count`, at most 32
+        free ("free"): Option<BTreeMap<String, i64>>,
         /// `batch_size`: 1 to 64
         limit ("limit"): i64,
-        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
-        namespace ("namespace"): String,
+        /// `count?`: 0 to 9007199254740991
+        most ("most"): Option<i64>,
         /// `count`: 0 to 9007199254740991
         rooms ("rooms"): i64,
     }
@@ -5590,7 +5730,8 @@ wire_reply! {
     UnblockBudgetReply {
         Unblocked ("unblocked") {
             count ("count"): i64,
-            next ("next"): Option<BlockedPosition>,
+            next ("next"): Option<AwaitsPosition>,
+            passed_over ("passed_over"): i64,
         },
     }
 }
@@ -5598,8 +5739,101 @@ wire_call!(UnblockBudget -> UnblockBudgetReply, "ff_unblock_budget", read_only: 
 impl UnblockBudget {
     /// What is required, with nothing optional said.
     #[must_use]
-    pub fn new(budget_id: BudgetId, lane: String, limit: i64, namespace: String, rooms: i64) -> Self {
-        Self { budget_id, lane, limit, namespace, rooms, after: None }
+    pub fn new(budget_id: BudgetId, limit: i64, rooms: i64) -> Self {
+        Self { budget_id, limit, rooms, after: None, free: None, most: None }
+    }
+}
+
+wire_struct! {
+    /// Who of this partition waits for a budget, the first to go on first, and how many do; a page at a time.
+    ///
+    /// Calls `ff_awaiting_budget`.
+    AwaitingBudget {
+        /// `awaits_position?`
+        after ("after"): Option<AwaitsPosition>,
+        /// `budget_id`: a UUID in lower case
+        budget_id ("budget_id"): BudgetId,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`AwaitingBudget`] answers.
+    AwaitingBudgetReply {
+        Waiting ("waiting") {
+            count ("count"): i64,
+            items ("items"): Vec<Awaiting>,
+            next ("next"): Option<AwaitsPosition>,
+        },
+    }
+}
+wire_call!(AwaitingBudget -> AwaitingBudgetReply, "ff_awaiting_budget", read_only: true);
+impl AwaitingBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(budget_id: BudgetId, limit: i64) -> Self {
+        Self { budget_id, limit, after: None }
+    }
+}
+
+wire_struct! {
+    /// The quotas that executions of this partition wait for because they were not there; a page of executions at a time.
+    ///
+    /// Calls `ff_missing_quotas`.
+    MissingQuotas {
+        /// `awaits_position?`
+        after ("after"): Option<AwaitsPosition>,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`MissingQuotas`] answers.
+    MissingQuotasReply {
+        Missing ("missing") {
+            next ("next"): Option<AwaitsPosition>,
+            quota_ids ("quota_ids"): Vec<QuotaPolicyId>,
+        },
+    }
+}
+wire_call!(MissingQuotas -> MissingQuotasReply, "ff_missing_quotas", read_only: true);
+impl MissingQuotas {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None }
+    }
+}
+
+wire_struct! {
+    /// A quota that was not there is: executions that were refused because of that are eligible again; a page at a time.
+    ///
+    /// Calls `ff_unblock_quota`.
+    /// Refused with `try_again`.
+    UnblockQuota {
+        /// `awaits_position?`
+        after ("after"): Option<AwaitsPosition>,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`UnblockQuota`] answers.
+    UnblockQuotaReply {
+        Unblocked ("unblocked") {
+            count ("count"): i64,
+            next ("next"): Option<AwaitsPosition>,
+        },
+    }
+}
+wire_call!(UnblockQuota -> UnblockQuotaReply, "ff_unblock_quota", read_only: false);
+impl UnblockQuota {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64, quota_id: QuotaPolicyId) -> Self {
+        Self { limit, quota_id, after: None }
     }
 }
 
@@ -6485,7 +6719,7 @@ impl FixPartitions {
 }
 
 wire_struct! {
-    /// Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so.
+    /// Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.
     ///
     /// Calls `ff_check_executions`.
     CheckExecutions {
@@ -6504,6 +6738,7 @@ wire_reply! {
             findings ("findings"): Vec<Finding>,
             looked ("looked"): i64,
             more ("more"): bool,
+            slots ("slots"): Vec<QuotaSlot>,
         },
     }
 }
@@ -6604,6 +6839,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_return_quota",
     "ff_settle_quota",
     "ff_throttle_quota",
+    "ff_list_quota_waiters",
     "ff_create_budget",
     "ff_change_budget",
     "ff_get_budget",
@@ -6627,6 +6863,9 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_hold_budget",
     "ff_waiting_for_budgets",
     "ff_unblock_budget",
+    "ff_awaiting_budget",
+    "ff_missing_quotas",
+    "ff_unblock_quota",
     "ff_note_scope",
     "ff_budgets_of_scopes",
     "ff_define_lane",
@@ -6793,6 +7032,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QuotaKeyState>("QuotaKeyState"),
     crate::sample::Specimen::of::<QuotaKeyUse>("QuotaKeyUse"),
     crate::sample::Specimen::of::<QuotaPosition>("QuotaPosition"),
+    crate::sample::Specimen::of::<QuotaSlot>("QuotaSlot"),
     crate::sample::Specimen::of::<HeldSlot>("HeldSlot"),
     crate::sample::Specimen::of::<QueuePosition>("QueuePosition"),
     crate::sample::Specimen::of::<DimensionLimit>("DimensionLimit"),
@@ -6809,7 +7049,11 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<PendingUsage>("PendingUsage"),
     crate::sample::Specimen::of::<UsageBreach>("UsageBreach"),
     crate::sample::Specimen::of::<LedgerLine>("LedgerLine"),
+    crate::sample::Specimen::of::<Usage>("Usage"),
     crate::sample::Specimen::of::<BlockedPosition>("BlockedPosition"),
+    crate::sample::Specimen::of::<AwaitsPosition>("AwaitsPosition"),
+    crate::sample::Specimen::of::<Awaiting>("Awaiting"),
+    crate::sample::Specimen::of::<QuotaWaiter>("QuotaWaiter"),
     crate::sample::Specimen::of::<AwaitedBudget>("AwaitedBudget"),
     crate::sample::Specimen::of::<ScopeBudgets>("ScopeBudgets"),
     crate::sample::Specimen::of::<ClearedBudget>("ClearedBudget"),
@@ -6977,6 +7221,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<SettleQuotaReply>("SettleQuotaReply"),
     crate::sample::Specimen::of::<ThrottleQuota>("ThrottleQuota"),
     crate::sample::Specimen::of::<ThrottleQuotaReply>("ThrottleQuotaReply"),
+    crate::sample::Specimen::of::<ListQuotaWaiters>("ListQuotaWaiters"),
+    crate::sample::Specimen::of::<ListQuotaWaitersReply>("ListQuotaWaitersReply"),
     crate::sample::Specimen::of::<CreateBudget>("CreateBudget"),
     crate::sample::Specimen::of::<CreateBudgetReply>("CreateBudgetReply"),
     crate::sample::Specimen::of::<ChangeBudget>("ChangeBudget"),
@@ -7023,6 +7269,12 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WaitingForBudgetsReply>("WaitingForBudgetsReply"),
     crate::sample::Specimen::of::<UnblockBudget>("UnblockBudget"),
     crate::sample::Specimen::of::<UnblockBudgetReply>("UnblockBudgetReply"),
+    crate::sample::Specimen::of::<AwaitingBudget>("AwaitingBudget"),
+    crate::sample::Specimen::of::<AwaitingBudgetReply>("AwaitingBudgetReply"),
+    crate::sample::Specimen::of::<MissingQuotas>("MissingQuotas"),
+    crate::sample::Specimen::of::<MissingQuotasReply>("MissingQuotasReply"),
+    crate::sample::Specimen::of::<UnblockQuota>("UnblockQuota"),
+    crate::sample::Specimen::of::<UnblockQuotaReply>("UnblockQuotaReply"),
     crate::sample::Specimen::of::<NoteScope>("NoteScope"),
     crate::sample::Specimen::of::<NoteScopeReply>("NoteScopeReply"),
     crate::sample::Specimen::of::<BudgetsOfScopes>("BudgetsOfScopes"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 22, hash = "bc63f460df3c38dcf1dbbaa26d0989f5c24743822e6f474e1309294931b0c5e5" }
+local LIBRARY = { number = 24, hash = "865141bcc249281c2930dbd25564cb112af5c9d1da41e184eafbc468383a1e23" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -8,7 +8,7 @@ source["manifest"] = function(require, LIBRARY)
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
   "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
+  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -24,10 +24,10 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
   "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
-  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.waiting", "usage.unblock", "scope.note", "scope.budgets",
+  "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
@@ -135,6 +135,8 @@ return {
   reservation_ttl_ms_max = 86400000,
   reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
   usage_key_ttl_ms = 604800000, -- how long a report is known by its key
+  -- For so long it is known that a budget or quota was deleted.
+  gone_kept_ms = 2592000000,
   usage_keys_pruned_max = 64, -- of one call
   usage_pending_max = 64, -- reports of one execution that wait for their budget
   usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
@@ -379,6 +381,7 @@ local map = {
   { name = "amounts", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
+  { name = "free", key = "dimension", value = "count", max = limits.dimensions_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
   { name = "passed", key = "pass_as", value = "passed_value" },
@@ -497,6 +500,7 @@ local struct = {
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
   { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
   { name = "quota_position", doc = "Where a list of quotas goes on.", fields = { { "created_at", "time_ms" }, { "quota_id", "quota_id" } } },
+  { name = "quota_slot", doc = "A slot of a quota that an execution has.", fields = { { "set", "holder_set" }, { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "held_slot", doc = "What an execution's partition knows about a holder.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "state", "holder_state" }, { "expires_at", "time_ms?" } } },
   { name = "queue_position", doc = "Where a walk over a lane's running executions goes on.", fields = { { "queue", "queue" }, { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
@@ -527,10 +531,16 @@ local struct = {
     { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
   { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
     { "attempt_index", "attempt_index" }, { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "accepted", "count" }, { "refused", "count" } } },
+  { name = "usage", doc = "What an execution used, and how many of its reports wait for their budget's answer.", fields = { { "ledger", "[ledger_line]" }, { "pending", "count" } } },
   { name = "blocked_position", doc = "Where a walk over blocked executions goes on.", fields = { { "since", "time_ms" }, { "execution_id", "execution_id" } } },
-  { name = "awaited_budget", fields = { { "budget_id", "budget_id" }, { "rooms", "count" } } },
+  { name = "awaits_position", doc = "Where a walk over a line goes on; `never` is the line of those that can never pass.", fields = { { "score", "int" }, { "execution_id", "execution_id" }, { "never", "bool?" } } },
+  { name = "awaiting", doc = "An execution that waits for a budget; one that `continues` was parked while it ran.", fields = {
+    { "execution_id", "execution_id" }, { "score", "int" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "blocked_since", "time_ms" }, { "continues", "bool" }, { "detail", "detail?" } } },
+  { name = "quota_waiter", fields = { { "execution_id", "execution_id" }, { "score", "int" }, { "never", "bool" } } },
+  { name = "awaited_budget", doc = "A budget that someone waits for; -1 rooms were seen by whoever found none of this name.", fields = { { "budget_id", "budget_id" }, { "rooms", "int" } } },
   { name = "scope_budgets", fields = { { "scope", "scope_name" }, { "budget_ids", "[budget_id]" } } },
-  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied.", fields = { { "budget_id", "budget_id" }, { "rooms", "count" }, { "next_reset_wanted", "bool" } } },
+  { name = "cleared_budget", doc = "A budget that had room again after it refused something, or whose next reset is to be supplied. Everyone refused before room number `wide` is to be told unless `told` says it was done, and of those before `rooms` as many as fit into what is `free` below the hard limits.", fields = {
+    { "budget_id", "budget_id" }, { "rooms", "count" }, { "wide", "count" }, { "told", "count" }, { "free", "free" }, { "next_reset_wanted", "bool" } } },
   { name = "budget_position", doc = "Where a list of budgets goes on.", fields = { { "created_at", "time_ms" }, { "budget_id", "budget_id" } } },
   { name = "failure", fields = { { "reason", "reason" }, { "category", "category" } } },
   { name = "attempt", fields = {
@@ -546,7 +556,7 @@ local struct = {
     { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
-    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
+    { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
     { "priority", "priority" }, { "score", "int" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" }, { "retire_at", "time_ms?" },
     { "delay_until", "time_ms?" }, { "deadline_at", "time_ms?" }, { "start_by", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
     { "tags", "tags" }, { "requires", "capabilities" }, { "prefers", "capabilities" }, { "fairness_key", "fairness_key?" },
@@ -555,7 +565,7 @@ local struct = {
     { "max_reclaims", "times_limit" }, { "max_replays", "times_limit" }, { "reclaim_count", "count" }, { "replay_count", "count" }, { "fallback_index", "count?" }, { "fallbacks", "fallbacks" },
     { "budgets", "budget_refs" }, { "quotas", "quota_refs" }, { "retention_ms", "duration_ms" }, { "max_frames", "count" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
     { "operator_actions", "[operator_action]" }, { "suspension", "suspension?" }, { "waitpoints", "[open_waitpoint]" }, { "past_suspensions", "[past_suspension]" }, { "signals", "count" },
-    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" } } },
+    { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" }, { "inbound", "inbound?" }, { "nested", "flow_id?" }, { "children", "count" }, { "children_open", "count" }, { "usage", "usage?" } } },
   { name = "waitpoint_position", doc = "Where a list of waitpoints goes on.", fields = { { "created_at", "time_ms" }, { "waitpoint_id", "waitpoint_id" } } },
   { name = "position", doc = "Where a list goes on.", fields = { { "created_at", "time_ms" }, { "execution_id", "execution_id" } } },
   { name = "lane_definition", doc = "How a lane behaves.", fields = {
@@ -1439,6 +1449,10 @@ function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. "
 -- `place`: delayed, suspended, terminal, blocked:route, …
 function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
 
+-- Who waits for a budget, by queue score; who waits for a quota that is not there.
+function keys.awaits(tx, id) return "ff:idx:" .. tx.tag .. ":awaits:" .. id end
+function keys.missing(tx) return "ff:idx:" .. tx.tag .. ":missing" end
+
 function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
 function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
@@ -1471,6 +1485,9 @@ function keys.budget_children(tx, id) return "ff:budget:" .. tx.tag .. ":" .. id
 function keys.budgets(tx) return "ff:idx:" .. tx.tag .. ":budgets" end
 -- Budgets that had room again, until whoever waits for them was told.
 function keys.cleared(tx) return "ff:idx:" .. tx.tag .. ":cleared" end
+
+-- Budgets or quotas that were deleted, by time.
+function keys.gone(tx) return "ff:idx:" .. tx.tag .. ":gone" end
 
 -- Of the fleet: the budgets of namespaces, lanes and flows.
 function keys.scopes(tx) return "ff:idx:" .. tx.tag .. ":scopes" end
@@ -1944,6 +1961,19 @@ function holds.keeps(rec, holder, set)
   return false
 end
 
+-- Its slots in quotas: those it runs under, and those it keeps.
+function holds.quota_slots(rec)
+  local h, out = noted(rec), {}
+  local function add(holder, set)
+    if string.sub(set, 1, 6) == "quota:" then out[#out + 1] = { set = set, execution_id = rec.id, holder_id = holder } end
+  end
+  if rec.phase == "active" then
+    for _, set in ipairs(h.sets) do add(h.holder, set) end
+  end
+  for _, entry in ipairs(h.kept) do add(entry[1], entry[2]) end
+  return out
+end
+
 -- True when the record names every set its lane asks for by now.
 function holds.covers(rec, copy)
   return not (copy and copy.max_active) or holds.in_set(rec, holds.of_lane(copy.path))
@@ -2033,6 +2063,14 @@ end
 -- How many keys it has that are in use is read by whoever asks: `count`.
 function quota.typed(q, count)
   return { quota = q.definition, version = q.version, created_at = q.created, keys = count }
+end
+
+-- The facts of an event about a quota.
+function quota.told(id, actor, key)
+  local data = { "quota_id", id }
+  if key then data[3], data[4] = "key", key end
+  if actor then data[#data + 1], data[#data + 2] = "actor", actor end
+  return data
 end
 
 -- The digest under which a key is kept.
@@ -2296,6 +2334,7 @@ local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
 local spec = require "record.spec"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
 local timers = require "index.timers"
@@ -2375,6 +2414,7 @@ function execution.read(tx, id)
   rec.spec = spec.unpack(packed)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
   return rec
@@ -2422,6 +2462,7 @@ function execution.save(tx, rec, told)
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
   timers.keep(tx, rec, execution.wake_at(rec), told)
   home.move(tx, rec)
+  awaits.keep(tx, rec)
   leases.keep(tx, rec)
   holds.keep(tx, rec)
   local changed, count, was, list = {}, 0, rec.was, names
@@ -3305,6 +3346,7 @@ local execution = require "record.execution"
 local signals = require "record.signals"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
+local usage = require "record.usage"
 local waitpoint = require "record.waitpoint"
 
 local view = {}
@@ -3356,6 +3398,7 @@ function view.whole(tx, rec)
   local v = view.summary(rec)
   v.worker_instance, v.attempt_index = nil, nil
   v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
+  v.blocked_since = rec.reason and rec.since or nil
   v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
@@ -3370,6 +3413,7 @@ function view.whole(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   local k = children.load(rec)
+  if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
   v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
   return v
 end
@@ -3558,6 +3602,83 @@ function queues.left(tx, rec, key)
 end
 
 return queues
+end
+
+source["index.awaits"] = function(require, LIBRARY)
+-- Who waits for what is kept in another partition: the line of each budget, by queue score, and those whose quota is not there,
+-- by the time they were refused.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local spec = require "record.spec"
+
+local awaits = {}
+
+-- The key and score that the state implies; nothing for work that waits for none of these.
+function awaits.of(tx, rec)
+  if rec.phase ~= "runnable" or rec.detail == nil then return nil end
+  if rec.reason == "waiting_for_budget" then
+    local id = spec.unflatten(rec.detail).budget_id
+    if id then return keys.awaits(tx, id), rec.score end
+  elseif rec.reason == "waiting_for_quota" and spec.unflatten(rec.detail).problem then
+    return keys.missing(tx), rec.since
+  end
+end
+
+-- Plans the entry that the record's state implies.
+function awaits.keep(tx, rec)
+  local key, score = awaits.of(tx, rec)
+  local before = rec.before
+  if before.awaits == key and before.awaits_at == score then return end
+  if before.awaits and before.awaits ~= key then tx:zrem(before.awaits, rec.id) end
+  if key then tx:zadd(key, score, rec.id) end
+  before.awaits, before.awaits_at = key, score
+end
+
+-- Up to `count` entries of a line behind a position, the first to go on first.
+function awaits.page(tx, key, after, count)
+  local from = after and string.format("%.0f", after.score) or "-inf"
+  local out, skip = {}, 0
+  while #out < count do
+    local found = tx:zlowest(key, from, "+inf", limits.list_looks_max, skip)
+    for _, item in ipairs(found) do
+      local behind = after == nil or item.score > after.score or item.member > after.execution_id
+      if behind and #out < count then out[#out + 1] = item end
+    end
+    if #found < limits.list_looks_max then break end
+    skip = skip + limits.list_looks_max
+  end
+  return out
+end
+
+function awaits.position(item)
+  return { score = item.score, execution_id = item.member }
+end
+
+return awaits
+end
+
+source["index.gone"] = function(require, LIBRARY)
+-- Budgets and quotas that were deleted: work may wait under their names, and is told when one comes back.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local gone = {}
+
+function gone.note(tx, id)
+  for _, old in ipairs(tx:zlowest(keys.gone(tx), "-inf", string.format("%.0f", tx.now - limits.gone_kept_ms), limits.batch_max)) do
+    tx:zrem(keys.gone(tx), old.member)
+  end
+  tx:zadd(keys.gone(tx), tx.now, id)
+end
+
+-- One of this name is made: true when there was one before.
+function gone.back(tx, id)
+  if tx:zscore(keys.gone(tx), id) == nil then return false end
+  tx:zrem(keys.gone(tx), id)
+  return true
+end
+
+return gone
 end
 
 source["index.home"] = function(require, LIBRARY)
@@ -3884,6 +4005,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local outbox = require "lib.outbox"
 local quota = require "record.quota"
+local gone = require "index.gone"
 local holders = require "index.holders"
 local timers = require "index.timers"
 
@@ -4300,6 +4422,7 @@ function room.walk(tx, id)
     if q.deleted then
       tx:del(keys.quota(tx, id))
       tx:zrem(keys.quotas(tx), id)
+      gone.note(tx, id)
     else
       tx:hdel(keys.quota(tx, id), "walked")
     end
@@ -8806,15 +8929,18 @@ end
 
 source["quota.put"] = function(require, LIBRARY)
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
+local outbox = require "lib.outbox"
+local gone = require "index.gone"
 
 define.fn {
   name = "ff_put_quota",
   doc = "Creates a quota, or with the version it has now replaces its definition; the same definition again changes nothing. Running work is never stopped by a lower limit.",
   flags = {},
-  args = { quota = "quota", version = "count?" },
+  args = { quota = "quota", version = "count?", actor = "actor?" },
   reply = { created = { entry = "quota_entry" }, duplicate = { entry = "quota_entry" }, replaced = { entry = "quota_entry" } },
   errs = { "quota_not_found", "quota_version_conflict" },
   call = function(tx, a)
@@ -8828,6 +8954,9 @@ define.fn {
       if quota.load(tx, n.quota_id, true) then return reply.err("quota_version_conflict", { quota_id = n.quota_id, problem = "is being deleted" }) end
       tx:hset(key, { "definition", packed, "version", 1, "created", tx.now, "changed", tx.now, "last", 0 })
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
+      -- Work may wait for it that was refused because it was not there.
+      if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
+      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
@@ -8836,6 +8965,7 @@ define.fn {
     local version = known.version + 1
     tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
     if count > 0 then quota.walk(tx, known) end
+    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,
 }
@@ -8936,6 +9066,7 @@ end
 
 source["quota.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
@@ -8944,7 +9075,7 @@ define.fn {
   name = "ff_delete_quota",
   doc = "Deletes a quota: nothing that names it is admitted any more. Who waits for it is called and refused; who runs goes on.",
   flags = { "allow-oom" },
-  args = { quota_id = "quota_id" },
+  args = { quota_id = "quota_id", actor = "actor?" },
   reply = { deleted = {} },
   errs = { "quota_not_found" },
   call = function(tx, a)
@@ -8952,6 +9083,7 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
+    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
     return reply.ok("deleted")
   end,
 }
@@ -9083,6 +9215,7 @@ end
 
 source["quota.throttle"] = function(require, LIBRARY)
 local define = require "lib.define"
+local event = require "lib.event"
 local quota = require "record.quota"
 local reply = require "lib.reply"
 local room = require "index.room"
@@ -9098,11 +9231,52 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local k = room.load(tx, q, quota.digest(a.key), a.key, true)
-    local wanted = a["until"]
+    local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
     k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
     room.save(tx, k)
+    -- A provider's word that changes nothing is no event.
+    if k.throttled ~= before then
+      local data = quota.told(q.id, a.actor, a.key)
+      if k.throttled then data[#data + 1], data[#data + 2] = "until", string.format("%.0f", k.throttled) end
+      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, data)
+    end
     if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
     return reply.ok("cleared")
+  end,
+}
+end
+
+source["quota.list_waiters"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local awaits = require "index.awaits"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_list_quota_waiters",
+  doc = "Who waits under a key of a quota, the next to be called first, and how many do; those that can never pass come last. An execution that ended meanwhile is in line until it is called.",
+  flags = { "no-writes" },
+  args = { quota_id = "quota_id", key = "quota_key", after = "awaits_position?", limit = "batch_size" },
+  reply = { waiting = { items = "[quota_waiter]", count = "count", next = "awaits_position?" } },
+  errs = { "quota_not_found" },
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    local k = room.load(tx, q, quota.digest(a.key), a.key, true)
+    local items, last = {}, nil
+    for _, line in ipairs({ k.waiters, k.oversized }) do
+      local never = line == k.oversized
+      -- A position says in which of the two lines it is.
+      local after = a.after and (a.after.never or false) == never and a.after or nil
+      if not (a.after and a.after.never and not never) then
+        for _, item in ipairs(awaits.page(tx, line, after, a.limit - #items)) do
+          items[#items + 1] = { execution_id = item.member, score = item.score, never = never }
+          last = { score = item.score, execution_id = item.member, never = never }
+        end
+      end
+    end
+    return reply.ok("waiting", { items = items, count = k.waiting + k.too_large, next = #items == a.limit and last or nil })
   end,
 }
 end
@@ -9171,7 +9345,8 @@ end
 -- A budget that is not stored yet.
 function budget.new(tx, definition)
   local b = unpack_definition(pack_definition(definition))
-  b.id, b.created, b.version, b.period, b.since, b.rooms = definition.budget_id, tx.now, 1, 1, tx.now, 0
+  b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
+  b.rooms, b.wide, b.told = 0, 0, 0
   b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
   b.used, b.held, b.base, b.actions = {}, {}, {}, {}
   for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
@@ -9202,7 +9377,7 @@ function budget.load(tx, id)
   if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
   local b = unpack_definition(raw.definition)
   b.id = id
-  for _, name in ipairs({ "version", "created", "period", "since", "rooms" }) do
+  for _, name in ipairs({ "version", "created", "period", "since", "rooms", "wide", "told" }) do
     b[name] = tonumber(raw[name] or nil)
     if b[name] == nil then error("CORRUPT " .. key .. " " .. name) end
   end
@@ -9222,7 +9397,7 @@ end
 function budget.save(tx, b)
   local key = keys.budget(tx, b.id)
   tx:hset(key, {
-    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms,
+    "definition", pack_definition(b), "version", b.version, "created", b.created, "period", b.period, "since", b.since, "rooms", b.rooms, "wide", b.wide, "told", b.told,
     "used", pack_amounts(b, b.used), "held", pack_amounts(b, b.held), "base", pack_amounts(b, b.base), "actions", cmsgpack.pack(b.actions),
   })
   if b.next_reset then tx:hset(key, { "next_reset", b.next_reset }) else tx:hdel(key, "next_reset") end
@@ -9237,12 +9412,35 @@ function budget.watch(tx, b)
   if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
 end
 
--- Whoever was refused may ask again. The mark stays until everyone who waits was told, whatever happens to the announcement.
-function budget.room(tx, b)
-  if not b.refused then return end
-  b.refused, b.rooms = false, b.rooms + 1
+local function mark(tx, b)
   tx:zadd(keys.cleared(tx), tx.now, b.id)
   tx:announce("budget", b.id)
+end
+
+-- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
+-- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
+-- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
+-- to the announcement.
+function budget.room(tx, b, wide)
+  if not b.refused and b.rooms == b.told then return end
+  b.refused, b.rooms = false, b.rooms + 1
+  if wide then b.wide = b.rooms end
+  mark(tx, b)
+end
+
+-- One of this name was deleted: whoever waits for it is told that it is there again. The time is more rooms than anyone has seen.
+function budget.come_back(tx, b)
+  b.rooms, b.wide, b.told = tx.now, tx.now, 0
+  mark(tx, b)
+end
+
+-- What is left below each hard limit.
+function budget.free(b)
+  local free = {}
+  for _, d in ipairs(b.dimensions) do
+    if d.hard then free[d.name] = math.max(d.hard - b.used[d.name] - b.held[d.name], 0) end
+  end
+  return free
 end
 
 function budget.start_period(tx, b)
@@ -9253,7 +9451,7 @@ function budget.start_period(tx, b)
     passed = passed or (d.hard ~= nil and b.held[d.name] > d.hard)
   end
   b.period, b.since, b.approved, b.soft_told, b.passed = b.period + 1, tx.now, false, false, passed
-  budget.room(tx, b)
+  budget.room(tx, b, true)
 end
 
 -- Ends a period that is over. An interval goes on in step with its first; the next end of a calendar's period is asked for.
@@ -9278,10 +9476,7 @@ end
 
 local function roll_and_save(tx, b)
   if not roll(tx, b) then return end
-  if b.next_reset == nil then
-    tx:zadd(keys.cleared(tx), tx.now, b.id)
-    tx:announce("budget", b.id)
-  end
+  if b.next_reset == nil then mark(tx, b) end
   budget.watch(tx, b)
   budget.save(tx, b)
   event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
@@ -9369,11 +9564,22 @@ function budget.soft(path, unapproved)
   end
 end
 
--- Someone was refused: the budget in the way will say when it has room.
+-- Someone was refused: the budget in the way will say when it has room. The first refusal after a room is an event, those behind
+-- it are not. The caller saves the budget.
+function budget.note_refusal(tx, wrong, kind)
+  local b = wrong.budget
+  if b.refused then return false end
+  b.refused = true
+  if kind == "hard" then
+    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil, {
+      "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
+      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard })
+  end
+  return true
+end
+
 function budget.refuse(tx, wrong)
-  if wrong.budget.refused then return end
-  wrong.budget.refused = true
-  budget.save(tx, wrong.budget)
+  if budget.note_refusal(tx, wrong, "hard") then budget.save(tx, wrong.budget) end
 end
 
 function budget.hold(path, amounts, sign)
@@ -9605,6 +9811,7 @@ local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 local budget = require "record.budget"
+local gone = require "index.gone"
 
 local function refused(field, problem)
   return reply.err("invalid_argument", { field = field, problem = problem })
@@ -9658,6 +9865,7 @@ define.fn {
     local b = budget.new(tx, n)
     b.next_reset = n.next_reset_at
     if n.reset.type == "interval" and b.next_reset == nil then b.next_reset = tx.now + n.reset.interval_ms end
+    if gone.back(tx, b.id) then budget.come_back(tx, b) end
     budget.save(tx, b)
     if b.next_reset then budget.watch(tx, b) end
     tx:zadd(keys.budgets(tx), tx.now, b.id)
@@ -9716,7 +9924,7 @@ define.fn {
     if changed then
       b.version = b.version + 1
       budget.note_action(tx, b, "change", a.actor)
-      budget.room(tx, b)
+      budget.room(tx, b, true)
       budget.save(tx, b)
       event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     end
@@ -9794,6 +10002,7 @@ local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 local budget = require "record.budget"
+local gone = require "index.gone"
 local timers = require "index.timers"
 
 define.fn {
@@ -9817,6 +10026,7 @@ define.fn {
     tx:zadd(keys.cleared(tx), tx.now, b.id)
     tx:announce("budget", b.id)
     timers.clear(tx, budget.timer(b.id))
+    gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
     event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     return reply.ok("deleted")
@@ -9870,7 +10080,7 @@ define.fn {
     if not b.approved then
       b.approved = true
       budget.note_action(tx, b, "approve", a.actor)
-      budget.room(tx, b)
+      budget.room(tx, b, true)
       budget.save(tx, b)
       event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     end
@@ -9913,10 +10123,10 @@ define.fn {
       return reply.err("invalid_argument", { field = "delta", problem = string.format("takes more than the %.0f used", b.used[a.dimension]) })
     end
     local over = a.delta > 0 and budget.overflow(path, { [a.dimension] = a.delta }, "delta")
-    if over then return over end
+    if over then return reply.err("invalid_argument", { field = "delta", problem = over.detail.problem }) end
     for _, each in ipairs(path) do
       shift(each, a.dimension, a.delta)
-      if a.delta < 0 then budget.room(tx, each) end
+      if a.delta < 0 then budget.room(tx, each, true) end
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
     budget.save_all(tx, path)
@@ -9962,7 +10172,7 @@ local function admit(tx, path, c)
     budget.hold(path, estimate, 1)
     return { holder_id = c.holder_id, admitted = true }
   end
-  wrong.budget.refused = true
+  budget.note_refusal(tx, wrong, kind)
   return verdict(c, kind, wrong)
 end
 
@@ -10255,7 +10465,13 @@ define.fn {
     for i = 1, math.min(#found, a.limit) do
       local b = budget.load(tx, found[i].member)
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
-      items[i] = { budget_id = found[i].member, rooms = b and b.rooms or limits.time_ms_max, next_reset_wanted = calendar and b.next_reset == nil or false }
+      if b then
+        budget.rolled(tx, b)
+        items[i] = { budget_id = b.id, rooms = b.rooms, wide = b.wide, told = b.told, free = budget.free(b), next_reset_wanted = calendar and b.next_reset == nil or false }
+      else
+        local all = limits.time_ms_max
+        items[i] = { budget_id = found[i].member, rooms = all, wide = all, told = 0, free = {}, next_reset_wanted = false }
+      end
     end
     return reply.ok("cleared", { items = items, more = #found > a.limit })
   end,
@@ -10270,9 +10486,9 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_acknowledge_cleared",
-  doc = "Everything that waited for a budget was told of its room; if it had room once more since, or waits for its next reset, the mark stays.",
+  doc = "Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than `rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", rooms = "count" },
+  args = { budget_id = "budget_id", rooms = "count", told = "count" },
   reply = { acknowledged = { stays = "bool" } },
   errs = {},
   call = function(tx, a)
@@ -10280,6 +10496,10 @@ define.fn {
     local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
     local stays = b ~= nil and (b.rooms > a.rooms or (calendar and b.next_reset == nil))
     if not stays then tx:zrem(keys.cleared(tx), a.budget_id) end
+    if b and a.told > b.told and a.told <= b.rooms then
+      b.told = a.told
+      budget.save(tx, b)
+    end
     return reply.ok("acknowledged", { stays = stays })
   end,
 }
@@ -10607,7 +10827,7 @@ define.fn {
     for _, entry in ipairs(page) do
       local rec = execution.load(tx, entry.member)
       local detail = rec and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
-      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or 0
+      local id, rooms = detail.budget_id, tonumber(detail.rooms or nil) or -1
       if id and at[id] then
         items[at[id]].rooms = math.min(items[at[id]].rooms, rooms)
       elseif id then
@@ -10628,10 +10848,39 @@ local define = require "lib.define"
 local event = require "lib.event"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
+local awaits = require "index.awaits"
 local execution = require "record.execution"
 local runnable = require "transition.runnable"
 local spec = require "record.spec"
-local waiting = require "usage.waiting"
+
+-- What an execution asks of the budget; nil when it names another one below it, or reported to it unasked.
+local function named(rec, id)
+  for _, ref in ipairs(rec.spec.budgets or {}) do
+    if ref.budget_id == id then return ref end
+  end
+end
+
+-- Whether so much room may help the execution; what it takes of it is taken. Who waits for an approval is told of that.
+local function fits(rec, detail, a)
+  local free = a.free
+  if free == nil or detail.problem then return true end
+  if detail.refusal ~= "hard" then return false end
+  local ref = named(rec, a.budget_id)
+  local estimate = ref and ref.estimate or {}
+  if ref and next(estimate) == nil then
+    for _, left in pairs(free) do
+      if left < 1 then return false end
+    end
+  end
+  if ref == nil and (free[detail.dimension] or 1) < 1 then return false end
+  for name, n in pairs(estimate) do
+    if (free[name] or n) < n then return false end
+  end
+  for name, n in pairs(estimate) do
+    if free[name] then free[name] = free[name] - n end
+  end
+  return true
+end
 
 -- Moves one execution if the budget is what it waits for, and had room again since.
 local function unblock(tx, id, a)
@@ -10639,6 +10888,7 @@ local function unblock(tx, id, a)
     local rec = execution.load(tx, id)
     local detail = rec and rec.phase == "runnable" and rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail)
     if not detail or detail.budget_id ~= a.budget_id or (tonumber(detail.rooms or nil) or -1) >= a.rooms then return { ok = false } end
+    if not fits(rec, detail, a) then return { ok = false, passed = true } end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_budget" })
@@ -10648,23 +10898,122 @@ end
 
 define.fn {
   name = "ff_unblock_budget",
-  doc = "A budget had room again: executions of a lane that wait for it, refused or parked before that, are eligible again at the place of their original score; a page at a time.",
+  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over.",
   flags = { "allow-oom" },
-  args = { namespace = "namespace", lane = "lane", budget_id = "budget_id", rooms = "count", after = "blocked_position?", limit = "batch_size" },
-  reply = { unblocked = { count = "count", next = "blocked_position?" } },
+  args = { budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?", limit = "batch_size" },
+  reply = { unblocked = { count = "count", passed_over = "count", next = "awaits_position?" } },
   errs = { "try_again" },
   call = function(tx, a)
-    local page = waiting.page(tx, keys.place(tx, a.namespace .. "/" .. a.lane, "blocked:budget"), a.after, a.limit)
-    local count, last = 0, a.after
+    local page = awaits.page(tx, keys.awaits(tx, a.budget_id), a.after, a.limit)
+    local count, passed, last, looked = 0, 0, a.after, 0
     for _, item in ipairs(page) do
+      if a.most and count >= a.most then break end
       -- A record that cannot be read is fsck's to report.
       local answer = unblock(tx, item.member, a)
+      if answer and answer.err == "try_again" then
+        if count == 0 then return answer end
+        return reply.ok("unblocked", { count = count, passed_over = passed, next = last })
+      end
+      if answer and answer.ok then count = count + 1 end
+      if answer and answer.passed then passed = passed + 1 end
+      last, looked = awaits.position(item), looked + 1
+    end
+    local more = looked < #page or #page == a.limit
+    return reply.ok("unblocked", { count = count, passed_over = passed, next = more and last or nil })
+  end,
+}
+end
+
+source["usage.awaiting"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local awaits = require "index.awaits"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+define.fn {
+  name = "ff_awaiting_budget",
+  doc = "Who of this partition waits for a budget, the first to go on first, and how many do; a page at a time.",
+  flags = { "no-writes" },
+  args = { budget_id = "budget_id", after = "awaits_position?", limit = "batch_size" },
+  reply = { waiting = { items = "[awaiting]", count = "count", next = "awaits_position?" } },
+  errs = {},
+  call = function(tx, a)
+    local key = keys.awaits(tx, a.budget_id)
+    local page = awaits.page(tx, key, a.after, a.limit)
+    local items = {}
+    for _, item in ipairs(page) do
+      local rec = execution.load(tx, item.member)
+      if rec then
+        items[#items + 1] = {
+          execution_id = rec.id, score = item.score, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
+          detail = rec.detail and spec.unflatten(rec.detail) or nil,
+        }
+      end
+    end
+    return reply.ok("waiting", { items = items, count = tx:zcard(key), next = #page == a.limit and awaits.position(page[#page]) or nil })
+  end,
+}
+end
+
+source["usage.missing"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local awaits = require "index.awaits"
+local execution = require "record.execution"
+local runnable = require "transition.runnable"
+local spec = require "record.spec"
+
+local function detail_of(rec)
+  return rec and rec.phase == "runnable" and rec.reason == "waiting_for_quota" and spec.unflatten(rec.detail) or {}
+end
+
+define.fn {
+  name = "ff_missing_quotas",
+  doc = "The quotas that executions of this partition wait for because they were not there; a page of executions at a time.",
+  flags = { "no-writes" },
+  args = { after = "awaits_position?", limit = "batch_size" },
+  reply = { missing = { quota_ids = "[quota_id]", next = "awaits_position?" } },
+  errs = {},
+  call = function(tx, a)
+    local page = awaits.page(tx, keys.missing(tx), a.after, a.limit)
+    local ids, seen = {}, {}
+    for _, item in ipairs(page) do
+      local id = detail_of(execution.load(tx, item.member)).quota_id
+      if id and not seen[id] then ids[#ids + 1], seen[id] = id, true end
+    end
+    return reply.ok("missing", { quota_ids = ids, next = #page == a.limit and awaits.position(page[#page]) or nil })
+  end,
+}
+
+define.fn {
+  name = "ff_unblock_quota",
+  doc = "A quota that was not there is: executions that were refused because of that are eligible again; a page at a time.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id", after = "awaits_position?", limit = "batch_size" },
+  reply = { unblocked = { count = "count", next = "awaits_position?" } },
+  errs = { "try_again" },
+  call = function(tx, a)
+    local page = awaits.page(tx, keys.missing(tx), a.after, a.limit)
+    local count, last = 0, a.after
+    for _, item in ipairs(page) do
+      local answer = tx:item(function()
+        local rec = execution.load(tx, item.member)
+        if detail_of(rec).quota_id ~= a.quota_id then return { ok = false } end
+        runnable.settle(tx, rec)
+        execution.save(tx, rec)
+        event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_quota" })
+        return { ok = true }
+      end)
       if answer and answer.err == "try_again" then
         if count == 0 then return answer end
         return reply.ok("unblocked", { count = count, next = last })
       end
       if answer and answer.ok then count = count + 1 end
-      last = { since = item.score, execution_id = item.member }
+      last = awaits.position(item)
     end
     return reply.ok("unblocked", { count = count, next = #page == a.limit and last or nil })
   end,
@@ -12010,6 +12359,7 @@ local execution = require "record.execution"
 local flows = require "maintenance.flow_invariants"
 local frames = require "record.frames"
 local holds = require "record.holds"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -12036,6 +12386,23 @@ local function check_place(tx, rec, findings, repair)
       invariants.found(findings, 10, other, rec.id .. " is also here", repair)
       if repair then tx:zrem(other, rec.id) end
     end
+  end
+end
+
+-- Whoever waits for something of another partition stands in its line.
+local function check_awaits(tx, rec, findings, repair)
+  local key, score = awaits.of(tx, rec)
+  if key and tx:zscore(key, rec.id) ~= score then
+    invariants.found(findings, 10, key, rec.id .. " waits and is not in line", repair)
+    if repair then tx:zadd(key, score, rec.id) end
+  end
+end
+
+-- What was attached at submission is what a running execution was admitted against.
+local function check_attached(rec, key, findings)
+  if rec.phase ~= "active" then return end
+  for _, set in ipairs(holds.needed(rec)) do
+    if not holds.in_set(rec, set) then invariants.found(findings, 34, key, "runs and was not admitted to " .. set, false) end
   end
 end
 
@@ -12162,6 +12529,8 @@ function invariants.record(tx, rec, findings, repair)
   check_waitpoints(tx, rec, key, findings, repair)
   check_counts(tx, rec, findings)
   check_holds(tx, rec, key, findings, repair)
+  check_awaits(tx, rec, findings, repair)
+  check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
   if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
@@ -12479,19 +12848,20 @@ source["maintenance.check_executions"] = function(require, LIBRARY)
 local define = require "lib.define"
 local check = require "maintenance.invariants"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local keys = require "lib.keys"
 local reply = require "lib.reply"
 
 define.fn {
   name = "ff_check_executions",
-  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so.",
+  doc = "Verifies the records of this partition against every index they belong to, a page at a time; `repair` rewrites what differs and says so. Answers the slots of quotas that running executions have, for their partitions to be asked.",
   flags = { "allow-oom" },
   args = { offset = "count", limit = "batch_size", repair = "bool" },
-  reply = { checked = { findings = "[finding]", looked = "count", more = "bool" } },
+  reply = { checked = { findings = "[finding]", slots = "[quota_slot]", looked = "count", more = "bool" } },
   errs = {},
   call = function(tx, a)
     local page = tx:read("ZRANGE", keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
-    local findings = {}
+    local findings, slots = {}, {}
     for i = 1, math.min(#page, a.limit) do
       local id = page[i]
       local answer, problem = tx:item(function()
@@ -12501,12 +12871,13 @@ define.fn {
           if a.repair then tx:zrem(keys.all(tx), id) end
         else
           check.record(tx, rec, findings, a.repair)
+          for _, slot in ipairs(holds.quota_slots(rec)) do slots[#slots + 1] = slot end
         end
         return reply.ok("looked")
       end)
       if answer == nil then check.found(findings, 10, keys.core(tx, id), problem, false) end
     end
-    return reply.ok("checked", { findings = findings, looked = math.min(#page, a.limit), more = #page > a.limit })
+    return reply.ok("checked", { findings = findings, slots = slots, looked = math.min(#page, a.limit), more = #page > a.limit })
   end,
 }
 end
@@ -12520,6 +12891,7 @@ local execution = require "record.execution"
 local flow = require "record.flow"
 local budgets = require "maintenance.budget_invariants"
 local flows = require "maintenance.flow_invariants"
+local awaits = require "index.awaits"
 local home = require "index.home"
 local queues = require "index.queues"
 local quota = require "record.quota"
@@ -12665,7 +13037,10 @@ local function check_index(tx, key, rest, findings, repair)
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
   if rest == "flows" or rest == "cancel_backlog" then return check_flows(tx, key, findings, repair) end
   if rest == "budgets" then return budgets.list(tx, key, findings, repair, check.found) end
-  if rest == "cleared" or rest == "scopes" then return end
+  if rest == "cleared" or rest == "scopes" or rest == "gone" then return end
+  if rest == "missing" or string.find(rest, "^awaits:") then
+    return check_entries(tx, key, findings, repair, function(rec) return awaits.of(tx, rec) == key end)
+  end
   if rest == "timers" then return check_timers(tx, key, findings, repair) end
   if rest == "timers:stuck" then
     for _, member in ipairs(members(tx, key)) do check.found(findings, 38, key, member .. " raised and was set aside", false) end
@@ -12821,6 +13196,7 @@ redis.register_function{ function_name = "ff_admit_quota", callback = function(k
 redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
+redis.register_function{ function_name = "ff_list_quota_waiters", callback = function(k, a) return invoke("ff_list_quota_waiters", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_create_budget", callback = function(k, a) return invoke("ff_create_budget", k, a) end }
 redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
@@ -12844,6 +13220,9 @@ redis.register_function{ function_name = "ff_read_usage", callback = function(k,
 redis.register_function{ function_name = "ff_hold_budget", callback = function(k, a) return invoke("ff_hold_budget", k, a) end }
 redis.register_function{ function_name = "ff_waiting_for_budgets", callback = function(k, a) return invoke("ff_waiting_for_budgets", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_unblock_budget", callback = function(k, a) return invoke("ff_unblock_budget", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_awaiting_budget", callback = function(k, a) return invoke("ff_awaiting_budget", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_missing_quotas", callback = function(k, a) return invoke("ff_missing_quotas", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_unblock_quota", callback = function(k, a) return invoke("ff_unblock_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_note_scope", callback = function(k, a) return invoke("ff_note_scope", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_budgets_of_scopes", callback = function(k, a) return invoke("ff_budgets_of_scopes", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }

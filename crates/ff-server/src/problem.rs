@@ -219,11 +219,14 @@ fn facts_of(error: &EngineError) -> BTreeMap<String, String> {
     }
 }
 
+/// Arguments of the library whose fields are those of a request's body.
+const ARGUMENTS: [&str; 5] = ["submission.", "waitpoint.", "budget.", "quota.", "report."];
+
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         if let EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail } = &error {
             // The library's argument is the request's body.
-            let argument = ["submission.", "waitpoint."].into_iter().find_map(|argument| field.strip_prefix(argument));
+            let argument = ARGUMENTS.into_iter().find_map(|argument| field.strip_prefix(argument));
             let field = argument.unwrap_or(field);
             return Self::invalid(field, detail);
         }

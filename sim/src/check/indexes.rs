@@ -140,7 +140,7 @@ impl Checker {
             let known = key == "ff:config:partitions"
                 || key.starts_with("ff:lane:")
                 || key.starts_with("ff:events:")
-                || (key.starts_with("ff:idx:") && key.ends_with(":lanes"))
+                || (key.starts_with("ff:idx:") && (key.ends_with(":lanes") || key.ends_with(":gone")))
                 || (key.starts_with("ff:outbox:") && matches!(value, DumpValue::Stream(entries) if entries.is_empty()));
             require!(37, known, "{key} is left behind: {value:?}");
         }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod approvals;
+pub mod budget;
 pub mod cancel;
 pub mod dev;
 pub mod flow;

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::budget::show_waiting;
 use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time};
 
 /// Quotas.
@@ -21,7 +22,7 @@ enum Verb {
     /// Makes a quota and prints its id.
     #[command(after_help = "Example:
   ff quota create --concurrency 4 --rate-limit 100 --rate-window-ms 60000
-  ff submit --kind call --quotas '[{\"quota_id\":\"0192f3a1-…\",\"key\":\"openai\"}]'")]
+  ff submit --kind call --quota 0192f3a1-…:openai")]
     Create(Create),
     /// Shows a quota and the keys in use, or one key. An unknown id exits 4.
     #[command(after_help = "Example:
@@ -38,6 +39,8 @@ enum Verb {
   ff quota throttle 0192f3a1-… --key openai --for-ms 30000
   ff quota throttle 0192f3a1-… --key openai --clear")]
     Throttle(Throttle),
+    /// Lists the executions that wait under a key, the next to be called first.
+    Blocked(Blocked),
     /// Deletes a quota: nothing that names it starts any more.
     Delete(Delete),
 }
@@ -155,6 +158,24 @@ struct Throttle {
 }
 
 #[derive(Args)]
+struct Blocked {
+    /// The quota.
+    #[arg(value_name = "QUOTA")]
+    quota: String,
+    /// The key they wait under.
+    #[arg(long)]
+    key: String,
+    /// How many at most.
+    #[arg(long, default_value_t = 64)]
+    limit: u32,
+    /// Where the list goes on: next_cursor of an earlier answer.
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    at: Where,
+}
+
+#[derive(Args)]
 struct Delete {
     /// The quota.
     #[arg(value_name = "QUOTA")]
@@ -217,6 +238,12 @@ impl QuotaCommand {
                 (at, reply)
             }
             Verb::Throttle(throttle) => return throttle.run().await,
+            Verb::Blocked(Blocked { quota, key, limit, cursor, at }) => {
+                let mut query = vec![("key", key), ("limit", limit.to_string())];
+                query.extend(cursor.map(|cursor| ("cursor", cursor)));
+                let reply = Api::new(&at.server)?.get(&format!("{}/blocked", path(&quota)), &query).await?;
+                return show_waiting(&reply.accepted()?, at.output.output);
+            }
             Verb::Delete(Delete { quota, server }) => {
                 Api::new(&server)?.delete(&path(&quota)).await?.accepted()?;
                 eprintln!("deleted");

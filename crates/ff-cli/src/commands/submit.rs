@@ -10,8 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, pair, say, say_raw, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, amount, pair, say, say_raw, text};
 
 /// Submits one execution. Flags are the API's fields.
 #[derive(Args)]
@@ -68,9 +69,15 @@ pub struct Submit {
     prefers: Vec<String>,
     #[arg(long)]
     fairness_key: Option<String>,
+    /// A budget it is admitted against, with what it will use; may be repeated.
+    #[arg(long = "budget", value_parser = budget, value_name = "ID[:DIMENSION=N,…]", conflicts_with = "budgets")]
+    budget: Vec<Value>,
     /// Budgets as JSON.
     #[arg(long)]
     budgets: Option<String>,
+    /// A quota it is admitted against, under a key; a number at the end is its weight. May be repeated.
+    #[arg(long = "quota", value_parser = quota, value_name = "ID:KEY[:WEIGHT]", conflicts_with = "quotas")]
+    quota: Vec<Value>,
     /// Quotas as JSON.
     #[arg(long)]
     quotas: Option<String>,
@@ -158,6 +165,11 @@ impl Submit {
                 put(name, RawValue::from_string(value.clone()).with_context(|| format!("--{name} is not JSON"))?);
             }
         }
+        for (name, value) in [("budgets", &self.budget), ("quotas", &self.quota)] {
+            if !value.is_empty() {
+                put(name, raw(value));
+            }
+        }
         for (name, value) in [("requires", &self.requires), ("prefers", &self.prefers)] {
             if !value.is_empty() {
                 put(name, raw(value));
@@ -174,6 +186,32 @@ impl Submit {
         }
         Ok(serde_json::to_string(&fields)?)
     }
+}
+
+/// `ID[:DIMENSION=N,…]` as the API takes a budget.
+fn budget(text: &str) -> Result<Value, String> {
+    let Some((id, amounts)) = text.split_once(':') else { return Ok(json!({ "budget_id": text })) };
+    let mut estimate = Map::new();
+    for one in amounts.split(',') {
+        let (name, n) = amount(one)?;
+        if estimate.insert(name.clone(), json!(n)).is_some() {
+            return Err(format!("{name} is given twice"));
+        }
+    }
+    Ok(json!({ "budget_id": id, "estimate": estimate }))
+}
+
+/// `ID:KEY[:WEIGHT]` as the API takes a quota; a key may hold colons.
+fn quota(text: &str) -> Result<Value, String> {
+    let (id, rest) = text.split_once(':').ok_or_else(|| format!("{text} is not ID:KEY"))?;
+    let (key, weight) = match rest.rsplit_once(':').and_then(|(key, n)| Some((key, n.parse::<i64>().ok()?))) {
+        Some((key, weight)) => (key, Some(weight)),
+        None => (rest, None),
+    };
+    if key.is_empty() {
+        return Err(format!("{text} names no key"));
+    }
+    Ok(json!({ "quota_id": id, "key": key, "weight": weight }))
 }
 
 fn raw<T: Serialize>(value: &T) -> Box<RawValue> {
@@ -206,6 +244,21 @@ fn read_input(input: &str, encoding: InputEncoding) -> anyhow::Result<Box<RawVal
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn budgets_and_quotas_are_written_in_one_word() {
+        assert_eq!(budget("b1"), Ok(json!({ "budget_id": "b1" })));
+        let estimate = json!({ "budget_id": "b1", "estimate": { "tokens": 5, "usd": 2 } });
+        assert_eq!(budget("b1:tokens=5,usd=2"), Ok(estimate));
+        for wrong in ["b1:", "b1:tokens", "b1:tokens=x", "b1:tokens=1,tokens=2"] {
+            assert!(budget(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(quota("q1:openai"), Ok(json!({ "quota_id": "q1", "key": "openai", "weight": null })));
+        assert_eq!(quota("q1:tenant:a:3"), Ok(json!({ "quota_id": "q1", "key": "tenant:a", "weight": 3 })));
+        for wrong in ["q1", "q1:", "q1::3"] {
+            assert!(quota(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn json_input_keeps_its_text() {

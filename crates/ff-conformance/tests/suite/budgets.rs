@@ -430,7 +430,7 @@ for_each_host! {
         let ClearedBudgetsReply::Cleared { items, .. } =
             store.call(BUDGETS, &ClearedBudgets { limit: 10 }).await.unwrap();
         assert!(items[0].next_reset_wanted);
-        let done = AcknowledgeCleared { budget_id: id, rooms: items[0].rooms };
+        let done = AcknowledgeCleared { budget_id: id, rooms: items[0].rooms, told: items[0].rooms };
         assert_eq!(store.call(BUDGETS, &done).await, Ok(AcknowledgeClearedReply::Acknowledged { stays: true }));
         let next = SetNextReset { budget_id: id, period: 2, next_reset_at: store.now() + 86_400_000 };
         assert_eq!(store.call(BUDGETS, &next).await, Ok(SetNextResetReply::Set));
@@ -522,7 +522,7 @@ for_each_host! {
             assert_eq!(heard.iter().filter(|wake| **wake == Wake::Budget { budget_id: id }).count(), 1, "{heard:?}");
         }
         assert_eq!(get(&store, id).await.rooms, 1);
-        let done = |rooms| AcknowledgeCleared { budget_id: id, rooms };
+        let done = |rooms| AcknowledgeCleared { budget_id: id, rooms, told: rooms };
         assert_eq!(store.call(BUDGETS, &done(0)).await, Ok(AcknowledgeClearedReply::Acknowledged { stays: true }));
         assert_eq!(store.call(BUDGETS, &done(1)).await, Ok(AcknowledgeClearedReply::Acknowledged { stays: false }));
         assert_eq!(cleared(&store).await, []);

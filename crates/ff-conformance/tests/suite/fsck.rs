@@ -169,7 +169,7 @@ for_each_host! {
         }
         let (mut offset, mut pages) = (0, 0);
         loop {
-            let CheckExecutionsReply::Checked { findings, looked, more } = store.ask(&CheckExecutions { offset, limit: 3, repair: false }).await.unwrap();
+            let CheckExecutionsReply::Checked { findings, looked, more, .. } = store.ask(&CheckExecutions { offset, limit: 3, repair: false }).await.unwrap();
             assert!(findings.is_empty());
             (offset, pages) = (offset + looked, pages + 1);
             if !more {

@@ -15,6 +15,7 @@ mod fsck;
 mod grants;
 mod lanes;
 mod leases;
+mod lines;
 mod lists;
 mod operators;
 mod quotas;

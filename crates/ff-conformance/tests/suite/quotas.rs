@@ -39,7 +39,7 @@ fn weighted(limit: i64, window_ms: i64) -> Option<QuotaWeights> {
 
 async fn create(store: &Store, quota: Quota) -> QuotaPolicyId {
     let id = quota.quota_id;
-    match store.call(route(store, id), &PutQuota { quota, version: None }).await {
+    match store.call(route(store, id), &PutQuota { actor: None, quota, version: None }).await {
         Ok(PutQuotaReply::Created { .. }) => id,
         other => panic!("not created: {other:?}"),
     }
@@ -178,7 +178,7 @@ for_each_host! {
     async fn a_quota_is_created_once_and_replaced_by_its_version(store) {
         let definition = Quota { rate: sliding(2, 1_000), ..quota(&store) };
         let id = create(&store, definition.clone()).await;
-        let put = async |quota: &Quota, version| store.call(route(&store, id), &PutQuota { quota: quota.clone(), version }).await;
+        let put = async |quota: &Quota, version| store.call(route(&store, id), &PutQuota { actor: None, quota: quota.clone(), version }).await;
         let before = store.dump().await;
         let entry = QuotaEntry { quota: definition.clone(), version: 1, created_at: store.now(), keys: 0 };
         assert_eq!(put(&definition, None).await, Ok(PutQuotaReply::Duplicate { entry }));
@@ -195,9 +195,9 @@ for_each_host! {
         store.assert_sound().await;
 
         let empty = quota(&store);
-        assert_eq!(refusal(store.call(route(&store, empty.quota_id), &PutQuota { quota: empty.clone(), version: None }).await), ErrorCode::InvalidArgument);
+        assert_eq!(refusal(store.call(route(&store, empty.quota_id), &PutQuota { actor: None, quota: empty.clone(), version: None }).await), ErrorCode::InvalidArgument);
         let missing = Quota { concurrency: Some(1), ..empty };
-        assert_eq!(refusal(store.call(route(&store, missing.quota_id), &PutQuota { quota: missing.clone(), version: Some(1) }).await), ErrorCode::QuotaNotFound);
+        assert_eq!(refusal(store.call(route(&store, missing.quota_id), &PutQuota { actor: None, quota: missing.clone(), version: Some(1) }).await), ErrorCode::QuotaNotFound);
         let call = AdmitQuota { candidates: vec![asks(&store, "k", 1)], quota_id: missing.quota_id };
         assert_eq!(refusal(store.call(route(&store, missing.quota_id), &call).await), ErrorCode::QuotaNotFound, "unknown is refused");
     }
@@ -302,7 +302,7 @@ for_each_host! {
         store.assert_sound().await;
 
         let PutQuotaReply::Replaced { .. } = store
-            .call(route(&store, id), &PutQuota { quota: Quota { quota_id: id, weighted: weighted(20, 60_000), ..quota(&store) }, version: Some(1) })
+            .call(route(&store, id), &PutQuota { actor: None, quota: Quota { quota_id: id, weighted: weighted(20, 60_000), ..quota(&store) }, version: Some(1) })
             .await
             .unwrap()
         else { panic!("not replaced") };
@@ -317,7 +317,7 @@ for_each_host! {
         assert_eq!(admitted(&store, id, &[asks(&store, "k", 8)]).await, [true]);
         for (version, part) in [(1, None), (2, weighted(10, 60_000))] {
             let definition = Quota { quota_id: id, concurrency: Some(9), weighted: part, ..quota(&store) };
-            store.call(route(&store, id), &PutQuota { quota: definition, version: Some(version) }).await.unwrap();
+            store.call(route(&store, id), &PutQuota { actor: None, quota: definition, version: Some(version) }).await.unwrap();
             store.fire_due(route(&store, id)).await;
             store.assert_sound().await;
         }
@@ -360,7 +360,7 @@ for_each_host! {
         let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
         let all: Vec<QuotaCandidate> = (0..3).map(|_| asks(&store, "k", 1)).collect();
         assert_eq!(admitted(&store, id, &all).await, [true, false, false]);
-        let DeleteQuotaReply::Deleted = store.call(route(&store, id), &DeleteQuota { quota_id: id }).await.unwrap();
+        let DeleteQuotaReply::Deleted = store.call(route(&store, id), &DeleteQuota { actor: None, quota_id: id }).await.unwrap();
         assert_eq!(refusal(store.call(route(&store, id), &GetQuota { key: None, quota_id: id }).await), ErrorCode::QuotaNotFound);
         store.fire_due(route(&store, id)).await;
         assert_eq!(called(&store, id).await, [all[1].execution_id, all[2].execution_id]);

@@ -108,8 +108,8 @@ async fn ledger(store: &Store, id: ExecutionId) -> (Vec<(i64, i64, i64)>, usize)
 async fn unblock(store: &Store, budget_id: BudgetId, rooms: i64, limit: i64) -> i64 {
     let (mut sum, mut after) = (0, None);
     loop {
-        let call = UnblockBudget { namespace: NAMESPACE.into(), lane: LANE.into(), budget_id, rooms, after, limit };
-        let UnblockBudgetReply::Unblocked { count, next } = store.ask(&call).await.unwrap();
+        let call = UnblockBudget { after, ..UnblockBudget::new(budget_id, limit, rooms) };
+        let UnblockBudgetReply::Unblocked { count, next, .. } = store.ask(&call).await.unwrap();
         sum += count;
         after = next;
         if after.is_none() {

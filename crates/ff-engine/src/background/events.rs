@@ -17,9 +17,7 @@ pub fn start(client: Client, owned: Owned, tasks: &mut JoinSet<()>, stop: Cancel
     tasks.spawn(async move {
         let mut turn = 0_usize;
         loop {
-            // Quotas append no events.
-            let routes: Vec<Route> =
-                owned.borrow().iter().copied().filter(|route| !matches!(route, Route::Quota(_))).collect();
+            let routes: Vec<Route> = owned.borrow().iter().copied().collect();
             let pause = ROUND / u32::try_from(routes.len().max(1)).unwrap_or(1);
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::holders::{self, Leaving};
 use super::share::Owned;
+use super::unblock;
 use crate::news::{Listener, News};
 use crate::operations::{finish_usage, refused_with};
 
@@ -41,6 +42,7 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
             "yield_leases" => drain(client, effect, false).await?,
             "revoke_leases" => drain(client, effect, true).await?,
             "apply_usage" => apply_usage(client, effect).await?,
+            "quota_returned" => quota_returned(client, effect).await?,
             "release_holder" => {
                 match (effect.data.get("set"), holder(effect)) {
                     (Some(set), Some(holder)) => releases.entry(set.clone()).or_default().push(holder),
@@ -68,7 +70,7 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
     for (set, leaving) in releases {
         holders::release(client, &set, leaving).await?;
     }
-    let called = stream::iter(calls).map(|call| unblock(client, call)).buffer_unordered(AT_ONCE);
+    let called = stream::iter(calls).map(|call| let_ask(client, call)).buffer_unordered(AT_ONCE);
     called.try_collect::<Vec<()>>().await?;
     let struck = done.len();
     if struck > 0 {
@@ -91,11 +93,22 @@ fn unblocking(effect: &Effect) -> Option<UnblockExecution> {
 }
 
 /// Lets an execution ask again. One that is gone or was moved meanwhile needs no call.
-async fn unblock(client: &Client, call: UnblockExecution) -> Result<(), Error> {
+async fn let_ask(client: &Client, call: UnblockExecution) -> Result<(), Error> {
     match client.call(client.route_of(&call.execution_id), &call).await {
         Err(error) if refused_with(&error) == Some(ErrorCode::ExecutionNotFound) => Ok(()),
         answer => answer.map(|_| ()),
     }
+}
+
+/// A quota of this name is there again: who was refused because there was none may ask.
+async fn quota_returned(client: &Client, effect: &Effect) -> Result<bool, Error> {
+    let Some(quota_id) = effect.data.get("quota_id").and_then(|id| id.parse().ok()) else {
+        tracing::error!(id = %effect.id, "a returned quota without id is struck");
+        return Ok(true);
+    };
+    let told = stream::iter(client.execution_routes()).map(|route| unblock::tell_of_quota(client, route, quota_id));
+    told.buffer_unordered(AT_ONCE).try_collect::<Vec<i64>>().await?;
+    Ok(true)
 }
 
 /// Finishes a report of usage whose reporter did not get that far.

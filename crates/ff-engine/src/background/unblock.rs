@@ -4,16 +4,17 @@
 //! crash forgets it. Whoever was refused before the room and came to wait only after the walk is met by the second walk,
 //! and by the sweep over all that waits. What cannot be read stays blocked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use ff_core::error_code::ErrorCode;
-use ff_core::types::BudgetId;
+use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::generated::{
-    AcknowledgeCleared, AwaitedBudget, ClearedBudget, ClearedBudgets, ClearedBudgetsReply, LaneEntry, SetNextReset,
-    UnblockBudget, UnblockBudgetReply, WaitingForBudgets, WaitingForBudgetsReply,
+    AcknowledgeCleared, AwaitedBudget, Budget, ClearedBudgets, ClearedBudgetsReply, DimensionStatus, MissingQuotas,
+    MissingQuotasReply, SetNextReset, UnblockBudget, UnblockBudgetReply, UnblockQuota, UnblockQuotaReply,
+    WaitingForBudgets, WaitingForBudgetsReply,
 };
-use ff_script::{Error, Route, Wake};
+use ff_script::{Client, Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,11 +22,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::share::Owned;
 use crate::news::{Listener, News};
-use crate::operations::{Operations, next_reset, refused_with};
+use crate::operations::{BudgetStatus, Operations, next_reset, refused_with};
 
 const BATCH: i64 = 64;
 const AT_ONCE: usize = 16;
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How many are told of a small room at first, over all partitions.
+const FIRST: i64 = 64;
+/// A partition's share never grows beyond what a call of it takes long for.
+const SHARE_MAX: i64 = 1 << 20;
+/// Entries of a line that are looked at for those that fit.
+const LOOKS: i64 = 64;
+/// More rooms than anyone has seen.
+const ALL_ROOMS: i64 = i64::MAX >> 10;
+/// Those who were told of a small room have this long to take it before more are told.
+const NEXT_SHARE: Duration = Duration::from_millis(100);
 /// Between the two walks for one room.
 const SECOND_WALK: Duration = Duration::from_secs(2);
 /// One partition of executions is looked at this often.
@@ -40,32 +51,96 @@ pub struct Unblocked {
     pub budgets: Vec<(BudgetId, i64)>,
     /// More may be marked.
     pub more: bool,
+    /// More may fit into some budget than were told at once.
+    pub unfinished: bool,
 }
 
-/// Tells everything that waits for the marked budgets of a partition; with `acknowledge` the marks go.
+/// How many are told of a room at once: few at first, since most rooms are small, and more while there is room left.
+#[derive(Debug, Default)]
+struct Pace(HashMap<BudgetId, i64>);
+
+impl Pace {
+    /// The share of each partition.
+    fn share(&self, budget_id: BudgetId, partitions: usize) -> i64 {
+        let partitions = i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
+        (self.0.get(&budget_id).copied().unwrap_or(FIRST) / partitions).max(1)
+    }
+
+    fn faster(&mut self, budget_id: BudgetId) {
+        let size = self.0.entry(budget_id).or_insert(FIRST);
+        *size = size.saturating_mul(2).min(SHARE_MAX);
+    }
+
+    fn forget(&mut self, budget_id: BudgetId) {
+        self.0.remove(&budget_id);
+    }
+}
+
+/// Tells those who wait for the marked budgets of a partition; with `acknowledge` the marks go.
+///
+/// Everyone is told when a limit or a period changed. Of a room that was only given back, as many are told as may fit, the
+/// first in line first: telling everyone of every small room would cost each time as much as there are who wait.
 pub async fn run_once(operations: &Operations, route: Route, acknowledge: bool) -> Result<Unblocked, Error> {
+    step(operations, route, acknowledge, &mut Pace::default()).await
+}
+
+async fn step(operations: &Operations, route: Route, acknowledge: bool, pace: &mut Pace) -> Result<Unblocked, Error> {
     let ClearedBudgetsReply::Cleared { items, more } =
         operations.client().call(route, &ClearedBudgets { limit: BATCH }).await?;
     let mut done = Unblocked { more, ..Unblocked::default() };
-    if items.is_empty() {
-        return Ok(done);
-    }
-    let lanes = operations.lanes().await?;
-    for ClearedBudget { budget_id, next_reset_wanted, rooms } in items {
-        if next_reset_wanted {
+    for cleared in items {
+        let (budget_id, rooms) = (cleared.budget_id, cleared.rooms);
+        if cleared.next_reset_wanted {
             supply_next_reset(operations, budget_id).await?;
         }
-        done.executions += tell(operations, &lanes, budget_id, rooms).await?;
-        if acknowledge {
-            operations.client().call(route, &AcknowledgeCleared { budget_id, rooms }).await?;
+        if cleared.wide > cleared.told {
+            let everyone = Room { budget_id, rooms: cleared.wide, free: None, most: None };
+            done.executions += tell(operations, &everyone).await?.count;
+        }
+        let mut told = cleared.wide;
+        let mut unfinished = false;
+        if rooms > cleared.wide.max(cleared.told) && has_room(&cleared.free) {
+            let most = pace.share(budget_id, operations.client().execution_routes().count());
+            let some = Room { budget_id, rooms, free: Some(cleared.free), most: Some(most) };
+            let heard = tell(operations, &some).await?;
+            done.executions += heard.count;
+            unfinished = heard.stopped;
+            if heard.whole {
+                told = rooms;
+            }
+        }
+        if unfinished {
+            pace.faster(budget_id);
+        } else {
+            pace.forget(budget_id);
+        }
+        done.unfinished |= unfinished;
+        if acknowledge && !unfinished {
+            operations.client().call(route, &AcknowledgeCleared { budget_id, rooms, told }).await?;
         }
         done.budgets.push((budget_id, rooms));
     }
     Ok(done)
 }
 
-/// Looks at everything that waits for a budget in one partition of executions, and tells those whose budget had room since.
+/// False when nothing is left below any hard limit: whoever gives something back says so again.
+fn has_room(free: &BTreeMap<String, i64>) -> bool {
+    free.is_empty() || free.values().any(|left| *left > 0)
+}
+
+/// What is left below each hard limit.
+fn free_of(budget: &Budget) -> BTreeMap<String, i64> {
+    let free = |d: &DimensionStatus| Some((d.name.clone(), (d.hard? - d.used - d.held).max(0)));
+    budget.dimensions.iter().filter_map(free).collect()
+}
+
+/// Looks at everything that waits in one partition of executions: for a budget that had room since it was told, or for a
+/// quota that is there by now. Tells those.
 pub async fn sweep_once(operations: &Operations, route: Route) -> Result<i64, Error> {
+    Ok(sweep_budgets(operations, route).await? + sweep_quotas(operations, route).await?)
+}
+
+async fn sweep_budgets(operations: &Operations, route: Route) -> Result<i64, Error> {
     let lanes = operations.lanes().await?;
     let mut awaited: BTreeMap<BudgetId, i64> = BTreeMap::new();
     for lane in &lanes {
@@ -87,19 +162,58 @@ pub async fn sweep_once(operations: &Operations, route: Route) -> Result<i64, Er
     // Each budget is read once, however many wait for it.
     let mut told = 0;
     for (budget_id, seen) in awaited {
-        let rooms = match operations.budget(budget_id).await {
-            Ok(status) => status.budget.rooms,
+        let room = match operations.budget(budget_id).await {
+            Ok(BudgetStatus { budget, .. }) => {
+                Room { budget_id, rooms: budget.rooms, free: Some(free_of(&budget)), most: None }
+            }
             // Gone: whoever waits is refused by name instead of waiting for good.
-            Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => i64::MAX >> 10,
+            Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => {
+                Room { budget_id, rooms: ALL_ROOMS, free: None, most: None }
+            }
             Err(error) => return Err(error),
         };
-        if rooms > seen {
-            for lane in &lanes {
-                told += tell_lane(operations, route, lane, budget_id, rooms).await?;
-            }
+        if room.rooms > seen && room.free.as_ref().is_none_or(has_room) {
+            told += tell_partition(operations, route, &room).await?.count;
         }
     }
     Ok(told)
+}
+
+async fn sweep_quotas(operations: &Operations, route: Route) -> Result<i64, Error> {
+    let mut missing: BTreeSet<QuotaPolicyId> = BTreeSet::new();
+    let mut after = None;
+    loop {
+        let call = MissingQuotas { after, limit: BATCH };
+        let MissingQuotasReply::Missing { quota_ids, next } = operations.client().call(route, &call).await?;
+        missing.extend(quota_ids);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let mut told = 0;
+    for quota_id in missing {
+        match operations.quota(quota_id, None).await {
+            Ok(_) => told += tell_of_quota(operations.client(), route, quota_id).await?,
+            Err(error) if refused_with(&error) == Some(ErrorCode::QuotaNotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(told)
+}
+
+/// Tells those of a partition that were refused because a quota was not there.
+pub(super) async fn tell_of_quota(client: &Client, route: Route, quota_id: QuotaPolicyId) -> Result<i64, Error> {
+    let (mut told, mut after) = (0, None);
+    loop {
+        let call = UnblockQuota { after, limit: BATCH, quota_id };
+        let UnblockQuotaReply::Unblocked { count, next } = client.call(route, &call).await?;
+        told += count;
+        after = next;
+        if after.is_none() {
+            return Ok(told);
+        }
+    }
 }
 
 /// The calendar's next period ends when its zone says.
@@ -116,41 +230,68 @@ async fn supply_next_reset(operations: &Operations, budget_id: BudgetId) -> Resu
     Ok(())
 }
 
-async fn tell(operations: &Operations, lanes: &[LaneEntry], budget_id: BudgetId, rooms: i64) -> Result<i64, Error> {
-    let mut walks: Vec<(Route, LaneEntry)> = Vec::new();
-    for route in operations.client().execution_routes() {
-        walks.extend(lanes.iter().map(|lane| (route, lane.clone())));
-    }
-    let told: Vec<i64> = stream::iter(walks)
-        .map(|(route, lane)| async move { tell_lane(operations, route, &lane, budget_id, rooms).await })
+/// A room some are told of: all who have seen fewer than this many or, of those that fit into what is free, the first in each
+/// partition's line.
+#[derive(Clone, Debug)]
+struct Room {
+    budget_id: BudgetId,
+    rooms: i64,
+    free: Option<BTreeMap<String, i64>>,
+    most: Option<i64>,
+}
+
+/// What telling did.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    /// Executions that are eligible again.
+    count: i64,
+    /// The number that may be told at once was reached.
+    stopped: bool,
+    /// Nobody who waits was left out.
+    whole: bool,
+}
+
+async fn tell(operations: &Operations, room: &Room) -> Result<Told, Error> {
+    let told: Vec<Told> = stream::iter(operations.client().execution_routes())
+        .map(|route| async move { tell_partition(operations, route, room).await })
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
-    Ok(told.into_iter().sum())
+    Ok(Told {
+        count: told.iter().map(|told| told.count).sum(),
+        stopped: told.iter().any(|told| told.stopped),
+        whole: told.iter().all(|told| told.whole),
+    })
 }
 
-async fn tell_lane(
-    operations: &Operations,
-    route: Route,
-    lane: &LaneEntry,
-    budget_id: BudgetId,
-    rooms: i64,
-) -> Result<i64, Error> {
-    let (mut told, mut after) = (0, None);
+async fn tell_partition(operations: &Operations, route: Route, room: &Room) -> Result<Told, Error> {
+    let (mut count, mut looks, mut left_out, mut after) = (0, 0, false, None);
     loop {
         let call = UnblockBudget {
             after,
-            budget_id,
-            lane: lane.lane.clone(),
+            budget_id: room.budget_id,
+            free: room.free.clone(),
             limit: BATCH,
-            namespace: lane.namespace.clone(),
-            rooms,
+            most: room.most.map(|most| most - count),
+            rooms: room.rooms,
         };
-        let UnblockBudgetReply::Unblocked { count, next } = operations.client().call(route, &call).await?;
-        told += count;
+        let UnblockBudgetReply::Unblocked { count: more, passed_over, next } =
+            operations.client().call(route, &call).await?;
+        count += more;
+        looks += BATCH;
+        left_out |= passed_over > 0;
         after = next;
         if after.is_none() {
-            return Ok(told);
+            return Ok(Told { count, stopped: false, whole: !left_out });
+        }
+        if let Some(most) = room.most {
+            if count >= most {
+                return Ok(Told { count, stopped: true, whole: false });
+            }
+            // The line is long and its head does not fit: what stands behind is the sweep's.
+            if looks >= most.saturating_mul(2).max(LOOKS) {
+                return Ok(Told { count, stopped: false, whole: false });
+            }
         }
     }
 }
@@ -158,7 +299,15 @@ async fn tell_lane(
 /// Starts the reconciler for the partitions this server owns.
 pub fn start(operations: Operations, owned: Owned, tasks: &mut JoinSet<()>, stop: CancellationToken) {
     let news = Listener::new(operations.client().host().as_ref());
-    let unblock = Unblock { operations, owned, pending: BTreeSet::new(), second: BTreeMap::new(), turn: 0 };
+    let unblock = Unblock {
+        operations,
+        owned,
+        pending: BTreeSet::new(),
+        second: BTreeMap::new(),
+        next_share: BTreeMap::new(),
+        pace: Pace::default(),
+        turn: 0,
+    };
     tasks.spawn(unblock.run(news, stop));
 }
 
@@ -169,6 +318,9 @@ struct Unblock {
     pending: BTreeSet<Route>,
     /// When to walk once more, and let the marks go.
     second: BTreeMap<Route, Instant>,
+    /// When to tell more of those that may fit.
+    next_share: BTreeMap<Route, Instant>,
+    pace: Pace,
     turn: usize,
 }
 
@@ -179,7 +331,7 @@ impl Unblock {
         sweep.reset();
         loop {
             let pause = if self.step().await { Duration::ZERO } else { AFTER_FAILURE };
-            let second = self.second.values().min().copied();
+            let second = self.second.values().chain(self.next_share.values()).min().copied();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -202,23 +354,35 @@ impl Unblock {
     async fn step(&mut self) -> bool {
         let owned = self.owned.borrow().clone();
         self.second.retain(|route, _| owned.contains(route));
+        self.next_share.retain(|route, _| owned.contains(route));
         let now = Instant::now();
-        let again: Vec<Route> = self.second.iter().filter(|(_, at)| **at <= now).map(|(route, _)| *route).collect();
+        let passed = |times: &BTreeMap<Route, Instant>| -> Vec<Route> {
+            times.iter().filter(|(_, at)| **at <= now).map(|(route, _)| *route).collect()
+        };
+        let (again, shares) = (passed(&self.second), passed(&self.next_share));
         let first = std::mem::take(&mut self.pending).into_iter().filter(|route| owned.contains(route));
-        let due: BTreeMap<Route, bool> =
-            first.map(|route| (route, false)).chain(again.into_iter().map(|route| (route, true))).collect();
+        let mut due: BTreeMap<Route, bool> = first.chain(shares).map(|route| (route, false)).collect();
+        due.extend(again.into_iter().map(|route| (route, true)));
         let mut fine = true;
         for (route, acknowledge) in due {
-            match run_once(&self.operations, route, acknowledge).await {
-                Ok(done) if acknowledge => {
-                    self.second.remove(&route);
-                    // What was marked since has had one walk only, and stays marked or is looked at again.
-                    if done.more {
-                        self.pending.insert(route);
+            self.next_share.remove(&route);
+            match step(&self.operations, route, acknowledge, &mut self.pace).await {
+                Ok(done) => {
+                    if done.unfinished {
+                        self.next_share.insert(route, Instant::now() + NEXT_SHARE);
+                    }
+                    if acknowledge {
+                        self.second.remove(&route);
+                        // What was marked since has had one walk only, and stays marked or is looked at again.
+                        if done.more {
+                            self.pending.insert(route);
+                        } else if done.unfinished {
+                            self.second.insert(route, Instant::now() + SECOND_WALK);
+                        }
+                    } else if !done.budgets.is_empty() {
+                        self.second.entry(route).or_insert_with(|| Instant::now() + SECOND_WALK);
                     }
                 }
-                Ok(done) if done.budgets.is_empty() => {}
-                Ok(_) => drop(self.second.entry(route).or_insert_with(|| Instant::now() + SECOND_WALK)),
                 Err(error) => {
                     tracing::warn!(%route, %error, "what waits for budgets could not be told");
                     self.second.remove(&route);

@@ -3,6 +3,7 @@
 //! Each is one round trip on its partition. What a partition has to be told first (a lane it has not seen, the depth of a
 //! bounded lane) is told and the call repeated; calls that concern every partition go to all of them at once.
 
+mod blocked;
 mod budget;
 mod calendar;
 mod challenge;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
+pub use blocked::{BLOCKED_PAGE_MAX, Blocked, BlockedPage, BudgetLineCursor, QuotaLineCursor};
 pub use budget::{BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, NewBudget};
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};

@@ -32,22 +32,28 @@ pub(super) struct KnownQuotas(Mutex<HashMap<Uuid, (Instant, String)>>);
 
 impl Operations {
     /// Creates a quota; the same definition again answers the one that is there. The second value says that it is new.
-    pub async fn create_quota(&self, quota: Quota) -> Result<(QuotaEntry, bool), Error> {
+    pub async fn create_quota(&self, quota: Quota, actor: &str) -> Result<(QuotaEntry, bool), Error> {
         let route = self.client.route_of_quota(&quota.quota_id);
-        match self.client.call(route, &PutQuota { quota, version: None }).await? {
+        match self.client.call(route, &PutQuota { actor: Some(actor.to_owned()), quota, version: None }).await? {
             PutQuotaReply::Created { entry } => Ok((entry, true)),
             PutQuotaReply::Duplicate { entry } | PutQuotaReply::Replaced { entry } => Ok((entry, false)),
         }
     }
 
     /// Changes a quota's definition; the change is made anew when another one came in between.
-    pub async fn change_quota(&self, id: QuotaPolicyId, change: impl Fn(&mut Quota)) -> Result<QuotaEntry, Error> {
+    pub async fn change_quota(
+        &self,
+        id: QuotaPolicyId,
+        change: impl Fn(&mut Quota),
+        actor: &str,
+    ) -> Result<QuotaEntry, Error> {
         let route = self.client.route_of_quota(&id);
         let mut tries = 1;
         loop {
             let (QuotaEntry { mut quota, version, .. }, _) = self.quota(id, None).await?;
             change(&mut quota);
-            match self.client.call(route, &PutQuota { quota, version: Some(version) }).await {
+            let call = PutQuota { actor: Some(actor.to_owned()), quota, version: Some(version) };
+            match self.client.call(route, &call).await {
                 Err(error) if refused_with(&error) == Some(ErrorCode::QuotaVersionConflict) && tries < TRIES => {
                     tries += 1;
                 }
@@ -112,8 +118,9 @@ impl Operations {
     }
 
     /// Deletes a quota: nothing that names it starts any more.
-    pub async fn delete_quota(&self, id: QuotaPolicyId) -> Result<(), Error> {
-        self.client.call(self.client.route_of_quota(&id), &DeleteQuota { quota_id: id }).await?;
+    pub async fn delete_quota(&self, id: QuotaPolicyId, actor: &str) -> Result<(), Error> {
+        let call = DeleteQuota { actor: Some(actor.to_owned()), quota_id: id };
+        self.client.call(self.client.route_of_quota(&id), &call).await?;
         self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id.as_uuid());
         Ok(())
     }

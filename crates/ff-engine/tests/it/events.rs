@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ff_core::types::ExecutionId;
-use ff_engine::{Cursor, Delivered, Engine, FeedFilter, NewExecution, Operations};
-use ff_script::generated::{DefineLane, LaneState, RegisterWorker};
+use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_engine::{Cursor, Delivered, Engine, FeedFilter, NewBudget, NewExecution, Operations};
+use ff_script::generated::{
+    BudgetReset, BudgetScope, DefineLane, DimensionLimit, LaneState, OnHard, OnSoft, Quota, RegisterWorker, ResetType,
+    ScopeType,
+};
 
 use crate::kit::*;
 use crate::on_both_hosts;
@@ -58,6 +61,53 @@ on_both_hosts! {
         let more = drain(&mut feed, ms(2_000), |all| all.len() >= 3).await;
         assert_eq!(stories_of(&more, id), LIFE);
         assert!(begun.elapsed() < ms(900), "{:?}", begun.elapsed());
+        engine.stop().await;
+    }
+
+    async fn what_happens_to_budgets_and_quotas_is_told(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let mut feed = engine.feed(FeedFilter { types: vec!["budget.".into(), "quota.".into()], ..Default::default() }, Cursor::start());
+        let new = NewBudget {
+            budget_id: None,
+            namespace: "default".to_owned(),
+            parent: None,
+            scope: BudgetScope { r#type: ScopeType::Custom, id: None },
+            dimensions: vec![DimensionLimit { name: "tokens".to_owned(), hard: Some(10), soft: Some(5) }],
+            reset: BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None },
+            on_soft: OnSoft::Notify,
+            on_hard: OnHard::Suspend,
+        };
+        let (budget, _) = operations.create_budget(new, "ann").await.unwrap();
+        let spend = |n| operations.spend(budget.budget_id, [("tokens".to_owned(), n)].into(), None);
+        spend(6).await.unwrap();
+        spend(6).await.unwrap();
+        spend(6).await.unwrap();
+        operations.reset_budget(budget.budget_id, "ann").await.unwrap();
+        let quota_id = QuotaPolicyId::from_uuid(uuid::Uuid::now_v7());
+        let quota = Quota { concurrency: Some(1), ..Quota::new(quota_id, "default".to_owned(), false) };
+        operations.create_quota(quota, "bob").await.unwrap();
+        operations.throttle_quota(quota_id, "k", i64::MAX >> 12, Some("bob")).await.unwrap();
+        operations.delete_quota(quota_id, "bob").await.unwrap();
+        submit(operations, work("other")).await;
+
+        let delivered = drain(&mut feed, ms(2_000), |all| all.len() >= 7).await;
+        let told = |id: &str| -> Vec<(String, Option<String>)> {
+            let about = |item: &&Delivered| item.event.data.get("budget_id").or(item.event.data.get("quota_id")).is_some_and(|one| one == id);
+            delivered.iter().filter(about).map(|item| (item.event.r#type.clone(), item.event.data.get("actor").cloned())).collect()
+        };
+        let by = |actor: &str| Some(actor.to_owned());
+        let expected = [("budget.created", by("ann")), ("budget.soft_breach", None), ("budget.hard_breach", None), ("budget.reset", by("ann"))];
+        assert_eq!(told(&budget.budget_id.to_string()), expected.map(|(kind, actor)| (kind.to_owned(), actor)));
+        let expected = [("quota.created", by("bob")), ("quota.throttled", by("bob")), ("quota.deleted", by("bob"))];
+        assert_eq!(told(&quota_id.to_string()), expected.map(|(kind, actor)| (kind.to_owned(), actor)));
+        // Each cursor goes on right behind its event.
+        for (at, item) in delivered.iter().enumerate() {
+            let cursor: Cursor = item.cursor.to_string().parse().unwrap();
+            let filter = FeedFilter { types: vec!["budget.".into(), "quota.".into()], ..Default::default() };
+            let rest = drain(&mut engine.feed(filter, cursor), ms(300), |_| false).await;
+            assert_eq!(rest.len(), delivered.len() - at - 1);
+        }
         engine.stop().await;
     }
 

@@ -30,13 +30,13 @@ on_both_hosts! {
         let operations = engine.operations();
         let mut made = Vec::new();
         for n in 1..=5 {
-            let (entry, new) = operations.create_quota(quota(n)).await.unwrap();
+            let (entry, new) = operations.create_quota(quota(n), "ops").await.unwrap();
             assert!(new);
             made.push(entry.quota);
         }
-        assert!(!operations.create_quota(made[0].clone()).await.unwrap().1, "the same again is the one that is there");
+        assert!(!operations.create_quota(made[0].clone(), "ops").await.unwrap().1, "the same again is the one that is there");
         let other = Quota { concurrency: Some(9), ..made[0].clone() };
-        assert_eq!(refusal(operations.create_quota(other).await), ErrorCode::QuotaVersionConflict);
+        assert_eq!(refusal(operations.create_quota(other, "ops").await), ErrorCode::QuotaVersionConflict);
 
         let mut ids: Vec<_> = operations.quotas(Some("default")).await.unwrap().into_iter().map(|entry| entry.quota.quota_id).collect();
         ids.sort();
@@ -48,14 +48,14 @@ on_both_hosts! {
         let id = made[0].quota_id;
         let changes = (0..4).map(|n| operations.change_quota(id, move |quota| {
             quota.rate = Some(QuotaRate { limit: n + 1, window_ms: 10, mode: RateMode::Sliding });
-        }));
+        }, "ops"));
         for answer in futures::future::join_all(changes).await {
             answer.unwrap();
         }
         let (entry, _) = operations.quota(id, None).await.unwrap();
         assert_eq!((entry.version, entry.quota.concurrency), (5, Some(1)), "each change was made, and what it did not name stays");
 
-        operations.delete_quota(id).await.unwrap();
+        operations.delete_quota(id, "ops").await.unwrap();
         assert_eq!(refusal(operations.quota(id, None).await), ErrorCode::QuotaNotFound);
         assert_eq!(refusal(operations.submit(limited(id)).await), ErrorCode::QuotaNotFound);
         engine.stop().await;
@@ -66,7 +66,7 @@ on_both_hosts! {
         let operations = engine.operations();
         let unknown = QuotaPolicyId::from_uuid(Uuid::now_v7());
         assert_eq!(refusal(operations.submit(limited(unknown)).await), ErrorCode::QuotaNotFound);
-        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let (entry, _) = operations.create_quota(quota(1), "ops").await.unwrap();
         let known = entry.quota.quota_id;
         let answers = operations.submit_many(vec![limited(known), limited(unknown), work("plain")]).await.unwrap();
         assert!(matches!(answers[0], Ok(SubmitExecutionReply::Created { .. })));
@@ -87,7 +87,7 @@ on_both_hosts! {
     async fn a_holder_that_is_gone_leaves_and_the_next_is_called(kit) {
         let engine = kit.engine().await;
         let operations = engine.operations();
-        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let (entry, _) = operations.create_quota(quota(1), "ops").await.unwrap();
         let id = entry.quota.quota_id;
         let now = now_ms();
         let ask = |lasts: i64, score| QuotaCandidate {
@@ -105,7 +105,7 @@ on_both_hosts! {
     async fn fsck_finds_a_holder_that_does_not_run(kit) {
         let engine = kit.plain_engine().await;
         let operations = engine.operations();
-        let (entry, _) = operations.create_quota(quota(1)).await.unwrap();
+        let (entry, _) = operations.create_quota(quota(1), "ops").await.unwrap();
         let id = entry.quota.quota_id;
         // Its deadline is long over, and nobody has asked for it.
         let ghost = QuotaCandidate {

@@ -501,6 +501,8 @@ impl Execution {
             phase: self.phase(),
             blocking_reason: block.map(|block| block.reason),
             blocking_detail: block.map(|block| block.detail.clone()),
+            blocked_since: block.map(|block| block.since),
+            usage: None,
             outcome: ended.map(|ended| ended.outcome),
             attempt_state: current.as_ref().or(self.attempts.last()).map(|attempt| attempt.state),
             continues: waiting.is_some_and(|waiting| waiting.continues.is_some()),

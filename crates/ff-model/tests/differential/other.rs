@@ -146,15 +146,19 @@ fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
     match rng.random_range(0..12) {
         0 | 1 => {
             let version = maybe(rng, |rng| rng.random_range(0..4));
-            call(SLOTS, &g::PutQuota { quota: quota(rng), version }, now)
+            call(SLOTS, &g::PutQuota { actor: None, quota: quota(rng), version }, now)
         }
         2 => call(SLOTS, &g::GetQuota { key: maybe(rng, key), quota_id }, now),
         3 if rng.random() => {
             let (after, limit) = (rng.random_range(0..2), rng.random_range(1..3));
             call(SLOTS, &g::ListQuotaKeys { after, limit, quota_id }, now)
         }
+        3 if rng.random() => {
+            let limit = rng.random_range(1..3);
+            call(SLOTS, &g::ListQuotaWaiters::new(key(rng), limit, quota_id), now)
+        }
         3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
-        4 if rng.random_ratio(1, 4) => call(SLOTS, &g::DeleteQuota { quota_id }, now),
+        4 if rng.random_ratio(1, 4) => call(SLOTS, &g::DeleteQuota { actor: None, quota_id }, now),
         5..=7 => {
             let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaCandidate {
                 execution_id: holder.execution_id,
@@ -424,7 +428,11 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
         }
         20 => call(BUDGETS, &g::ClearedBudgets { limit: 3 }, now),
         _ if rng.random() => call(BUDGETS, &g::FireDue { draw: 1, limit: 5 }, now),
-        _ => call(BUDGETS, &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5) }, now),
+        _ => call(
+            BUDGETS,
+            &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5), told: rng.random_range(0..5) },
+            now,
+        ),
     }
 }
 
@@ -444,9 +452,14 @@ fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
             call(ROUTE, &g::SettleUsage::new(execution_id, outcome, rng.random_range(1..3)), now)
         }
         (4, _) => {
-            let unblock = g::UnblockBudget::new(budget_id, lane(rng), rng.random_range(1..4), default(), 3);
-            call(ROUTE, &unblock, now)
+            let free = maybe(rng, |rng| [("tokens".to_owned(), rng.random_range(0..50))].into());
+            let most = maybe(rng, |rng| rng.random_range(1..3));
+            let unblock = g::UnblockBudget::new(budget_id, rng.random_range(1..4), 3);
+            call(ROUTE, &g::UnblockBudget { free, most, ..unblock }, now)
         }
+        (5, _) if rng.random() => call(ROUTE, &g::AwaitingBudget::new(budget_id, rng.random_range(1..4)), now),
+        (5, _) if rng.random() => call(ROUTE, &g::MissingQuotas::new(rng.random_range(1..4)), now),
+        (5, _) if rng.random() => call(ROUTE, &g::UnblockQuota::new(rng.random_range(1..4), quota_id(rng)), now),
         (5, _) => call(ROUTE, &g::WaitingForBudgets::new(lane(rng), rng.random_range(1..4), default()), now),
         _ if rng.random() => call(Route::Fleet, &g::BudgetsOfScopes { scopes: vec![scope()] }, now),
         _ => {

@@ -4,4 +4,5 @@
 mod flaky;
 mod kit;
 mod quotas;
+mod rooms;
 mod slots;

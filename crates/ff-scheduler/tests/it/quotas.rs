@@ -21,7 +21,7 @@ fn quota() -> Quota {
 
 async fn create(kit: &Kit, quota: Quota) -> QuotaPolicyId {
     let id = quota.quota_id;
-    assert!(kit.operations().create_quota(quota).await.unwrap().1, "it is new");
+    assert!(kit.operations().create_quota(quota, "ops").await.unwrap().1, "it is new");
     id
 }
 

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId};
-use ff_engine::{BudgetCursor, BudgetFilter, BudgetLimits, NewBudget, Reserved, UsageAnswer};
+use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, BudgetLimits, NewBudget, Reserved, UsageAnswer};
 use ff_script::generated::{DimensionLimit, OnHard, OnSoft, ScopeType};
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,10 @@ use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
-use crate::shape::budget::{BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts};
+use crate::shape::blocked::LineShape;
+use crate::shape::budget::{
+    BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits, used,
+};
 use crate::shape::task::FenceBody;
 
 /// How long a reservation without a lease holds, unless it says.
@@ -35,6 +38,7 @@ pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/budgets", get(list).post(create))
         .route("/v1/budgets/{name}", get(show).patch(change).delete(delete))
+        .route("/v1/budgets/{name}/blocked", get(blocked))
         .route("/v1/budgets/{name}/reset", post(reset))
         .route("/v1/budgets/{name}/approve", post(approve))
         .route("/v1/budgets/{name}/correct", post(correct))
@@ -88,13 +92,15 @@ fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
 
 async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<(StatusCode, Json<BudgetShape>)> {
     let scope = body.scope.unwrap_or_else(|| ScopeBody::Bare("custom".to_owned())).scope()?;
-    let limit = |(name, LimitBody { hard, soft })| DimensionLimit { name, hard, soft };
+    let limit = |(name, LimitBody { hard, soft }): (String, LimitBody)| {
+        limits(&name, hard, soft).map(|()| DimensionLimit { name, hard, soft })
+    };
     let new = NewBudget {
         budget_id: body.budget_id,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
         parent: body.parent,
         scope,
-        dimensions: body.dimensions.0.into_iter().map(limit).collect(),
+        dimensions: body.dimensions.0.into_iter().map(limit).collect::<Answer<_>>()?,
         reset: body.reset.unwrap_or_else(|| ResetShape::Word("none".to_owned())).reset()?,
         on_soft: on_soft(body.on_soft.as_deref())?.unwrap_or(OnSoft::Notify),
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
@@ -130,6 +136,20 @@ async fn show(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape>
     Ok(Json(app.operations.budget(id).await?.into()))
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockedQuery {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// Who waits for it, the first to go on first.
+async fn blocked(State(app): State<App>, Path(id): Path, Query(query): Query<BlockedQuery>) -> JsonAnswer<LineShape> {
+    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
+    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
+    Ok(Json(app.operations.blocked_on_budget(id, after, limit).await?.into()))
+}
+
 async fn delete(State(app): State<App>, Path(id): Path) -> Answer<StatusCode> {
     app.operations.delete_budget(id, ACTOR).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -163,15 +183,16 @@ async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeB
     let (on_soft, on_hard) = (on_soft(body.on_soft.as_deref())?, on_hard(body.on_hard.as_deref())?);
     for tries in 1.. {
         let budget = app.operations.budget(id).await?.budget;
-        let mut limits = Vec::new();
+        let mut changed = Vec::new();
         for (name, patch) in &body.dimensions.0 {
             let Some(now) = budget.dimensions.iter().find(|dimension| dimension.name == *name) else {
                 return Err(Problem::invalid(format!("dimensions.{name}"), "is no dimension of the budget"));
             };
             let (hard, soft) = (patch.hard.unwrap_or(now.hard), patch.soft.unwrap_or(now.soft));
-            limits.push(DimensionLimit { name: name.clone(), hard, soft });
+            limits(name, hard, soft)?;
+            changed.push(DimensionLimit { name: name.clone(), hard, soft });
         }
-        let change = BudgetLimits { limits, on_soft, on_hard, version: Some(budget.version) };
+        let change = BudgetLimits { limits: changed, on_soft, on_hard, version: Some(budget.version) };
         match app.operations.change_budget(id, change, ACTOR).await {
             Ok(budget) => return Ok(Json(budget.into())),
             Err(error) => {
@@ -331,11 +352,7 @@ struct UsageShape {
 
 async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
     let usage = app.operations.usage(id).await.map_err(|error| Problem::from(error).about(id))?;
-    let mut used: BTreeMap<String, i64> = BTreeMap::new();
-    for line in &usage.ledger {
-        let sum = used.entry(line.dimension.clone()).or_default();
-        *sum = sum.saturating_add(line.accepted);
-    }
+    let used = used(&usage.ledger);
     let ledger = usage.ledger.into_iter().map(LedgerShape::from).collect();
     Ok(Json(UsageShape { execution_id: id, ledger, used, pending: usage.pending.len() }))
 }

@@ -5,21 +5,18 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use ff_core::ErrorCode;
-use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_core::types::ExecutionId;
 use ff_engine::operations::{Room, set_of_lane};
-use ff_script::Error;
 use ff_script::generated::{
     ChildrenFacts, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, PublicState, Worker, WorkerState,
 };
 use serde::Serialize;
-use uuid::Uuid;
 
+use super::explain_admission::{self, BudgetFacts, QuotaFacts};
 use crate::app::{App, Id, JsonAnswer};
 use crate::problem::{Answer, Problem};
 use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
 use crate::shape::flow::DependenciesShape;
-use crate::shape::quota::KeyShape;
 use crate::shape::suspension::SuspensionShape;
 
 /// How many of its children are looked at for open ones, and how many of these are shown.
@@ -44,6 +41,8 @@ struct Explained {
     requires: Option<Requires>,
     /// Each quota it names, as its key stands now.
     quotas: Vec<QuotaFacts>,
+    /// Each budget it names, with those above it.
+    budgets: Vec<BudgetFacts>,
     /// What it waits for: open waitpoints and how far its condition is.
     suspension: Option<SuspensionShape>,
     /// How far the edges into it are, in a flow.
@@ -52,17 +51,6 @@ struct Explained {
     /// The children it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     children: Option<OpenChildrenShape>,
-}
-
-#[derive(Serialize)]
-struct QuotaFacts {
-    quota_id: Uuid,
-    weight: i64,
-    /// Says so when the quota is gone: nothing starts that names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<&'static str>,
-    #[serde(flatten)]
-    state: KeyShape,
 }
 
 #[derive(Serialize)]
@@ -126,8 +114,13 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
         (Some(dependencies), None) => dependencies.facts(),
         (None, None) => Vec::new(),
     };
-    let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref(), &waits_for);
-    let quotas = quota_facts(&app, &execution).await?;
+    let quotas = explain_admission::quotas(&app, &execution).await?;
+    let budgets = explain_admission::budgets(&app, &execution).await?;
+    let admission = Remedies {
+        quota: quotas.iter().find_map(QuotaFacts::remedy),
+        budget: budgets.iter().find_map(BudgetFacts::remedy),
+    };
+    let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref(), &waits_for, &admission);
     Ok(Json(Explained {
         execution_id: id,
         state: execution.state,
@@ -143,6 +136,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
         place: ahead.map(|ahead| Place { queue, ahead }),
         requires,
         quotas,
+        budgets,
         suspension: execution.suspension.map(SuspensionShape::from),
         dependencies,
         children,
@@ -159,21 +153,6 @@ async fn open_children(app: &App, id: ExecutionId, facts: ChildrenFacts) -> Answ
     };
     let counts = ChildCounts { total: facts.total, open: facts.open };
     Ok(OpenChildrenShape { counts, nested_flow_id: facts.nested, waits_for })
-}
-
-async fn quota_facts(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
-    let mut facts = Vec::new();
-    for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
-        let found = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
-            Ok((_, state)) => state.map(KeyShape::from),
-            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let problem = found.is_none().then_some("not found");
-        let state = found.unwrap_or_else(|| KeyShape::unknown(&quota.key));
-        facts.push(QuotaFacts { quota_id: quota.quota_id, weight: quota.weight.unwrap_or(1), problem, state });
-    }
-    Ok(facts)
 }
 
 /// Live workers that take from the execution's lane.
@@ -200,6 +179,15 @@ fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
     Requires { capabilities: execution.requires.clone(), covered, nearest }
 }
 
+/// What would let it pass its quotas and its budgets, where something is in the way.
+struct Remedies<'a> {
+    quota: Option<&'a str>,
+    budget: Option<&'a str>,
+}
+
+/// Refused earlier, and nothing that it names is in the way by now.
+const ROOM: &str = "there is room by now: it is asked again by itself";
+
 fn reasons(
     execution: &Execution,
     lane: LaneState,
@@ -207,6 +195,7 @@ fn reasons(
     serving: &[&Worker],
     requires: Option<&Requires>,
     waits_for: &[(&str, String)],
+    admission: &Remedies<'_>,
 ) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut say = |reason, detail: &[(&str, String)], remedy: String| {
@@ -254,6 +243,8 @@ fn reasons(
             }
             ("waiting_for_children", _) if execution.nested.is_some() => "it ends with its flow".to_owned(),
             ("waiting_for_children", _) => "it goes on when its children have ended".to_owned(),
+            ("waiting_for_quota", _) => admission.quota.unwrap_or(ROOM).to_owned(),
+            ("waiting_for_budget", _) => admission.budget.unwrap_or(ROOM).to_owned(),
             _ => "it goes on by itself once that has cleared".to_owned(),
         };
         if matches!(reason.as_str(), "waiting_for_dependencies" | "waiting_for_children") {

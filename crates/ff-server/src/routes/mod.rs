@@ -8,6 +8,7 @@ mod children;
 mod events;
 mod execution;
 mod explain;
+mod explain_admission;
 mod flow_views;
 mod flows;
 mod frames;

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_core::types::QuotaPolicyId;
+use ff_engine::BLOCKED_PAGE_MAX;
 use ff_script::generated::{Quota, QuotaRate, QuotaWeights, RateMode};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
 use crate::shape::Listed;
+use crate::shape::blocked::LineShape;
 use crate::shape::quota::{KeyShape, QuotaShape};
 
 /// How many keys a quota shows when none is asked for.
@@ -23,6 +25,7 @@ pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/quotas", get(list).post(create))
         .route("/v1/quotas/{quota}", get(show).patch(change).delete(delete))
+        .route("/v1/quotas/{quota}/blocked", get(blocked))
         .route("/v1/quotas/{quota}/throttle", post(throttle))
 }
 
@@ -81,7 +84,7 @@ async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<
             body.hold_while_suspended.unwrap_or(false),
         )
     };
-    let (entry, new) = app.operations.create_quota(quota).await?;
+    let (entry, new) = app.operations.create_quota(quota, ACTOR).await?;
     Ok((if new { StatusCode::CREATED } else { StatusCode::OK }, Json(entry.into())))
 }
 
@@ -123,6 +126,27 @@ async fn show(
     Ok(Json(QuotaShape::from(entry).with(keys)))
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockedQuery {
+    key: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// Who waits under a key, the next to be called first.
+async fn blocked(
+    State(app): State<App>,
+    QuotaPath(id): QuotaPath,
+    Query(query): Query<BlockedQuery>,
+) -> JsonAnswer<LineShape> {
+    let key = query.key.ok_or_else(|| Problem::invalid("key", "is missing"))?;
+    let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
+    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
+    let page = app.operations.blocked_on_quota(id, &key, after, limit).await;
+    Ok(Json(page.map_err(|error| Problem::from(error).about(id))?.into()))
+}
+
 /// What is not named stays; null takes a part away.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -162,12 +186,12 @@ async fn change(
             quota.hold_while_suspended = hold;
         }
     };
-    let entry = app.operations.change_quota(id, change).await.map_err(|error| Problem::from(error).about(id))?;
+    let entry = app.operations.change_quota(id, change, ACTOR).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(entry.into()))
 }
 
 async fn delete(State(app): State<App>, QuotaPath(id): QuotaPath) -> Answer<StatusCode> {
-    app.operations.delete_quota(id).await.map_err(|error| Problem::from(error).about(id))?;
+    app.operations.delete_quota(id, ACTOR).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -5,7 +5,9 @@ use std::fmt;
 
 use ff_core::types::BudgetId;
 use ff_engine::{BudgetStatus, UsageAnswer};
-use ff_script::generated::{Budget, BudgetAction, BudgetReset, BudgetScope, LedgerLine, ResetType, ScopeType};
+use ff_script::generated::{
+    Budget, BudgetAction, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, ResetType, ScopeType,
+};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -31,7 +33,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
                 while let Some(name) = map.next_key::<String>()? {
                     let value = map.next_value()?;
                     if read.contains_key(&name) {
-                        return Err(A::Error::custom(format!("{name:?} is given twice")));
+                        // The reader of bodies knows these words, and names the field.
+                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
                     read.insert(name, value);
                 }
@@ -53,6 +56,17 @@ pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
         }
     }
     Ok(dimensions.0)
+}
+
+/// Refuses limits out of bounds; 0 lets nothing pass.
+pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
+    for (which, limit) in [("hard", hard), ("soft", soft)] {
+        if let Some(n) = limit.filter(|n| !(0..=AMOUNT_MAX).contains(n)) {
+            let field = format!("dimensions.{name}.{which}");
+            return Err(Problem::invalid(field, format!("must be in 0..={AMOUNT_MAX}, got {n}")));
+        }
+    }
+    Ok(())
 }
 
 /// What a budget applies to: a type with its id, or the bare type.
@@ -137,7 +151,7 @@ impl From<BudgetReset> for ResetShape {
 
 /// One dimension as it stands.
 #[derive(Serialize)]
-struct DimensionShape {
+pub struct DimensionShape {
     hard: Option<i64>,
     soft: Option<i64>,
     used: i64,
@@ -194,18 +208,23 @@ pub struct BudgetShape {
     children: Option<i64>,
 }
 
+/// The dimensions of a budget as they stand.
+pub fn dimensions(dimensions: Vec<DimensionStatus>) -> BTreeMap<String, DimensionShape> {
+    let dimension = |d: DimensionStatus| {
+        let remaining = d.hard.map(|hard| (hard - d.used - d.held).max(0));
+        (d.name, DimensionShape { hard: d.hard, soft: d.soft, used: d.used, held: d.held, remaining })
+    };
+    dimensions.into_iter().map(dimension).collect()
+}
+
 impl From<Budget> for BudgetShape {
     fn from(budget: Budget) -> Self {
-        let dimension = |d: ff_script::generated::DimensionStatus| {
-            let remaining = d.hard.map(|hard| (hard - d.used - d.held).max(0));
-            (d.name, DimensionShape { hard: d.hard, soft: d.soft, used: d.used, held: d.held, remaining })
-        };
         Self {
             budget_id: budget.budget_id,
             namespace: budget.namespace,
             parent: budget.parent,
             scope: ScopeShape { r#type: budget.scope.r#type.as_str(), id: budget.scope.id },
-            dimensions: budget.dimensions.into_iter().map(dimension).collect(),
+            dimensions: dimensions(budget.dimensions),
             reset: budget.reset.into(),
             on_soft: budget.on_soft.as_str(),
             on_hard: budget.on_hard.as_str(),
@@ -283,6 +302,16 @@ impl From<UsageAnswer> for OutcomeShape {
             },
         }
     }
+}
+
+/// The sum of what was accepted, by dimension.
+pub fn used(ledger: &[LedgerLine]) -> BTreeMap<String, i64> {
+    let mut used: BTreeMap<String, i64> = BTreeMap::new();
+    for line in ledger.iter().filter(|line| line.accepted > 0) {
+        let sum = used.entry(line.dimension.clone()).or_default();
+        *sum = sum.saturating_add(line.accepted);
+    }
+    used
 }
 
 /// What an attempt used of a budget's dimension.

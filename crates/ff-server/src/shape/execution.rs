@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::budget::used;
 use super::child::ChildCounts;
 use super::flow::InboundShape;
 use super::retry::RetryShape;
@@ -172,6 +173,7 @@ pub struct ExecutionShape {
     lifecycle_phase: LifecyclePhase,
     blocking_reason: Option<BlockingReason>,
     blocking_detail: Option<BTreeMap<String, String>>,
+    blocked_since: Option<i64>,
     outcome: Option<Outcome>,
     priority: i64,
     created_at: i64,
@@ -209,6 +211,7 @@ pub struct ExecutionShape {
     /// The flow that runs in its place.
     nested_flow_id: Option<FlowId>,
     children: ChildCounts,
+    /// What its budgets accepted, by dimension; `/usage` shows the ledger.
     usage: BTreeMap<String, i64>,
     reclaim_count: i64,
     replay_count: i64,
@@ -239,6 +242,7 @@ impl From<Execution> for ExecutionShape {
             lifecycle_phase: execution.phase,
             blocking_reason: execution.blocking_reason,
             blocking_detail: execution.blocking_detail,
+            blocked_since: execution.blocked_since,
             outcome: execution.outcome,
             priority: execution.priority,
             created_at: execution.created_at,
@@ -278,7 +282,7 @@ impl From<Execution> for ExecutionShape {
             inbound: execution.inbound.map(InboundShape::from),
             nested_flow_id: execution.nested,
             children: ChildCounts { total: execution.children, open: execution.children_open },
-            usage: BTreeMap::new(),
+            usage: execution.usage.map(|usage| used(&usage.ledger)).unwrap_or_default(),
             reclaim_count: execution.reclaim_count,
             replay_count: execution.replay_count,
             retry: execution.retry.into(),

@@ -1,5 +1,6 @@
 //! What the API shows: one file per thing, each a plain struct that becomes JSON.
 
+pub mod blocked;
 pub mod budget;
 pub mod child;
 pub mod event;

@@ -94,4 +94,159 @@ on_both_hosts! {
         let missing = json!({"kind": "k", "budgets": [{"budget_id": "0190a5e2-0000-7000-8000-0000000000ff"}]});
         api.post("/v1/executions", missing).await.refused(404, "budget_not_found");
     }
+
+    async fn who_waits_for_a_budget_is_shown_and_explained(kit) {
+        let api = kit.api().await;
+        let body = json!({"dimensions": {"tokens": {"hard": 10}}, "reset": {"interval_ms": 3_600_000}});
+        let made = api.post("/v1/budgets", body).await.with(201);
+        let id = made["budget_id"].as_str().expect("an id").to_owned();
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"], "slots": 8})).await.with(200);
+        let body = || json!({"kind": "burn", "budgets": [{"budget_id": id, "estimate": {"tokens": 8}}]});
+        let first = api.submit(body()).await;
+        let running = api.claim_one("w1").await;
+        assert_eq!(running["execution_id"], first);
+        let mut waiting = vec![api.submit(body()).await, api.submit(body()).await];
+        assert_eq!(api.claim("w1", json!({})).await.len(), 0);
+        let path = format!("/v1/budgets/{id}/blocked");
+        let line = eventually("both wait", std::time::Duration::from_secs(10), async || {
+            api.claim("w1", json!({})).await;
+            Some(api.get(&path).await.with(200)).filter(|line| line["count"] == 2)
+        })
+        .await;
+        assert_eq!((&line["items"][0]["kind"], &line["items"][0]["detail"]["dimension"], &line["next_cursor"]), (&json!("burn"), &json!("tokens"), &json!(null)));
+        let page = api.get(&format!("{path}?limit=1")).await.with(200);
+        let cursor = page["next_cursor"].as_str().expect("there is another");
+        let rest = api.get(&format!("{path}?limit=1&cursor={cursor}")).await.with(200);
+        let mut listed: Vec<String> = [&page, &rest].map(|page| page["items"][0]["execution_id"].as_str().expect("one").to_owned()).into();
+        listed.sort();
+        waiting.sort();
+        assert_eq!(listed, waiting);
+        let refused = api.get(&format!("{path}?cursor=nonsense")).await.refused(400, "invalid_argument");
+        assert!(refused["fields"]["cursor"].is_string(), "{refused}");
+
+        let explained = api.get(&format!("/v1/executions/{}/explain", waiting[0])).await.with(200);
+        let facts = &explained["budgets"][0];
+        assert_eq!((&facts["budget_id"], &facts["estimate"]["tokens"], &facts["in_the_way"]["limit"]), (&json!(id), &json!(8), &json!("hard")), "{explained}");
+        let level = &facts["path"][0];
+        assert_eq!((&level["dimensions"]["tokens"]["held"], &level["dimensions"]["tokens"]["remaining"]), (&json!(8), &json!(2)));
+        let reset = made["next_reset_at"].as_i64().expect("a time");
+        let remedy = format!("raise the hard limit of tokens of budget {id} to 16 or more, or wait until some of the 8 held is given back, or wait for its reset at {reset}");
+        assert_eq!((&facts["in_the_way"]["remedy"], &level["next_reset_at"]), (&json!(remedy), &json!(reset)));
+        assert_eq!((&explained["reasons"][0]["reason"], &explained["reasons"][0]["remedy"]), (&json!("waiting_for_budget"), &json!(remedy)));
+
+        let report = json!({"fence": fence(&running), "budget_id": id, "dimensions": {"tokens": 3}});
+        api.post(&format!("/v1/tasks/{first}/usage"), report).await.with(200);
+        assert_eq!(api.get(&format!("/v1/executions/{first}")).await.with(200)["usage"], json!({"tokens": 3}));
+        assert_eq!(api.get(&format!("/v1/executions/{}", waiting[0])).await.with(200)["usage"], json!({}));
+        assert_eq!(api.get(&format!("/v1/executions/{first}/explain")).await.with(200)["budgets"][0]["in_the_way"], json!(null), "it runs");
+        let raise = json!({"dimensions": {"tokens": {"hard": 100}}}).to_string();
+        api.send(Method::PATCH, &format!("/v1/budgets/{id}"), &[], raise).await.with(200);
+        for _ in 0..2 {
+            let task = api.claim("w1", json!({"wait_ms": 10_000})).await.remove(0);
+            api.task(&task, "complete", json!({})).await.with(200);
+        }
+        api.task(&running, "complete", json!({})).await.with(200);
+        assert_eq!(api.get(&path).await.with(200), json!({"count": 0, "items": [], "next_cursor": null}));
+        api.get("/v1/budgets/0190a5e2-0000-7000-8000-0000000000ff/blocked").await.refused(404, "budget_not_found");
+    }
+
+    async fn a_soft_limit_that_wants_an_approval_is_explained(kit) {
+        let api = kit.api().await;
+        let body = json!({"dimensions": {"tokens": {"hard": 10, "soft": 5}}, "on_soft": "require_approval"});
+        let parent = api.post("/v1/budgets", body).await.with(201)["budget_id"].as_str().expect("an id").to_owned();
+        let below = api.post("/v1/budgets", json!({"parent": parent, "dimensions": {"tokens": {}}})).await.with(201);
+        api.post(&format!("/v1/budgets/{parent}/usage"), json!({"dimensions": {"tokens": 5}})).await.with(200);
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"]})).await.with(200);
+        let waits = api.submit(json!({"kind": "burn", "budgets": [{"budget_id": below["budget_id"]}]})).await;
+        assert_eq!(api.claim("w1", json!({"wait_ms": 300})).await.len(), 0);
+        let explained = api.get(&format!("/v1/executions/{waits}/explain")).await.with(200);
+        let way = &explained["budgets"][0]["in_the_way"];
+        assert_eq!((&way["budget_id"], &way["limit"]), (&json!(parent), &json!("soft")), "{explained}");
+        assert_eq!(way["remedy"], format!("approve budget {parent}, or raise its soft limit"));
+        assert_eq!(explained["budgets"][0]["path"].as_array().expect("levels").len(), 2);
+        api.post(&format!("/v1/budgets/{parent}/approve"), json!({})).await.with(200);
+        assert_eq!(api.claim("w1", json!({"wait_ms": 10_000})).await[0]["execution_id"], waits);
+    }
+
+    async fn what_cannot_be_counted_is_refused_by_its_name_and_changes_nothing(kit) {
+        let api = kit.api().await;
+        let made = api.post("/v1/budgets", json!({"dimensions": {"tokens": {"hard": 100}, "usd": {}}})).await.with(201);
+        let id = made["budget_id"].as_str().expect("an id").to_owned();
+        let at = |verb: &str| format!("/v1/budgets/{id}{verb}");
+        api.post(&at("/usage"), json!({"dimensions": {"usd": 9_007_199_254_740_000_i64}})).await.with(200);
+        let held = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 10}})).await.with(200);
+        let reservation = held["reservation_id"].as_str().expect("an id").to_owned();
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"]})).await.with(200);
+        let execution = api.submit(json!({"kind": "burn"})).await;
+        let task = api.claim_one("w1").await;
+        let before = api.get(&at("")).await.with(200);
+
+        let amounts = [
+            (r#"{"tokens": -1}"#, "dimensions.tokens"),
+            (r#"{"tokens": 0}"#, "dimensions.tokens"),
+            (r#"{"tokens": 1.5}"#, "dimensions.tokens"),
+            (r#"{"tokens": "1"}"#, "dimensions.tokens"),
+            (r#"{"tokens": 9007199254740992}"#, "dimensions.tokens"),
+            (r#"{"tokens": 1e300}"#, "dimensions.tokens"),
+            (r#"{"tokens": 99999999999999999999}"#, "dimensions.tokens"),
+            (r#"{"usd": 9007199254740991}"#, "dimensions.usd"),
+            (r#"{"apples": 1}"#, "dimensions.apples"),
+            (r#"{"tokens": 1, "usd": 2, "tokens": 3}"#, "dimensions.tokens"),
+            (r#"{}"#, "dimensions"),
+            (r#"[]"#, "dimensions"),
+        ];
+        let bodies: [(String, &dyn Fn(&str) -> String); 4] = [
+            (at("/usage"), &|d| format!(r#"{{"dimensions": {d}}}"#)),
+            (at("/reserve"), &|d| format!(r#"{{"dimensions": {d}}}"#)),
+            (at("/settle"), &|d| format!(r#"{{"reservation_id": "{reservation}", "dimensions": {d}}}"#)),
+            (format!("/v1/tasks/{execution}/usage"), &|d| format!(r#"{{"fence": {}, "budget_id": "{id}", "dimensions": {d}}}"#, fence(&task))),
+        ];
+        for (path, body) in &bodies {
+            for (dimensions, field) in amounts {
+                let refused = api.send(Method::POST, path, &[], body(dimensions)).await.refused(400, "invalid_argument");
+                assert!(refused["fields"][field].is_string(), "{path} {dimensions}: {refused}");
+            }
+        }
+        for (body, field) in [
+            (r#"{"dimensions": {"tokens": {"hard": -1}}}"#, "dimensions.tokens.hard"),
+            (r#"{"dimensions": {"tokens": {"hard": 9007199254740992}}}"#, "dimensions.tokens.hard"),
+            (r#"{"dimensions": {"tokens": {"hard": 1}, "tokens": {"hard": 2}}}"#, "dimensions.tokens"),
+            (r#"{"dimensions": {"apples": {"hard": 1}}}"#, "dimensions.apples"),
+        ] {
+            let refused = api.send(Method::PATCH, &at(""), &[], body.to_owned()).await.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{body}: {refused}");
+        }
+        for (body, field) in [
+            (r#"{"dimensions": {"tokens": {"hard": -1}}}"#, "dimensions.tokens.hard"),
+            (r#"{"dimensions": {"tokens": {"soft": 9007199254740992}}}"#, "dimensions.tokens.soft"),
+            (r#"{"dimensions": {"tokens": {}, "tokens": {}}}"#, "dimensions.tokens"),
+            (r#"{"dimensions": {}}"#, "dimensions"),
+            (r#"{"dimensions": {"tokens": {}}, "reset": {"calendar": "day", "zone": "Mars/Olympus"}}"#, "reset.zone"),
+        ] {
+            let refused = api.send(Method::POST, "/v1/budgets", &[], body.to_owned()).await.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{body}: {refused}");
+        }
+        for (estimate, field) in [
+            (r#"{"tokens": -1}"#, "budgets[0].estimate.tokens"),
+            (r#"{"tokens": 9007199254740992}"#, "budgets[0].estimate.tokens"),
+            (r#"{"apples": 1}"#, "budgets[0].estimate.apples"),
+            (r#"{"tokens": 1, "tokens": 2}"#, "budgets[0].estimate.tokens"),
+        ] {
+            let body = format!(r#"{{"kind": "k", "budgets": [{{"budget_id": "{id}", "estimate": {estimate}}}]}}"#);
+            let refused = api.send(Method::POST, "/v1/executions", &[], body).await.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{estimate}: {refused}");
+        }
+        for (body, field) in [
+            (json!({"dimension": "apples", "delta": 1, "reason": "r"}), "dimension"),
+            (json!({"dimension": "tokens", "delta": 0, "reason": "r"}), "delta"),
+            (json!({"dimension": "tokens", "delta": -1, "reason": "r"}), "delta"),
+            (json!({"dimension": "usd", "delta": 9_007_199_254_740_991_i64, "reason": "r"}), "delta"),
+        ] {
+            let refused = api.post(&at("/correct"), body).await.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{refused}");
+        }
+        assert_eq!(api.get(&at("")).await.with(200), before);
+        assert_eq!(api.get(&format!("/v1/executions/{execution}/usage")).await.with(200)["ledger"], json!([]));
+        api.task(&task, "complete", json!({})).await.with(200);
+    }
 }

@@ -58,6 +58,13 @@ on_both_hosts! {
         assert_eq!(quota["parts"][0], json!({"part": "concurrency", "used": 1, "limit": 1, "next_at": null}));
         assert_eq!(explained["reasons"][0]["reason"], "waiting_for_quota");
         assert_eq!(explained["reasons"][0]["detail"]["key"], "acme");
+        assert_eq!(explained["reasons"][0]["remedy"], format!("it is called when one of the 1 that hold acme ends; raise the concurrency 1 of quota {id} to start it now"));
+        let line = api.get(&format!("/v1/quotas/{id}/blocked?key=acme")).await.with(200);
+        assert_eq!((&line["count"], &line["items"][0]["execution_id"], &line["next_cursor"]), (&json!(1), &json!(second), &json!(null)), "{line}");
+        assert_eq!(line["items"][0]["detail"]["part"], "concurrency");
+        assert_eq!(api.get(&format!("/v1/quotas/{id}/blocked?key=other")).await.with(200)["count"], 0);
+        let refused = api.get(&format!("/v1/quotas/{id}/blocked")).await.refused(400, "invalid_argument");
+        assert!(refused["fields"]["key"].is_string(), "{refused}");
         api.task(&running, "complete", json!({})).await.with(200);
         let next = api.claim("w1", json!({"wait_ms": 10_000})).await;
         assert_eq!(next[0]["execution_id"], second);

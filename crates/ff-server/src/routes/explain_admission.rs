@@ -1,0 +1,226 @@
+//! The part of explain that is about admission: each quota and budget an execution names, as it stands, and what would let
+//! the execution pass.
+
+use std::collections::BTreeMap;
+
+use ff_core::ErrorCode;
+use ff_core::types::{BudgetId, QuotaPolicyId};
+use ff_script::Error;
+use ff_script::generated::{
+    Budget, BudgetRef, Execution, LifecyclePhase, OnSoft, QuotaKeyState, QuotaPart, QuotaRef, QuotaUse,
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::problem::Answer;
+use crate::shape::budget::{DimensionShape, dimensions};
+use crate::shape::quota::KeyShape;
+
+/// A quota an execution names, as its key stands now.
+#[derive(Serialize)]
+pub struct QuotaFacts {
+    quota_id: Uuid,
+    weight: i64,
+    /// Says so when the quota is gone: nothing starts that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'static str>,
+    /// What would let it pass, while it would not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+    #[serde(flatten)]
+    state: KeyShape,
+}
+
+/// A budget an execution names, and those above it.
+#[derive(Serialize)]
+pub struct BudgetFacts {
+    budget_id: BudgetId,
+    estimate: Option<BTreeMap<String, i64>>,
+    /// Says so when the budget is gone: nothing starts that names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'static str>,
+    /// The limit in the way, while there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_the_way: Option<InTheWay>,
+    /// Itself first, then those above it: each has to let it pass.
+    path: Vec<Level>,
+}
+
+#[derive(Serialize)]
+struct Level {
+    budget_id: BudgetId,
+    dimensions: BTreeMap<String, DimensionShape>,
+    approved: bool,
+    next_reset_at: Option<i64>,
+}
+
+/// The first limit that does not let an execution pass.
+#[derive(Serialize)]
+struct InTheWay {
+    budget_id: BudgetId,
+    /// `hard`, or `soft` when an approval is missing.
+    limit: &'static str,
+    dimension: String,
+    remedy: String,
+}
+
+impl QuotaFacts {
+    /// What would let it pass.
+    pub fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+}
+
+impl BudgetFacts {
+    /// What would let it pass.
+    pub fn remedy(&self) -> Option<&str> {
+        match (&self.in_the_way, self.problem) {
+            (Some(way), _) => Some(&way.remedy),
+            (None, Some(_)) => Some(GONE),
+            (None, None) => None,
+        }
+    }
+}
+
+const GONE: &str = "what it names was deleted: make one with the same id, or cancel it";
+
+/// Each quota an execution names that has not ended.
+pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
+    let mut facts = Vec::new();
+    for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
+        let found = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
+            Ok((_, state)) => state,
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let waits = execution.phase == LifecyclePhase::Runnable;
+        let remedy = match &found {
+            None => Some(GONE.to_owned()),
+            Some(state) => quota_remedy(quota, state).filter(|_| waits),
+        };
+        facts.push(QuotaFacts {
+            quota_id: quota.quota_id,
+            weight: quota.weight.unwrap_or(1),
+            problem: found.is_none().then_some("not found"),
+            remedy,
+            state: found.map_or_else(|| KeyShape::unknown(&quota.key), KeyShape::from),
+        });
+    }
+    Ok(facts)
+}
+
+fn quota_remedy(quota: &QuotaRef, state: &QuotaKeyState) -> Option<String> {
+    let (id, key, weight) = (quota.quota_id, &quota.key, quota.weight.unwrap_or(1));
+    if let Some(until) = state.throttled_until {
+        return Some(format!("{key} of quota {id} is throttled until {until}; end that to start it now"));
+    }
+    state.parts.iter().find_map(|QuotaUse { part, used, limit, next_at }| {
+        let full = next_at.is_some() || used >= limit;
+        match part {
+            QuotaPart::Weighted if weight > *limit => {
+                Some(format!("it weighs {weight}: raise the weighted limit {limit} of quota {id}"))
+            }
+            QuotaPart::Weighted if used + weight > *limit => Some(format!(
+                "{used} of {limit} weigh on {key}: it is called when enough has left the window of quota {id}"
+            )),
+            QuotaPart::Concurrency if full => Some(format!(
+                "it is called when one of the {used} that hold {key} ends; raise the concurrency {limit} of quota {id} to start it now"
+            )),
+            QuotaPart::Rate if full => {
+                let at = next_at.map(|at| format!(" at {at}")).unwrap_or_default();
+                Some(format!("it may start{at}; raise the rate {limit} of quota {id} to start it now"))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Each budget an execution names that has not ended.
+pub async fn budgets(app: &App, execution: &Execution) -> Answer<Vec<BudgetFacts>> {
+    let mut facts = Vec::new();
+    for named in execution.budgets.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
+        let path = path(app, BudgetId::from_uuid(named.budget_id)).await?;
+        // What runs has passed already, and counts in what is held.
+        let waits = execution.phase == LifecyclePhase::Runnable && execution.granted_until.is_none();
+        facts.push(BudgetFacts {
+            budget_id: BudgetId::from_uuid(named.budget_id),
+            estimate: named.estimate.clone(),
+            problem: path.is_empty().then_some("not found"),
+            in_the_way: waits.then(|| in_the_way(named, &path)).flatten(),
+            path: path.into_iter().map(Level::from).collect(),
+        });
+    }
+    Ok(facts)
+}
+
+/// A budget and those above it; nothing when it is gone.
+async fn path(app: &App, id: BudgetId) -> Answer<Vec<Budget>> {
+    let (mut path, mut next) = (Vec::new(), Some(id));
+    while let Some(id) = next {
+        match app.operations.budget(id).await {
+            Ok(status) => {
+                next = status.budget.parent;
+                path.push(status.budget);
+            }
+            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::BudgetNotFound) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(path)
+}
+
+/// The first limit that does not let it pass, hard ones first, as admission looks at them.
+fn in_the_way(named: &BudgetRef, path: &[Budget]) -> Option<InTheWay> {
+    let estimate = named.estimate.as_ref().filter(|estimate| !estimate.is_empty());
+    // Without an estimate something must be left in every dimension.
+    let asks = |name: &str| estimate.map_or(Some(1), |estimate| estimate.get(name).copied());
+    for budget in path {
+        for d in &budget.dimensions {
+            if let (Some(hard), Some(n)) = (d.hard, asks(&d.name))
+                && d.used + d.held + n > hard
+            {
+                let mut ways = vec![format!(
+                    "raise the hard limit of {} of budget {} to {} or more",
+                    d.name,
+                    budget.budget_id,
+                    d.used + d.held + n
+                )];
+                ways.extend((d.held > 0).then(|| format!("wait until some of the {} held is given back", d.held)));
+                ways.extend(budget.next_reset_at.map(|at| format!("wait for its reset at {at}")));
+                return Some(InTheWay {
+                    budget_id: budget.budget_id,
+                    limit: "hard",
+                    dimension: d.name.clone(),
+                    remedy: ways.join(", or "),
+                });
+            }
+        }
+    }
+    for budget in path.iter().filter(|budget| budget.on_soft == OnSoft::RequireApproval && !budget.approved) {
+        for d in &budget.dimensions {
+            if d.soft.is_some_and(|soft| d.used >= soft) {
+                let reset = budget.next_reset_at.map(|at| format!(", or wait for its reset at {at}"));
+                let id = budget.budget_id;
+                return Some(InTheWay {
+                    budget_id: id,
+                    limit: "soft",
+                    dimension: d.name.clone(),
+                    remedy: format!("approve budget {id}, or raise its soft limit{}", reset.unwrap_or_default()),
+                });
+            }
+        }
+    }
+    None
+}
+
+impl From<Budget> for Level {
+    fn from(budget: Budget) -> Self {
+        Self {
+            budget_id: budget.budget_id,
+            dimensions: dimensions(budget.dimensions),
+            approved: budget.approved,
+            next_reset_at: budget.next_reset_at,
+        }
+    }
+}
