@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 22, hash = "bc63f460df3c38dcf1dbbaa26d0989f5c24743822e6f474e1309294931b0c5e5" }
+local LIBRARY = { number = 23, hash = "4a93bfe1d81016affb5823064b1014b982e7bf1c07f3b85bf725129625f03172" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -9,14 +9,14 @@ return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
   "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
   "index.queues", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
-  "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.renew",
+  "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+  "grant.issue", "grant.consume", "grant.consume_many", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
@@ -364,6 +364,8 @@ local list = {
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
+  { name = "grants_to_consume", of = "grant_to_consume", max = limits.batch_max },
+  { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
@@ -477,6 +479,12 @@ local struct = {
   { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
   { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_to_consume", doc = "A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "keep", "holder_sets?" } } },
+  { name = "consumed_grant", doc = "What became of one grant of a batch.", fields = { { "execution_id", "execution_id" }, { "task", "task?" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
+  { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
@@ -5655,6 +5663,7 @@ local execution = require "record.execution"
 local event = require "lib.event"
 local flow = require "record.flow"
 local frames = require "record.frames"
+local leases = require "index.leases"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
 
@@ -5730,6 +5739,21 @@ function start.task(tx, rec)
   }
 end
 
+-- The leases this very request already took, so that a lost reply is answered again.
+function start.leased(tx, instance, request)
+  local ids = {}
+  for id, other in pairs(leases.of(tx, instance)) do
+    if other == request then ids[#ids + 1] = id end
+  end
+  table.sort(ids)
+  local tasks = {}
+  for _, id in ipairs(ids) do
+    local rec = execution.load(tx, id)
+    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
+  end
+  return tasks
+end
+
 -- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
 -- was announced stands in the lane's copy, read by every claim, and in one hash of the partition, read by every sleeper.
 function start.announce_wake_up(tx, copy, lane, at)
@@ -5752,6 +5776,79 @@ function start.forget_announced(tx, lane, head)
 end
 
 return start
+end
+
+source["transition.consume"] = function(require, LIBRARY)
+-- Turns grants into leases.
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local fair = require "index.fair"
+local lane = require "record.lane"
+local queues = require "index.queues"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+local consume = {}
+
+-- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
+function consume.one(tx, holder, capabilities, g)
+  local rec = execution.load(tx, g.execution_id)
+  if rec == nil then return nil, reply.err("execution_not_found") end
+  if rec.phase == "active" and rec.request == holder.request_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
+  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
+    return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
+  end
+  if not queues.covered(rec.spec.requires or {}, capabilities) then
+    local missing = {}
+    for _, token in ipairs(rec.spec.requires) do
+      if not capabilities[token] then missing[#missing + 1] = token end
+    end
+    return nil, reply.err("not_capable", { missing = table.concat(missing, ",") })
+  end
+  local copy = lane.load(tx, execution.lane_path(rec))
+  -- The lane was limited after the grant was given: nobody has admitted it.
+  if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end
+  if g.keep then holds.keep_aside(rec, g.keep) end
+  start.lease(tx, rec, holder, g)
+  if copy then fair.started(tx, copy, rec) end
+  return rec, false
+end
+
+-- Whoever sleeps until the partition's next timer hears of the first end among new leases of a lane.
+function consume.announce(tx, path, wake)
+  local copy = lane.load(tx, path)
+  if copy then start.announce_wake_up(tx, copy, lane, wake) end
+end
+
+return consume
+end
+
+source["transition.block"] = function(require, LIBRARY)
+-- A granted execution was refused: it waits for its quota or budget, with the reason recorded.
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local spec = require "record.spec"
+local grant = require "transition.grant"
+
+local block = {}
+
+-- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil when done.
+function block.one(tx, b)
+  local rec = execution.load(tx, b.execution_id)
+  if rec == nil then return reply.err("execution_not_found") end
+  if rec.phase == "runnable" and rec.reason == b.reason then return "already" end
+  if not grant.open(rec, b.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = b.grant_id }) end
+  if b.unheld then holds.drop(rec) end
+  execution.block(rec, b.reason, spec.flatten(b.detail), tx.now)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.blocked", { "reason", b.reason })
+end
+
+return block
 end
 
 source["transition.renew"] = function(require, LIBRARY)
@@ -7054,27 +7151,11 @@ local reply = require "lib.reply"
 local limits = require "lib.limits"
 local execution = require "record.execution"
 local lane = require "record.lane"
-local leases = require "index.leases"
 local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 local walk = require "transition.walk"
-
--- The leases this very request already took, so that a lost reply is answered again.
-local function replayed(tx, a)
-  local ids = {}
-  for id, request in pairs(leases.of(tx, a.instance)) do
-    if request == a.request_id then ids[#ids + 1] = id end
-  end
-  table.sort(ids)
-  local tasks = {}
-  for _, id in ipairs(ids) do
-    local rec = execution.load(tx, id)
-    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
-  end
-  return tasks
-end
 
 local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
@@ -7100,7 +7181,7 @@ define.fn {
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
-    local again = replayed(tx, a)
+    local again = start.leased(tx, a.instance, a.request_id)
     if #again > 0 then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
@@ -7302,15 +7383,17 @@ end
 
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
   flags = {},
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
   },
-  reply = { granted = { grants = "[grant]", next_score = "int?" }, paused = { state = "lane_state" } },
+  reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    local taken = a.request_id and start.leased(tx, a.instance, a.request_id) or {}
+    if #taken > 0 then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
@@ -7354,12 +7437,8 @@ source["grant.consume"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
-local holds = require "record.holds"
-local lane = require "record.lane"
-local fair = require "index.fair"
-local queues = require "index.queues"
 local choose = require "transition.choose"
-local grant = require "transition.grant"
+local consume = require "transition.consume"
 local start = require "transition.start"
 
 define.fn {
@@ -7373,32 +7452,54 @@ define.fn {
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
-    if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
-      return reply.ok("replayed", { task = start.task(tx, rec) })
-    end
-    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
-      return reply.err("grant_not_found", { grant_id = a.grant_id })
-    end
-    local capabilities = choose.set_of(a.capabilities)
-    if not queues.covered(rec.spec.requires or {}, capabilities) then
-      local missing = {}
-      for _, token in ipairs(rec.spec.requires) do
-        if not capabilities[token] then missing[#missing + 1] = token end
-      end
-      return reply.err("not_capable", { missing = table.concat(missing, ",") })
-    end
-    local copy = lane.load(tx, execution.lane_path(rec))
-    -- The lane was limited after the grant was given: nobody has admitted it.
-    if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.keep then holds.keep_aside(rec, a.keep) end
-    start.lease(tx, rec, a, a)
-    if copy then
-      fair.started(tx, copy, rec)
-      start.announce_wake_up(tx, copy, lane, rec.wake)
-    end
+    local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
+    if rec == nil then return replayed end
+    if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
+    consume.announce(tx, execution.lane_path(rec), rec.wake)
     return reply.ok("claimed", { task = start.task(tx, rec) })
+  end,
+}
+end
+
+source["grant.consume_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local choose = require "transition.choose"
+local consume = require "transition.consume"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_consume_grants",
+  doc = "Turns up to 64 grants of one partition into leases for the worker they were given to; each is answered on its own.",
+  flags = {},
+  args = {
+    grants = "grants_to_consume", instance = "instance", worker_id = "worker_id", capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id",
+  },
+  reply = { consumed = { items = "[consumed_grant]" } },
+  errs = { "capability_invalid" },
+  call = function(tx, a)
+    local capabilities, items, wakes, paths = choose.set_of(a.capabilities), {}, {}, {}
+    for i, item in ipairs(a.grants) do
+      local answer, problem = tx:item(function()
+        local rec, replayed = consume.one(tx, a, capabilities, item)
+        if rec == nil then return replayed end
+        return { ok = rec, replayed = replayed }
+      end)
+      answer = answer or reply.raised(problem)
+      if answer.ok then
+        local rec, path = answer.ok, execution.lane_path(answer.ok)
+        if not answer.replayed then
+          if wakes[path] == nil then paths[#paths + 1] = path end
+          wakes[path] = math.min(wakes[path] or rec.wake, rec.wake)
+        end
+        items[i] = { execution_id = item.execution_id, task = start.task(tx, rec), replayed = answer.replayed }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    for _, path in ipairs(paths) do consume.announce(tx, path, wakes[path]) end
+    return reply.ok("consumed", { items = items })
   end,
 }
 end
@@ -7435,11 +7536,7 @@ end
 source["grant.block"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local event = require "lib.event"
-local execution = require "record.execution"
-local holds = require "record.holds"
-local spec = require "record.spec"
-local grant = require "transition.grant"
+local block = require "transition.block"
 
 define.fn {
   name = "ff_block_execution",
@@ -7449,15 +7546,41 @@ define.fn {
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
-    if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
-    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then holds.drop(rec) end
-    execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
-    execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
-    return reply.ok("blocked")
+    local answer = block.one(tx, a)
+    if answer == "already" then return reply.ok("already") end
+    return answer or reply.ok("blocked")
+  end,
+}
+end
+
+source["grant.block_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local block = require "transition.block"
+
+define.fn {
+  name = "ff_block_executions",
+  doc = "Admission refused up to 64 granted executions of one partition: each waits for its quota or budget, and is answered on its own.",
+  flags = { "allow-oom" },
+  args = { refusals = "grant_refusals" },
+  reply = { blocked = { items = "[blocked_item]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, item in ipairs(a.refusals) do
+      local answer, problem = tx:item(function()
+        local refusal = block.one(tx, item)
+        if refusal == "already" then return { ok = "already" } end
+        return refusal or { ok = "blocked" }
+      end)
+      answer = answer or reply.raised(problem)
+      if answer.ok then
+        items[i] = { execution_id = item.execution_id, already = answer.ok == "already" }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    return reply.ok("blocked", { items = items })
   end,
 }
 end
@@ -12773,8 +12896,10 @@ redis.register_function{ function_name = "ff_revoke_lease", callback = function(
 redis.register_function{ function_name = "ff_drain_leases", callback = function(k, a) return invoke("ff_drain_leases", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
 redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
+redis.register_function{ function_name = "ff_consume_grants", callback = function(k, a) return invoke("ff_consume_grants", k, a) end }
 redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_block_executions", callback = function(k, a) return invoke("ff_block_executions", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_grant_reclaim", callback = function(k, a) return invoke("ff_grant_reclaim", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_suspend_execution", callback = function(k, a) return invoke("ff_suspend_execution", k, a) end }

@@ -18,6 +18,7 @@ fn issue(store: &Store, worker: &str, max: i64) -> IssueGrants {
         instance: worker.into(),
         capabilities: vec![],
         max,
+        request_id: None,
         ttl_ms: 5_000,
         grant_ids,
     }

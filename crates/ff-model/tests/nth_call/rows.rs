@@ -95,6 +95,7 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
         lane: main_lane(),
         max,
         namespace: default(),
+        request_id: None,
         ttl_ms,
     }
 }
