@@ -234,7 +234,8 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             lane: lane.to_owned(),
             max: 4,
             namespace: NAMESPACE.to_owned(),
-            request_id: None, ttl_ms: 1_000,
+            request_id: None,
+            ttl_ms: 1_000,
         };
         let mut granted = 0;
         if let Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }) = call(world, route, issue)? {

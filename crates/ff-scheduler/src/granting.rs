@@ -12,8 +12,8 @@ use ff_core::error_code::ErrorCode;
 use ff_engine::Operations;
 use ff_engine::operations::{Room, lane_of_set};
 use ff_script::generated::{
-    BlockExecutions, BlockExecutionsReply, BlockedItem, Candidate, Grant, GrantReclaim, GrantReclaimReply, GrantRefusal,
-    IssueGrants, IssueGrantsReply, ReleaseGrant, Task,
+    BlockExecutions, BlockExecutionsReply, BlockedItem, Candidate, Grant, GrantReclaim, GrantReclaimReply,
+    GrantRefusal, IssueGrants, IssueGrantsReply, ReleaseGrant, Task,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;

@@ -230,17 +230,15 @@ on_both_hosts! {
         });
         let operations = kit.operations();
         // What fits is used, and the rest waits.
-        eventually("everyone has ended or waits", ms(90_000), async || {
-            within(operations, budget).await;
+        eventually("what fits is used and the rest waits", ms(90_000), async || {
+            let (used, _) = within(operations, budget).await;
             let (blocked, going) = waiting(operations).await;
             let ended = crew.ended.load(Ordering::SeqCst);
-            (going == 0 && usize::try_from(blocked).unwrap() + ended == COUNT).then_some(())
+            (used > hard - HOLDS && going == 0 && usize::try_from(blocked).unwrap() + ended == COUNT).then_some(())
         })
         .await;
-        let (used, _) = within(operations, budget).await;
-        assert!(used > hard - HOLDS, "{used} of {hard} were used and nothing runs");
         let ended = crew.ended.load(Ordering::SeqCst);
-        assert!(ended < COUNT && ended >= 350, "{ended} ended");
+        assert!((200..COUNT).contains(&ended), "{ended} ended");
         operations.change_budget(budget, BudgetLimits { limits: limit(1_000_000), ..Default::default() }, "ops").await.unwrap();
         eventually("all have ended", ms(90_000), async || {
             within(operations, budget).await;

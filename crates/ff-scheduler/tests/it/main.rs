@@ -8,3 +8,4 @@ mod flaky;
 mod kit;
 mod quotas;
 mod slots;
+mod zombies;

@@ -75,6 +75,12 @@ async fn measure(folder: &Path, options: &StoreOptions) -> Result<Report> {
             world.close().await;
         }
     }
+    for setting in [Setting::EMBEDDED_RELAXED, Setting::VALKEY_EVERYSEC] {
+        if settings.contains(&setting) {
+            eprintln!("{} blocked on one budget: {}", scale.blocked, setting.name());
+            report.blocked.push((setting.name(), blocked::measure(setting, folder, scale.blocked).await?));
+        }
+    }
     report.head.ended(began.elapsed(), &others)?;
     Ok(report)
 }

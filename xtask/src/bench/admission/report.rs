@@ -115,7 +115,11 @@ impl Report {
 
     fn write_blocked(&self, page: &mut String) {
         for (store, blocked) in &self.blocked {
-            let _ = writeln!(page, "### {} executions blocked on one budget, {store}\n", grouped(blocked.executions as f64));
+            let _ = writeln!(
+                page,
+                "### {} executions blocked on one budget, {store}\n",
+                grouped(blocked.executions as f64)
+            );
             let mut table = Table::new(&["", "calls", "at most", "", "seconds"]);
             for step in &blocked.steps {
                 table.row(vec![

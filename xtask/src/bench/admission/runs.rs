@@ -252,7 +252,7 @@ pub async fn measure(world: &World, attached: Attached, count: usize) -> Result<
     let each = |n: usize| n as f64 / count as f64;
     for (function, n) in &calls_after {
         let n = each(n - calls.get(function).copied().unwrap_or_default());
-        if n >= 0.01 && std::env::var("FF_CALLS").is_ok() {
+        if n >= 0.01 && std::env::var_os("FF_CALLS").is_some() {
             eprintln!("    {} {} {function} {n:.2}", world.setting.name(), attached.name());
         }
     }
