@@ -1,10 +1,6 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
-local event = require "lib.event"
-local execution = require "record.execution"
-local holds = require "record.holds"
-local spec = require "record.spec"
-local grant = require "transition.grant"
+local block = require "transition.block"
 
 define.fn {
   name = "ff_block_execution",
@@ -14,14 +10,8 @@ define.fn {
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
-    if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
-    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then holds.drop(rec) end
-    execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
-    execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
-    return reply.ok("blocked")
+    local answer = block.one(tx, a)
+    if answer == "already" then return reply.ok("already") end
+    return answer or reply.ok("blocked")
   end,
 }

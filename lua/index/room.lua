@@ -44,6 +44,17 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
+-- Who was called a moment ago is expected: until it has come, nobody else is called into its place. Whoever has not come by then
+-- is not waited for.
+local function load_called(tx, k)
+  k.expected = 0
+  if k.called_at == nil then return end
+  local long_ago = tx.now - limits.call_again_ms
+  if k.called_at > long_ago then k.expected = tx:zcount(k.called, "(" .. text(long_ago), "+inf") end
+  k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
+  if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
@@ -55,9 +66,10 @@ function room.load(tx, q, digest, key, fresh)
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
   }
   k.key = k.raw.key or key
-  k.tat, k.throttled, k.wake = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil)
+  k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
   k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
-  k.holders = keys.holders(tx, k.set)
+  k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
+  load_called(tx, k)
   k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
   if q.definition.rate then load_rate(tx, k, q.definition.rate) end
   if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
@@ -229,7 +241,15 @@ end
 -- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
 local function call(tx, k)
   local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
-  for _, one in ipairs(k.waiting > 0 and first_of(tx, k, k.waiters) or {}) do
+  local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
+  if #line > 0 and k.expected > 0 then
+    count(tx, k, 0)
+    k.held = k.held + k.expected - 1
+    if k.starts then k.starts = k.starts + k.expected - 1 end
+  end
+  -- More may stand in line than one call looks at.
+  if #line == limits.batch_max then k.head_at = tx.now end
+  for _, one in ipairs(line) do
     local use = room.refusal(tx, k, one.weight)
     if use then
       k.head_at = use.next_at()
@@ -252,8 +272,8 @@ end
 local function wake_at(tx, k, called)
   local d = k.q.definition
   if k.waiting > 0 then
-    if called > 0 then return tx.now + limits.call_again_ms end
-    return k.head_at
+    if called + k.expected == 0 then return k.head_at end
+    return math.min(k.head_at or limits.time_ms_max, tx.now + limits.call_again_ms)
   end
   if k.held > 0 or k.too_large > 0 then return nil end
   local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
@@ -269,6 +289,7 @@ end
 
 -- An execution that asks anew does not stand in line for what it asked before.
 local function leave_line(tx, k, id)
+  if k.called_at and tx:zscore(k.called, id) then tx:zrem(k.called, id) end
   if k.waiting > 0 and tx:zscore(k.waiters, id) then
     tx:zrem(k.waiters, id)
     tx:hdel(k.asked, id)
@@ -320,10 +341,15 @@ local function write_lines(tx, k)
   for _, one in ipairs(k.calls) do
     leave_line(tx, k, one.id)
     owe_call(tx, k, one.id, one.holder)
+    tx:zadd(k.called, tx.now, one.id)
+    k.called_at = tx.now
   end
 end
 
 local function write_passed(tx, k)
+  for _, item in ipairs(k.called_passed or {}) do
+    if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
+  end
   for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
   for _, item in ipairs(k.weighted_passed or {}) do
     tx:zrem(k.weighted, item.member)
@@ -342,7 +368,7 @@ local function write_hash(tx, k)
   if k.weighted == nil and k.raw.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
+  for _, name in ipairs({ "tat", "throttled", "sum", "wake", "called_at" }) do
     local value = k[name]
     if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
     if value == nil and k.raw[name] then tx:hdel(key, name) end
@@ -351,7 +377,7 @@ end
 
 -- Nobody uses the key: what is left of it goes.
 local function forget(tx, k)
-  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   quota.leave_key(tx, k.q, k.digest)
   timers.clear(tx, room.timer(k.q.id, k.digest))
 end

@@ -3,27 +3,11 @@ local reply = require "lib.reply"
 local limits = require "lib.limits"
 local execution = require "record.execution"
 local lane = require "record.lane"
-local leases = require "index.leases"
 local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 local walk = require "transition.walk"
-
--- The leases this very request already took, so that a lost reply is answered again.
-local function replayed(tx, a)
-  local ids = {}
-  for id, request in pairs(leases.of(tx, a.instance)) do
-    if request == a.request_id then ids[#ids + 1] = id end
-  end
-  table.sort(ids)
-  local tasks = {}
-  for _, id in ipairs(ids) do
-    local rec = execution.load(tx, id)
-    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
-  end
-  return tasks
-end
 
 local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
@@ -49,7 +33,7 @@ define.fn {
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
-    local again = replayed(tx, a)
+    local again = start.leased(tx, a.instance, a.request_id)
     if #again > 0 then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end

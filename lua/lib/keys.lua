@@ -68,7 +68,7 @@ function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
 -- The keys of a quota that are in use, by the order of their first use.
 function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
--- `part`: key, rate, weighted, weights, waiters, asked, oversized; `digest` is that of the quota's key.
+-- `part`: key, rate, weighted, weights, waiters, asked, oversized, called; `digest` is that of the quota's key.
 function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
 
 -- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …

@@ -164,6 +164,8 @@ local list = {
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
+  { name = "grants_to_consume", of = "grant_to_consume", max = limits.batch_max },
+  { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
@@ -278,6 +280,12 @@ local struct = {
   { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
   { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_to_consume", doc = "A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "keep", "holder_sets?" } } },
+  { name = "consumed_grant", doc = "What became of one grant of a batch.", fields = { { "execution_id", "execution_id" }, { "task", "task?" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
+  { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },

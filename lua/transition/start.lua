@@ -5,6 +5,7 @@ local execution = require "record.execution"
 local event = require "lib.event"
 local flow = require "record.flow"
 local frames = require "record.frames"
+local leases = require "index.leases"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
 
@@ -78,6 +79,21 @@ function start.task(tx, rec)
     resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
     passed = passed(tx, rec), flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
+end
+
+-- The leases this very request already took, so that a lost reply is answered again.
+function start.leased(tx, instance, request)
+  local ids = {}
+  for id, other in pairs(leases.of(tx, instance)) do
+    if other == request then ids[#ids + 1] = id end
+  end
+  table.sort(ids)
+  local tasks = {}
+  for _, id in ipairs(ids) do
+    local rec = execution.load(tx, id)
+    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
+  end
+  return tasks
 end
 
 -- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What

@@ -234,6 +234,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             lane: lane.to_owned(),
             max: 4,
             namespace: NAMESPACE.to_owned(),
+            request_id: None,
             ttl_ms: 1_000,
         };
         let mut granted = 0;

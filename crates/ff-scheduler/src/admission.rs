@@ -12,6 +12,8 @@ use ff_script::Error;
 use ff_script::generated::{AdmissionReason, BudgetCandidate, BudgetVerdict, Grant, QuotaAnswer, QuotaCandidate};
 use uuid::Uuid;
 
+use crate::combine::Combiner;
+
 /// The most one call of the library takes.
 const BATCH: usize = 64;
 
@@ -45,6 +47,8 @@ pub trait Admission: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct StoreAdmission {
     operations: Operations,
+    quotas: Combiner<QuotaCandidate, QuotaAnswer>,
+    budgets: Combiner<BudgetCandidate, BudgetVerdict>,
 }
 
 /// What is known so far about one grant of a batch.
@@ -83,7 +87,7 @@ impl StoreAdmission {
     /// Admission through these operations.
     #[must_use]
     pub fn new(operations: Operations) -> Self {
-        Self { operations }
+        Self { operations, quotas: Combiner::default(), budgets: Combiner::default() }
     }
 
     /// Asks every quota that is named, the next only for what the ones before it let pass.
@@ -108,7 +112,12 @@ impl StoreAdmission {
 
     async fn ask_quota(&self, id: QuotaPolicyId, batch: &[Asked], verdicts: &mut [Verdict]) {
         let candidates = batch.iter().map(|(_, candidate)| candidate.clone()).collect();
-        match self.operations.admit_quota(id, candidates).await {
+        let operations = self.operations.clone();
+        let ask = move |candidates| {
+            let operations = operations.clone();
+            async move { operations.admit_quota(id, candidates).await }
+        };
+        match self.quotas.ask(*id.as_uuid(), candidates, ask).await {
             Ok(answers) => {
                 for ((index, candidate), answer) in batch.iter().zip(answers) {
                     note(&mut verdicts[*index], id, candidate, answer);
@@ -150,7 +159,12 @@ impl StoreAdmission {
 
     async fn ask_budget(&self, id: BudgetId, batch: &[(usize, BudgetCandidate)], verdicts: &mut [Verdict]) {
         let candidates = batch.iter().map(|(_, candidate)| candidate.clone()).collect();
-        match self.operations.admit_budget(id, candidates).await {
+        let operations = self.operations.clone();
+        let ask = move |candidates| {
+            let operations = operations.clone();
+            async move { operations.admit_budget(id, candidates).await }
+        };
+        match self.budgets.ask(*id.as_uuid(), candidates, ask).await {
             Ok(answers) => {
                 for ((index, _), answer) in batch.iter().zip(answers) {
                     note_budget(&mut verdicts[*index], id, answer);

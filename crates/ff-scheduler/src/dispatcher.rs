@@ -10,7 +10,8 @@ use ff_engine::news::{Listener, News};
 use ff_engine::operations::{Claimant, lane_of_set};
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
-    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
+    ConsumeGrants, ConsumeGrantsReply, ConsumedGrant, Grant, GrantReclaim, GrantToConsume, LaneCounts, PartitionStats,
+    PartitionStatsReply, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
 use futures::future::join_all;
@@ -139,7 +140,7 @@ impl Dispatcher {
                 instance: profile.instance.clone(),
                 capabilities: profile.capabilities.clone(),
             };
-            let issued = self.inner.granting.issue(route, &grantee, left, ttl_ms).await?;
+            let issued = self.inner.granting.issue(route, &grantee, left, ttl_ms, None).await?;
             if issued.room.is_some_and(|room| room.free() <= 0) {
                 full.push(lane);
             }
@@ -422,21 +423,15 @@ impl Inner {
             capabilities: errand.sight.capabilities.clone(),
             lease_ttl_ms: profile.lease_ttl_ms,
         };
+        // Grants reach all of a lane's work in the order of its scores, and what needs no admission too.
+        if errand.admission || errand.room.is_some() {
+            return self.claim_granted(errand, &who, max.min(BATCH), request_id).await;
+        }
         let plain = self.operations.claim(route, &who, max.min(BATCH), request_id).await?;
         if plain.admission_needed {
             return self.claim_granted(errand, &who, max.min(BATCH), request_id).await;
         }
-        if !plain.tasks.is_empty() {
-            self.board().forget_room(&errand.sight.lane);
-        }
-        if !errand.admission {
-            return Ok(plain);
-        }
-        if !plain.tasks.is_empty() {
-            // What needs admission is still there.
-            return Ok(Claimed { next_score: plain.next_score.or(Some(i64::MAX)), ..plain });
-        }
-        self.claim_granted(errand, &who, max.min(BATCH), request_id).await
+        Ok(plain)
     }
 
     /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets.
@@ -457,60 +452,55 @@ impl Inner {
             instance: who.instance.clone(),
             capabilities: who.capabilities.clone(),
         };
-        let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS).await?;
-        if let Some(room) = issued.room {
-            self.board().told_room(errand, room.free());
+        let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS, Some(request_id)).await?;
+        if !issued.replayed.is_empty() {
+            return Ok(Claimed { tasks: issued.replayed, next_score: Some(i64::MIN), ..Claimed::default() });
         }
-        let consumed: Vec<_> = stream::iter(issued.grants)
-            .map(|grant| async move { self.consume(route, who, &grant, request_id).await })
-            .buffered(AT_ONCE)
-            .collect()
-            .await;
-        let (mut tasks, mut failed) = (Vec::new(), None);
-        for outcome in consumed {
-            match outcome {
-                Ok(task) => tasks.extend(task),
-                Err(error) => failed = Some(error),
-            }
+        match issued.room {
+            Some(room) => self.board().told_room(errand, room.free()),
+            None if !issued.grants.is_empty() => self.board().forget_room(&errand.sight.lane),
+            None => {}
         }
-        if let Some(error) = failed {
-            if tasks.is_empty() {
-                return Err(error);
-            }
-            // What has been leased is handed out; a grant that could not be consumed runs out.
-            tracing::warn!(%error, lane = who.lane, "a grant is left to run out");
-        }
+        let tasks = self.consume(route, who, issued.grants, request_id).await?;
         Ok(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() })
     }
 
+    /// Turns grants into leases. One that cannot be used is left alone: it runs out, or has ended already.
     async fn consume(
         &self,
         route: Route,
         who: &Claimant,
-        grant: &Grant,
+        grants: Vec<Grant>,
         request_id: Uuid,
-    ) -> Result<Option<Task>, Error> {
-        let call = ConsumeGrant {
-            keep: grant.keep.clone(),
+    ) -> Result<Vec<Task>, Error> {
+        if grants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let one = |grant: Grant| GrantToConsume {
             attempt_id: AttemptId::mint(),
-            capabilities: who.capabilities.clone(),
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
-            instance: who.instance.clone(),
+            keep: grant.keep,
             lease_id: LeaseId::mint(),
+        };
+        let call = ConsumeGrants {
+            capabilities: who.capabilities.clone(),
+            grants: grants.into_iter().map(one).collect(),
+            instance: who.instance.clone(),
             lease_ttl_ms: who.lease_ttl_ms,
             request_id,
             worker_id: who.worker_id.clone(),
         };
-        match self.operations.client().call(route, &call).await {
-            Ok(ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) => Ok(Some(task)),
-            Err(Error::Engine(refused)) => {
+        let ConsumeGrantsReply::Consumed { items } = self.operations.client().call(route, &call).await?;
+        let mut tasks = Vec::new();
+        for ConsumedGrant { execution_id, refusal, task, .. } in items {
+            if let Some(refusal) = refusal {
                 // Cancelled or changed between grant and claim: nothing to run.
-                tracing::debug!(error = %refused, execution = %grant.execution_id, "a grant could not be used");
-                Ok(None)
+                tracing::debug!(code = refusal.code, execution = %execution_id, "a grant could not be used");
             }
-            Err(error) => Err(error),
+            tasks.extend(task);
         }
+        Ok(tasks)
     }
 }
 

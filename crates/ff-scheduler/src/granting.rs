@@ -12,15 +12,16 @@ use ff_core::error_code::ErrorCode;
 use ff_engine::Operations;
 use ff_engine::operations::{Room, lane_of_set};
 use ff_script::generated::{
-    BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, ReleaseGrant,
+    BlockExecutions, BlockExecutionsReply, BlockedItem, Candidate, Grant, GrantReclaim, GrantReclaimReply,
+    GrantRefusal, IssueGrants, IssueGrantsReply, ReleaseGrant, Task,
 };
 use ff_script::{Error, Route};
-use futures::stream::{self, StreamExt};
 use uuid::Uuid;
 
 use crate::admission::{Admission, Admitted};
 
-const AT_ONCE: usize = 16;
+/// The most one call of the library takes.
+const BATCH: usize = 64;
 
 /// For whom grants are issued, and of which lane.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Issued {
     pub next_score: Option<i64>,
     /// How full the lane is, when it is limited.
     pub room: Option<Room>,
+    /// Nothing was issued: the request had taken these leases already.
+    pub replayed: Vec<Task>,
 }
 
 /// Issues grants and has them admitted.
@@ -57,8 +60,16 @@ struct Entered {
 }
 
 impl Granting {
-    /// Reserves up to `max` of the best executions of a lane in one partition, as far as they are admitted.
-    pub async fn issue(&self, route: Route, who: &Grantee, max: u16, ttl_ms: i64) -> Result<Issued, Error> {
+    /// Reserves up to `max` of the best executions of a lane in one partition, as far as they are admitted. Of a request that
+    /// took leases there already, those are answered.
+    pub async fn issue(
+        &self,
+        route: Route,
+        who: &Grantee,
+        max: u16,
+        ttl_ms: i64,
+        request_id: Option<Uuid>,
+    ) -> Result<Issued, Error> {
         let call = IssueGrants {
             capabilities: who.capabilities.clone(),
             grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
@@ -66,11 +77,13 @@ impl Granting {
             lane: who.lane.clone(),
             max: i64::from(max),
             namespace: who.namespace.clone(),
+            request_id,
             ttl_ms,
         };
         let (grants, mut next_score) = match self.operations.client().call(route, &call).await? {
             IssueGrantsReply::Granted { grants, next_score } => (grants, next_score),
             IssueGrantsReply::Paused { .. } => return Ok(Issued::default()),
+            IssueGrantsReply::Replayed { tasks } => return Ok(Issued { replayed: tasks, ..Issued::default() }),
         };
         let entered = match self.enter(&grants).await {
             Ok(entered) => entered,
@@ -97,7 +110,7 @@ impl Granting {
         }
         let (admitted, undecided) = self.admit(route, inside).await;
         next_score = next_score.into_iter().chain(undecided).min();
-        Ok(Issued { grants: admitted, next_score, room: entered.room })
+        Ok(Issued { grants: admitted, next_score, room: entered.room, ..Issued::default() })
     }
 
     /// Hands an interrupted execution to a worker, if there is room for it.
@@ -176,7 +189,7 @@ impl Granting {
                 }
                 Ok(Admitted::No { reason, detail, held }) => {
                     let slots = grant.holder_sets.iter().flatten().any(|set| lane_of_set(set).is_some());
-                    refused.push(BlockExecution {
+                    refused.push(GrantRefusal {
                         detail,
                         execution_id: grant.execution_id,
                         grant_id: grant.grant_id,
@@ -191,17 +204,26 @@ impl Granting {
                 }
             }
         }
-        stream::iter(refused).for_each_concurrent(AT_ONCE, |call| self.block(route, call)).await;
+        for batch in refused.chunks(BATCH) {
+            self.block(route, batch.to_vec()).await;
+        }
         for grant in &undecided {
             self.give_back(route, grant, None).await;
         }
         (admitted, undecided.iter().map(|grant| grant.score).min())
     }
 
-    /// Records why an execution waits. One that could not be told, or was called before it was, asks again by itself.
-    async fn block(&self, route: Route, call: BlockExecution) {
-        if let Err(error) = self.operations.client().call(route, &call).await {
-            tracing::debug!(%error, execution = %call.execution_id, "a refusal was not recorded");
+    /// Records why executions wait. One that could not be told, or was called before it was, asks again by itself.
+    async fn block(&self, route: Route, refusals: Vec<GrantRefusal>) {
+        match self.operations.client().call(route, &BlockExecutions { refusals }).await {
+            Ok(BlockExecutionsReply::Blocked { items }) => {
+                for BlockedItem { execution_id, refusal, .. } in items {
+                    if let Some(refusal) = refusal {
+                        tracing::debug!(code = refusal.code, execution = %execution_id, "a refusal was not recorded");
+                    }
+                }
+            }
+            Err(error) => tracing::debug!(%error, "refusals were not recorded"),
         }
     }
 

@@ -7,6 +7,7 @@
 pub mod admission;
 mod board;
 pub mod choose;
+mod combine;
 mod dispatcher;
 mod granting;
 

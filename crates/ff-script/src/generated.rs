@@ -1496,6 +1496,92 @@ impl CompletedItem {
 }
 
 wire_struct! {
+    /// A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.
+    GrantToConsume {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `attempt_id`: a UUID in lower case
+        attempt_id ("attempt_id"): AttemptId,
+        /// `lease_id`: a UUID in lower case
+        lease_id ("lease_id"): LeaseId,
+        /// `holder_sets?`: list of `holder_set`, at most 33
+        keep ("keep"): Option<Vec<String>>,
+    }
+}
+impl GrantToConsume {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, grant_id: Uuid, attempt_id: AttemptId, lease_id: LeaseId) -> Self {
+        Self { execution_id, grant_id, attempt_id, lease_id, keep: None }
+    }
+}
+
+wire_struct! {
+    /// What became of one grant of a batch.
+    ConsumedGrant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `task?`
+        task ("task"): Option<Task>,
+        /// `bool?`: true or false
+        replayed ("replayed"): Option<bool>,
+        /// `refusal?`
+        refusal ("refusal"): Option<Refusal>,
+    }
+}
+impl ConsumedGrant {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId) -> Self {
+        Self { execution_id, task: None, replayed: None, refusal: None }
+    }
+}
+
+wire_struct! {
+    /// A granted execution that admission refused; `unheld` says that no set has taken it in.
+    GrantRefusal {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
+        reason ("reason"): AdmissionReason,
+        /// `detail`: map from `text` to `text`, at most 64
+        detail ("detail"): BTreeMap<String, String>,
+        /// `bool?`: true or false
+        unheld ("unheld"): Option<bool>,
+    }
+}
+impl GrantRefusal {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, grant_id: Uuid, reason: AdmissionReason, detail: BTreeMap<String, String>) -> Self {
+        Self { execution_id, grant_id, reason, detail, unheld: None }
+    }
+}
+
+wire_struct! {
+    /// What became of one refusal of a batch.
+    BlockedItem {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `bool?`: true or false
+        already ("already"): Option<bool>,
+        /// `refusal?`
+        refusal ("refusal"): Option<Refusal>,
+    }
+}
+impl BlockedItem {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId) -> Self {
+        Self { execution_id, already: None, refusal: None }
+    }
+}
+
+wire_struct! {
     /// A reserved execution, waiting for its worker.
     Grant {
         /// `execution_id`: a UUID in lower case
@@ -3451,7 +3537,7 @@ wire_reply! {
 wire_call!(DrainLeases -> DrainLeasesReply, "ff_drain_leases", read_only: false);
 
 wire_struct! {
-    /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.
+    /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.
     ///
     /// Calls `ff_issue_grants`.
     /// Refused with `try_again`.
@@ -3469,6 +3555,8 @@ wire_struct! {
         max ("max"): i64,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
         /// `grant_ttl_ms`: 100 to 60000
         ttl_ms ("ttl_ms"): i64,
     }
@@ -3483,9 +3571,19 @@ wire_reply! {
         Paused ("paused") {
             state ("state"): LaneState,
         },
+        Replayed ("replayed") {
+            tasks ("tasks"): Vec<Task>,
+        },
     }
 }
 wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false);
+impl IssueGrants {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(capabilities: Vec<String>, grant_ids: Vec<Uuid>, instance: String, lane: String, max: i64, namespace: String, ttl_ms: i64) -> Self {
+        Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, request_id: None }
+    }
+}
 
 wire_struct! {
     /// Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.
@@ -3530,6 +3628,36 @@ wire_reply! {
     }
 }
 wire_call!(ConsumeGrant -> ConsumeGrantReply, "ff_consume_grant", read_only: false);
+
+wire_struct! {
+    /// Turns up to 64 grants of one partition into leases for the worker they were given to; each is answered on its own.
+    ///
+    /// Calls `ff_consume_grants`.
+    /// Refused with `capability_invalid`.
+    ConsumeGrants {
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
+        /// `grants_to_consume`: list of `grant_to_consume`, at most 64
+        grants ("grants"): Vec<GrantToConsume>,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+        /// `lease_ttl_ms`: 1000 to 3600000
+        lease_ttl_ms ("lease_ttl_ms"): i64,
+        /// `request_id`: a UUID in lower case
+        request_id ("request_id"): Uuid,
+        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
+        worker_id ("worker_id"): String,
+    }
+}
+wire_reply! {
+    /// What [`ConsumeGrants`] answers.
+    ConsumeGrantsReply {
+        Consumed ("consumed") {
+            items ("items"): Vec<ConsumedGrant>,
+        },
+    }
+}
+wire_call!(ConsumeGrants -> ConsumeGrantsReply, "ff_consume_grants", read_only: false);
 
 wire_struct! {
     /// Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.
@@ -3595,6 +3723,25 @@ impl BlockExecution {
         Self { detail, execution_id, grant_id, reason, unheld: None }
     }
 }
+
+wire_struct! {
+    /// Admission refused up to 64 granted executions of one partition: each waits for its quota or budget, and is answered on its own.
+    ///
+    /// Calls `ff_block_executions`.
+    BlockExecutions {
+        /// `grant_refusals`: list of `grant_refusal`, at most 64
+        refusals ("refusals"): Vec<GrantRefusal>,
+    }
+}
+wire_reply! {
+    /// What [`BlockExecutions`] answers.
+    BlockExecutionsReply {
+        Blocked ("blocked") {
+            items ("items"): Vec<BlockedItem>,
+        },
+    }
+}
+wire_call!(BlockExecutions -> BlockExecutionsReply, "ff_block_executions", read_only: false);
 
 wire_struct! {
     /// What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.
@@ -6791,8 +6938,10 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_drain_leases",
     "ff_issue_grants",
     "ff_consume_grant",
+    "ff_consume_grants",
     "ff_release_grant",
     "ff_block_execution",
+    "ff_block_executions",
     "ff_unblock_execution",
     "ff_grant_reclaim",
     "ff_suspend_execution",
@@ -7018,6 +7167,10 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Renewed>("Renewed"),
     crate::sample::Specimen::of::<Completion>("Completion"),
     crate::sample::Specimen::of::<CompletedItem>("CompletedItem"),
+    crate::sample::Specimen::of::<GrantToConsume>("GrantToConsume"),
+    crate::sample::Specimen::of::<ConsumedGrant>("ConsumedGrant"),
+    crate::sample::Specimen::of::<GrantRefusal>("GrantRefusal"),
+    crate::sample::Specimen::of::<BlockedItem>("BlockedItem"),
     crate::sample::Specimen::of::<Grant>("Grant"),
     crate::sample::Specimen::of::<Holder>("Holder"),
     crate::sample::Specimen::of::<Candidate>("Candidate"),
@@ -7125,10 +7278,14 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<IssueGrantsReply>("IssueGrantsReply"),
     crate::sample::Specimen::of::<ConsumeGrant>("ConsumeGrant"),
     crate::sample::Specimen::of::<ConsumeGrantReply>("ConsumeGrantReply"),
+    crate::sample::Specimen::of::<ConsumeGrants>("ConsumeGrants"),
+    crate::sample::Specimen::of::<ConsumeGrantsReply>("ConsumeGrantsReply"),
     crate::sample::Specimen::of::<ReleaseGrant>("ReleaseGrant"),
     crate::sample::Specimen::of::<ReleaseGrantReply>("ReleaseGrantReply"),
     crate::sample::Specimen::of::<BlockExecution>("BlockExecution"),
     crate::sample::Specimen::of::<BlockExecutionReply>("BlockExecutionReply"),
+    crate::sample::Specimen::of::<BlockExecutions>("BlockExecutions"),
+    crate::sample::Specimen::of::<BlockExecutionsReply>("BlockExecutionsReply"),
     crate::sample::Specimen::of::<UnblockExecution>("UnblockExecution"),
     crate::sample::Specimen::of::<UnblockExecutionReply>("UnblockExecutionReply"),
     crate::sample::Specimen::of::<GrantReclaim>("GrantReclaim"),

@@ -16,7 +16,7 @@ return {
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+  "grant.issue", "grant.consume", "grant.consume_many", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
@@ -366,6 +366,8 @@ local list = {
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
+  { name = "grants_to_consume", of = "grant_to_consume", max = limits.batch_max },
+  { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
@@ -480,6 +482,12 @@ local struct = {
   { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
   { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
   { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_to_consume", doc = "A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "keep", "holder_sets?" } } },
+  { name = "consumed_grant", doc = "What became of one grant of a batch.", fields = { { "execution_id", "execution_id" }, { "task", "task?" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
+  { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
@@ -1469,7 +1477,7 @@ function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
 -- The keys of a quota that are in use, by the order of their first use.
 function keys.quota_keys(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":keys" end
--- `part`: key, rate, weighted, weights, waiters, asked, oversized; `digest` is that of the quota's key.
+-- `part`: key, rate, weighted, weights, waiters, asked, oversized, called; `digest` is that of the quota's key.
 function keys.quota_part(tx, id, part, digest) return "ff:quota:" .. tx.tag .. ":" .. id .. ":" .. part .. ":" .. digest end
 
 -- `set` names where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest>`, …
@@ -4042,6 +4050,17 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
+-- Who was called a moment ago is expected: until it has come, nobody else is called into its place. Whoever has not come by then
+-- is not waited for.
+local function load_called(tx, k)
+  k.expected = 0
+  if k.called_at == nil then return end
+  local long_ago = tx.now - limits.call_again_ms
+  if k.called_at > long_ago then k.expected = tx:zcount(k.called, "(" .. text(long_ago), "+inf") end
+  k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
+  if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
+end
+
 -- What a quota knows of a key, by its digest; `key` is the key itself where the caller knows it. Answers nil for a key that is
 -- not in use, unless `fresh` says that it is about to be.
 function room.load(tx, q, digest, key, fresh)
@@ -4053,9 +4072,10 @@ function room.load(tx, q, digest, key, fresh)
     enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
   }
   k.key = k.raw.key or key
-  k.tat, k.throttled, k.wake = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil)
+  k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
   k.waiters, k.asked, k.oversized = keys.quota_part(tx, q.id, "waiters", digest), keys.quota_part(tx, q.id, "asked", digest), keys.quota_part(tx, q.id, "oversized", digest)
-  k.holders = keys.holders(tx, k.set)
+  k.holders, k.called = keys.holders(tx, k.set), keys.quota_part(tx, q.id, "called", digest)
+  load_called(tx, k)
   k.held, k.waiting, k.too_large = tx:zcard(k.holders), tx:zcard(k.waiters), tx:zcard(k.oversized)
   if q.definition.rate then load_rate(tx, k, q.definition.rate) end
   if q.definition.weighted then load_weighted(tx, k, q.definition.weighted) end
@@ -4227,7 +4247,15 @@ end
 -- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
 local function call(tx, k)
   local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
-  for _, one in ipairs(k.waiting > 0 and first_of(tx, k, k.waiters) or {}) do
+  local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
+  if #line > 0 and k.expected > 0 then
+    count(tx, k, 0)
+    k.held = k.held + k.expected - 1
+    if k.starts then k.starts = k.starts + k.expected - 1 end
+  end
+  -- More may stand in line than one call looks at.
+  if #line == limits.batch_max then k.head_at = tx.now end
+  for _, one in ipairs(line) do
     local use = room.refusal(tx, k, one.weight)
     if use then
       k.head_at = use.next_at()
@@ -4250,8 +4278,8 @@ end
 local function wake_at(tx, k, called)
   local d = k.q.definition
   if k.waiting > 0 then
-    if called > 0 then return tx.now + limits.call_again_ms end
-    return k.head_at
+    if called + k.expected == 0 then return k.head_at end
+    return math.min(k.head_at or limits.time_ms_max, tx.now + limits.call_again_ms)
   end
   if k.held > 0 or k.too_large > 0 then return nil end
   local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
@@ -4267,6 +4295,7 @@ end
 
 -- An execution that asks anew does not stand in line for what it asked before.
 local function leave_line(tx, k, id)
+  if k.called_at and tx:zscore(k.called, id) then tx:zrem(k.called, id) end
   if k.waiting > 0 and tx:zscore(k.waiters, id) then
     tx:zrem(k.waiters, id)
     tx:hdel(k.asked, id)
@@ -4318,10 +4347,15 @@ local function write_lines(tx, k)
   for _, one in ipairs(k.calls) do
     leave_line(tx, k, one.id)
     owe_call(tx, k, one.id, one.holder)
+    tx:zadd(k.called, tx.now, one.id)
+    k.called_at = tx.now
   end
 end
 
 local function write_passed(tx, k)
+  for _, item in ipairs(k.called_passed or {}) do
+    if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
+  end
   for _, item in ipairs(k.rate_passed or {}) do tx:zrem(k.rate, item.member) end
   for _, item in ipairs(k.weighted_passed or {}) do
     tx:zrem(k.weighted, item.member)
@@ -4340,7 +4374,7 @@ local function write_hash(tx, k)
   if k.weighted == nil and k.raw.sum then
     for _, part in ipairs({ "weighted", "weights" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   end
-  for _, name in ipairs({ "tat", "throttled", "sum", "wake" }) do
+  for _, name in ipairs({ "tat", "throttled", "sum", "wake", "called_at" }) do
     local value = k[name]
     if value ~= nil and text(value) ~= k.raw[name] then tx:hset(key, { name, value }) end
     if value == nil and k.raw[name] then tx:hdel(key, name) end
@@ -4349,7 +4383,7 @@ end
 
 -- Nobody uses the key: what is left of it goes.
 local function forget(tx, k)
-  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
+  for _, part in ipairs({ "key", "rate", "weighted", "weights", "waiters", "asked", "oversized", "called" }) do tx:del(keys.quota_part(tx, k.q.id, part, k.digest)) end
   quota.leave_key(tx, k.q, k.digest)
   timers.clear(tx, room.timer(k.q.id, k.digest))
 end
@@ -5778,6 +5812,7 @@ local execution = require "record.execution"
 local event = require "lib.event"
 local flow = require "record.flow"
 local frames = require "record.frames"
+local leases = require "index.leases"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
 
@@ -5853,6 +5888,21 @@ function start.task(tx, rec)
   }
 end
 
+-- The leases this very request already took, so that a lost reply is answered again.
+function start.leased(tx, instance, request)
+  local ids = {}
+  for id, other in pairs(leases.of(tx, instance)) do
+    if other == request then ids[#ids + 1] = id end
+  end
+  table.sort(ids)
+  local tasks = {}
+  for _, id in ipairs(ids) do
+    local rec = execution.load(tx, id)
+    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
+  end
+  return tasks
+end
+
 -- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
 -- was announced stands in the lane's copy, read by every claim, and in one hash of the partition, read by every sleeper.
 function start.announce_wake_up(tx, copy, lane, at)
@@ -5875,6 +5925,79 @@ function start.forget_announced(tx, lane, head)
 end
 
 return start
+end
+
+source["transition.consume"] = function(require, LIBRARY)
+-- Turns grants into leases.
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local fair = require "index.fair"
+local lane = require "record.lane"
+local queues = require "index.queues"
+local grant = require "transition.grant"
+local start = require "transition.start"
+
+local consume = {}
+
+-- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
+function consume.one(tx, holder, capabilities, g)
+  local rec = execution.load(tx, g.execution_id)
+  if rec == nil then return nil, reply.err("execution_not_found") end
+  if rec.phase == "active" and rec.request == holder.request_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
+  if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
+    return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
+  end
+  if not queues.covered(rec.spec.requires or {}, capabilities) then
+    local missing = {}
+    for _, token in ipairs(rec.spec.requires) do
+      if not capabilities[token] then missing[#missing + 1] = token end
+    end
+    return nil, reply.err("not_capable", { missing = table.concat(missing, ",") })
+  end
+  local copy = lane.load(tx, execution.lane_path(rec))
+  -- The lane was limited after the grant was given: nobody has admitted it.
+  if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end
+  if g.keep then holds.keep_aside(rec, g.keep) end
+  start.lease(tx, rec, holder, g)
+  if copy then fair.started(tx, copy, rec) end
+  return rec, false
+end
+
+-- Whoever sleeps until the partition's next timer hears of the first end among new leases of a lane.
+function consume.announce(tx, path, wake)
+  local copy = lane.load(tx, path)
+  if copy then start.announce_wake_up(tx, copy, lane, wake) end
+end
+
+return consume
+end
+
+source["transition.block"] = function(require, LIBRARY)
+-- A granted execution was refused: it waits for its quota or budget, with the reason recorded.
+local reply = require "lib.reply"
+local event = require "lib.event"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local spec = require "record.spec"
+local grant = require "transition.grant"
+
+local block = {}
+
+-- `b`: { execution_id, grant_id, reason, detail, unheld }. Answers "already" when it waits for that, a refusal, or nil when done.
+function block.one(tx, b)
+  local rec = execution.load(tx, b.execution_id)
+  if rec == nil then return reply.err("execution_not_found") end
+  if rec.phase == "runnable" and rec.reason == b.reason then return "already" end
+  if not grant.open(rec, b.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = b.grant_id }) end
+  if b.unheld then holds.drop(rec) end
+  execution.block(rec, b.reason, spec.flatten(b.detail), tx.now)
+  execution.save(tx, rec)
+  event.of_execution(tx, rec, "execution.blocked", { "reason", b.reason })
+end
+
+return block
 end
 
 source["transition.renew"] = function(require, LIBRARY)
@@ -7177,27 +7300,11 @@ local reply = require "lib.reply"
 local limits = require "lib.limits"
 local execution = require "record.execution"
 local lane = require "record.lane"
-local leases = require "index.leases"
 local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
 local start = require "transition.start"
 local walk = require "transition.walk"
-
--- The leases this very request already took, so that a lost reply is answered again.
-local function replayed(tx, a)
-  local ids = {}
-  for id, request in pairs(leases.of(tx, a.instance)) do
-    if request == a.request_id then ids[#ids + 1] = id end
-  end
-  table.sort(ids)
-  local tasks = {}
-  for _, id in ipairs(ids) do
-    local rec = execution.load(tx, id)
-    if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
-  end
-  return tasks
-end
 
 local function take_one(tx, a, copy, entry, ids)
   local rec = execution.load(tx, entry.id)
@@ -7223,7 +7330,7 @@ define.fn {
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
-    local again = replayed(tx, a)
+    local again = start.leased(tx, a.instance, a.request_id)
     if #again > 0 then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
@@ -7425,15 +7532,17 @@ end
 
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
   flags = {},
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
   },
-  reply = { granted = { grants = "[grant]", next_score = "int?" }, paused = { state = "lane_state" } },
+  reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
+    local taken = a.request_id and start.leased(tx, a.instance, a.request_id) or {}
+    if #taken > 0 then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
@@ -7477,12 +7586,8 @@ source["grant.consume"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
-local holds = require "record.holds"
-local lane = require "record.lane"
-local fair = require "index.fair"
-local queues = require "index.queues"
 local choose = require "transition.choose"
-local grant = require "transition.grant"
+local consume = require "transition.consume"
 local start = require "transition.start"
 
 define.fn {
@@ -7496,32 +7601,54 @@ define.fn {
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
-    if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "active" and rec.request == a.request_id and rec.worker == a.instance and tx.now < rec.lease_until then
-      return reply.ok("replayed", { task = start.task(tx, rec) })
-    end
-    if not grant.open(rec, a.grant_id, tx.now) or rec.grant_worker ~= a.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
-      return reply.err("grant_not_found", { grant_id = a.grant_id })
-    end
-    local capabilities = choose.set_of(a.capabilities)
-    if not queues.covered(rec.spec.requires or {}, capabilities) then
-      local missing = {}
-      for _, token in ipairs(rec.spec.requires) do
-        if not capabilities[token] then missing[#missing + 1] = token end
-      end
-      return reply.err("not_capable", { missing = table.concat(missing, ",") })
-    end
-    local copy = lane.load(tx, execution.lane_path(rec))
-    -- The lane was limited after the grant was given: nobody has admitted it.
-    if not holds.covers(rec, copy) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.keep then holds.keep_aside(rec, a.keep) end
-    start.lease(tx, rec, a, a)
-    if copy then
-      fair.started(tx, copy, rec)
-      start.announce_wake_up(tx, copy, lane, rec.wake)
-    end
+    local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
+    if rec == nil then return replayed end
+    if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
+    consume.announce(tx, execution.lane_path(rec), rec.wake)
     return reply.ok("claimed", { task = start.task(tx, rec) })
+  end,
+}
+end
+
+source["grant.consume_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local choose = require "transition.choose"
+local consume = require "transition.consume"
+local start = require "transition.start"
+
+define.fn {
+  name = "ff_consume_grants",
+  doc = "Turns up to 64 grants of one partition into leases for the worker they were given to; each is answered on its own.",
+  flags = {},
+  args = {
+    grants = "grants_to_consume", instance = "instance", worker_id = "worker_id", capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id",
+  },
+  reply = { consumed = { items = "[consumed_grant]" } },
+  errs = { "capability_invalid" },
+  call = function(tx, a)
+    local capabilities, items, wakes, paths = choose.set_of(a.capabilities), {}, {}, {}
+    for i, item in ipairs(a.grants) do
+      local answer, problem = tx:item(function()
+        local rec, replayed = consume.one(tx, a, capabilities, item)
+        if rec == nil then return replayed end
+        return { ok = rec, replayed = replayed }
+      end)
+      answer = answer or reply.raised(problem)
+      if answer.ok then
+        local rec, path = answer.ok, execution.lane_path(answer.ok)
+        if not answer.replayed then
+          if wakes[path] == nil then paths[#paths + 1] = path end
+          wakes[path] = math.min(wakes[path] or rec.wake, rec.wake)
+        end
+        items[i] = { execution_id = item.execution_id, task = start.task(tx, rec), replayed = answer.replayed }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    for _, path in ipairs(paths) do consume.announce(tx, path, wakes[path]) end
+    return reply.ok("consumed", { items = items })
   end,
 }
 end
@@ -7558,11 +7685,7 @@ end
 source["grant.block"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
-local event = require "lib.event"
-local execution = require "record.execution"
-local holds = require "record.holds"
-local spec = require "record.spec"
-local grant = require "transition.grant"
+local block = require "transition.block"
 
 define.fn {
   name = "ff_block_execution",
@@ -7572,15 +7695,41 @@ define.fn {
   reply = { blocked = {}, already = {} },
   errs = { "execution_not_found", "grant_not_found" },
   call = function(tx, a)
-    local rec = execution.load(tx, a.execution_id)
-    if rec == nil then return reply.err("execution_not_found") end
-    if rec.phase == "runnable" and rec.reason == a.reason then return reply.ok("already") end
-    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
-    if a.unheld then holds.drop(rec) end
-    execution.block(rec, a.reason, spec.flatten(a.detail), tx.now)
-    execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.blocked", { "reason", a.reason })
-    return reply.ok("blocked")
+    local answer = block.one(tx, a)
+    if answer == "already" then return reply.ok("already") end
+    return answer or reply.ok("blocked")
+  end,
+}
+end
+
+source["grant.block_many"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local block = require "transition.block"
+
+define.fn {
+  name = "ff_block_executions",
+  doc = "Admission refused up to 64 granted executions of one partition: each waits for its quota or budget, and is answered on its own.",
+  flags = { "allow-oom" },
+  args = { refusals = "grant_refusals" },
+  reply = { blocked = { items = "[blocked_item]" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for i, item in ipairs(a.refusals) do
+      local answer, problem = tx:item(function()
+        local refusal = block.one(tx, item)
+        if refusal == "already" then return { ok = "already" } end
+        return refusal or { ok = "blocked" }
+      end)
+      answer = answer or reply.raised(problem)
+      if answer.ok then
+        items[i] = { execution_id = item.execution_id, already = answer.ok == "already" }
+      else
+        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
+      end
+    end
+    return reply.ok("blocked", { items = items })
   end,
 }
 end
@@ -13148,8 +13297,10 @@ redis.register_function{ function_name = "ff_revoke_lease", callback = function(
 redis.register_function{ function_name = "ff_drain_leases", callback = function(k, a) return invoke("ff_drain_leases", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
 redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
+redis.register_function{ function_name = "ff_consume_grants", callback = function(k, a) return invoke("ff_consume_grants", k, a) end }
 redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_block_executions", callback = function(k, a) return invoke("ff_block_executions", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_grant_reclaim", callback = function(k, a) return invoke("ff_grant_reclaim", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_suspend_execution", callback = function(k, a) return invoke("ff_suspend_execution", k, a) end }

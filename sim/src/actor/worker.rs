@@ -84,6 +84,7 @@ impl Worker {
                 lane,
                 max,
                 namespace: NAMESPACE.to_owned(),
+                request_id: None,
                 ttl_ms: scene.rng.between(100, 2_000),
             };
             return scene.say(route, call);

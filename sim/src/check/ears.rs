@@ -121,6 +121,7 @@ impl Checker {
                     }
                     IssueGrantsReply::Granted { next_score, .. } => (&call.lane, &call.capabilities, true, *next_score),
                     IssueGrantsReply::Paused { .. } => (&call.lane, &call.capabilities, true, None),
+                    IssueGrantsReply::Replayed { .. } => return Ok(()),
                 }
             }
             _ => return Ok(()),

@@ -1,7 +1,11 @@
 //! Benchmarks: each prints a table and writes it, with every figure behind it, to `target/bench`.
 
 #[cfg(feature = "engine")]
+mod admission;
+#[cfg(feature = "engine")]
 mod cost;
+#[cfg(feature = "engine")]
+mod counted;
 #[cfg(feature = "engine")]
 mod engine;
 #[cfg(feature = "engine")]
@@ -44,6 +48,8 @@ pub enum Bench {
     Waits(StoreOptions),
     /// A chain of ten, fan-outs with a join, and the cancel of a thousand members.
     Flows(StoreOptions),
+    /// The same work with nothing attached, with quotas and with budgets; fifty thousand blocked on one budget.
+    Admission(StoreOptions),
 }
 
 /// How to measure.
@@ -77,7 +83,7 @@ pub struct SdkOptions {
     via: Option<String>,
 }
 
-/// How to measure waits, streams and flows.
+/// How to measure waits, streams, flows and admission.
 #[derive(clap::Args)]
 pub struct StoreOptions {
     /// One short run of each figure instead of three.
@@ -100,9 +106,10 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
             Bench::Sdk(options) => sdk::run(root, options),
             Bench::Waits(options) => waits::run(root, options),
             Bench::Flows(options) => flows::run(root, options),
+            Bench::Admission(options) => admission::run(root, options),
         };
     }
-    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_) | Bench::Flows(_)) = bench;
+    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_) | Bench::Flows(_) | Bench::Admission(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

@@ -13,6 +13,8 @@ use ff_script::{Client, Host, Library, Route};
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
 
+use super::counted::Counted;
+
 /// A host and its durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
@@ -54,6 +56,8 @@ pub struct Store {
     pub setting: Setting,
     pub host: Arc<dyn Host>,
     pub operations: Operations,
+    /// Every call goes through it.
+    pub counted: Arc<Counted>,
     embedded: Option<(Arc<Embedded>, TempDir)>,
     server: Option<TestServer>,
 }
@@ -83,6 +87,8 @@ impl Store {
                 (Arc::new(ValkeyHost::connect(options).await?), None, Some(server))
             }
         };
+        let counted = Counted::over(host);
+        let host: Arc<dyn Host> = counted.clone();
         let partitions = setting.partitions();
         let client = Client::new(Arc::clone(&host), partitions);
         client
@@ -96,7 +102,7 @@ impl Store {
                 }),
             )
             .await?;
-        Ok(Store { setting, host, operations: Operations::new(client), embedded, server })
+        Ok(Store { setting, host, operations: Operations::new(client), counted, embedded, server })
     }
 
     pub fn client(&self) -> &Client {

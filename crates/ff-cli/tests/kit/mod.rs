@@ -30,9 +30,14 @@ impl Server {
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
+        self.kill();
+        (self.process, self.url) = Self::spawn(self.directory.path(), &self.store);
+    }
+
+    /// Kills the process without a word.
+    pub fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ended");
-        (self.process, self.url) = Self::spawn(self.directory.path(), &self.store);
     }
 
     fn spawn(directory: &Path, store: &str) -> (Child, String) {

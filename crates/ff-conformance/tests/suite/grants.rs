@@ -18,6 +18,7 @@ fn issue(store: &Store, worker: &str, max: i64) -> IssueGrants {
         instance: worker.into(),
         capabilities: vec![],
         max,
+        request_id: None,
         ttl_ms: 5_000,
         grant_ids,
     }
@@ -115,6 +116,80 @@ for_each_host! {
         first.sort_by_key(|grant| grant.execution_id);
         again.sort_by_key(|grant| grant.execution_id);
         assert_eq!(again, first);
+        assert_eq!(store.dump().await, before);
+    }
+
+    async fn a_request_that_took_leases_is_answered_with_them(store) {
+        store.install_default_lane().await;
+        for _ in 0..2 {
+            store.submit_kind("mail").await;
+        }
+        let grants = issued(&store, &issue(&store, "w1", 1)).await;
+        let call = consume(&store, &grants[0], "w1");
+        let Ok(ConsumeGrantReply::Claimed { task }) = store.ask(&call).await else { panic!("not claimed") };
+        let before = store.dump().await;
+        let again = IssueGrants { request_id: Some(call.request_id), ..issue(&store, "w1", 1) };
+        assert_eq!(store.ask(&again).await, Ok(IssueGrantsReply::Replayed { tasks: vec![task] }));
+        assert_eq!(store.dump().await, before);
+        let another = IssueGrants { request_id: Some(store.uuid(0)), ..issue(&store, "w1", 1) };
+        assert_eq!(issued(&store, &another).await.len(), 1, "another request goes on");
+    }
+
+    async fn grants_are_consumed_together_each_for_itself(store) {
+        store.install_default_lane().await;
+        for _ in 0..3 {
+            store.submit_kind("mail").await;
+        }
+        let grants = issued(&store, &issue(&store, "w1", 3)).await;
+        let forged = Grant { grant_id: store.uuid(0), ..grants[1].clone() };
+        let one = |grant: &Grant| {
+            let ids = store.lease_ids();
+            GrantToConsume { attempt_id: ids.attempt_id, execution_id: grant.execution_id, grant_id: grant.grant_id, keep: None, lease_id: ids.lease_id }
+        };
+        let call = ConsumeGrants {
+            capabilities: vec![],
+            grants: vec![one(&grants[0]), one(&forged), one(&grants[2])],
+            instance: "w1".into(),
+            lease_ttl_ms: LEASE_MS,
+            request_id: store.uuid(0),
+            worker_id: "k".into(),
+        };
+        let Ok(ConsumeGrantsReply::Consumed { items }) = store.ask(&call).await else { panic!("not consumed") };
+        let codes: Vec<_> = items.iter().map(|item| item.refusal.as_ref().map(|refusal| refusal.code.as_str())).collect();
+        assert_eq!(codes, [None, Some("grant_not_found"), None]);
+        assert_eq!(items[0].task.as_ref().map(|task| task.lease_id), Some(call.grants[0].lease_id));
+        let before = store.dump().await;
+        let Ok(ConsumeGrantsReply::Consumed { items: again }) = store.ask(&call).await else { panic!("not consumed") };
+        assert_eq!((again[0].replayed, again[2].replayed), (Some(true), Some(true)), "the same request is answered again");
+        assert_eq!((&again[0].task, &again[2].task), (&items[0].task, &items[2].task));
+        assert_eq!(store.dump().await, before);
+        let counts = stats(&store).await;
+        assert_eq!((counts.granted, counts.active), (1, 2));
+    }
+
+    async fn refusals_are_noted_together_each_for_itself(store) {
+        store.install_default_lane().await;
+        for _ in 0..2 {
+            store.submit(metered(&store, "metered")).await;
+        }
+        let grants = issued(&store, &issue(&store, "w1", 2)).await;
+        let one = |grant: &Grant, grant_id| GrantRefusal {
+            detail: BTreeMap::from([("quota".into(), "q1".into())]),
+            execution_id: grant.execution_id,
+            grant_id,
+            reason: AdmissionReason::WaitingForQuota,
+            unheld: Some(true),
+        };
+        let call = BlockExecutions { refusals: vec![one(&grants[0], grants[0].grant_id), one(&grants[1], store.uuid(0))] };
+        let Ok(BlockExecutionsReply::Blocked { items }) = store.ask(&call).await else { panic!("not blocked") };
+        assert_eq!((items[0].already, items[0].refusal.is_none()), (Some(false), true));
+        assert_eq!(items[1].refusal.as_ref().map(|refusal| refusal.code.as_str()), Some("grant_not_found"));
+        let blocked = store.describe(grants[0].execution_id).await;
+        assert_eq!((blocked.state, blocked.blocking_reason), (PublicState::RateLimited, Some(BlockingReason::WaitingForQuota)));
+        let before = store.dump().await;
+        let again = BlockExecutions { refusals: vec![one(&grants[0], grants[0].grant_id)] };
+        let Ok(BlockExecutionsReply::Blocked { items }) = store.ask(&again).await else { panic!("not blocked") };
+        assert_eq!(items[0].already, Some(true));
         assert_eq!(store.dump().await, before);
     }
 

@@ -119,6 +119,7 @@ async fn grants(store: &Store, max: i64) -> Vec<Grant> {
         instance: "w1".into(),
         capabilities: vec![],
         max,
+        request_id: None,
         ttl_ms: GRANT_MS,
         grant_ids: (0..max).map(|_| store.uuid(0)).collect(),
     };

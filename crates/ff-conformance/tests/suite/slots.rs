@@ -42,6 +42,7 @@ async fn grants(store: &Store, worker: &str, max: i64) -> Vec<Grant> {
         instance: worker.into(),
         capabilities: vec![],
         max,
+        request_id: None,
         ttl_ms: GRANT_MS,
         grant_ids,
     };

@@ -10,6 +10,7 @@ use ff_script::generated::{
 use ff_script::{Client, Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::holders::{self, Leaving};
@@ -21,6 +22,8 @@ use crate::operations::{finish_usage, refused_with};
 const BATCH: i64 = 64;
 const AT_ONCE: usize = 16;
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// A partition that was read is not read again for so long: what it owes meanwhile is taken together.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// What one step did with one partition's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +34,75 @@ pub struct Drained {
     pub more: bool,
 }
 
+/// What was read of a partition and is done together with what others owe.
+#[derive(Default)]
+struct Owed {
+    /// Struck when all of it is done.
+    ids: Vec<String>,
+    /// The sets that holders leave.
+    sets: BTreeSet<String>,
+    calls: Vec<UnblockExecution>,
+}
+
+/// Who leaves each set, from whatever partition.
+type Releases = BTreeMap<String, Vec<Leaving>>;
+
 /// Applies at most one batch of a partition's effects.
 pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
+    let mut all = run_all(client, vec![route]).await;
+    all.pop().map_or(Ok(Drained { struck: 0, more: false }), |(_, drained)| drained)
+}
+
+/// Applies at most one batch of each partition's effects. What they owe to one set goes there together.
+pub async fn run_all(client: &Client, routes: Vec<Route>) -> Vec<(Route, Result<Drained, Error>)> {
+    let read: Vec<_> = stream::iter(routes)
+        .map(|route| async move { (route, read(client, route).await) })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let (mut releases, mut all) = (Releases::new(), Vec::new());
+    for (route, found) in read {
+        all.push((
+            route,
+            found.map(|(owed, leaving)| {
+                for (set, leaving) in leaving {
+                    releases.entry(set).or_default().extend(leaving);
+                }
+                owed
+            }),
+        ));
+    }
+    let failed: BTreeMap<String, Error> = stream::iter(releases)
+        .map(|(set, leaving)| async move {
+            for batch in leaving.chunks(BATCH as usize) {
+                if let Err(error) = holders::release(client, &set, batch.to_vec()).await {
+                    return Some((set, error));
+                }
+            }
+            None
+        })
+        .buffer_unordered(AT_ONCE)
+        .filter_map(std::future::ready)
+        .collect()
+        .await;
+    let failed = &failed;
+    stream::iter(all)
+        .map(|(route, owed)| async move {
+            let drained = match owed {
+                Ok(owed) => strike(client, route, owed, failed).await,
+                Err(error) => Err(error),
+            };
+            (route, drained)
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await
+}
+
+/// Reads a batch, and does what concerns no set and no other execution.
+async fn read(client: &Client, route: Route) -> Result<(Owed, Releases), Error> {
     let ReadOutboxReply::Effects { items } = client.call(route, &ReadOutbox { limit: BATCH }).await?;
-    let mut done = Vec::new();
-    let mut releases: BTreeMap<String, Vec<Leaving>> = BTreeMap::new();
-    let mut calls: Vec<UnblockExecution> = Vec::new();
+    let (mut owed, mut releases) = (Owed::default(), Releases::new());
     for effect in &items {
         let known = match effect.r#type.as_str() {
             "yield_leases" => drain(client, effect, false).await?,
@@ -45,14 +111,17 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
             "quota_returned" => quota_returned(client, effect).await?,
             "release_holder" => {
                 match (effect.data.get("set"), holder(effect)) {
-                    (Some(set), Some(holder)) => releases.entry(set.clone()).or_default().push(holder),
+                    (Some(set), Some(holder)) => {
+                        owed.sets.insert(set.clone());
+                        releases.entry(set.clone()).or_default().push(holder);
+                    }
                     _ => tracing::error!(id = %effect.id, "a release without set or holder is struck"),
                 }
                 true
             }
             "unblock" => {
                 match unblocking(effect) {
-                    Some(call) => calls.push(call),
+                    Some(call) => owed.calls.push(call),
                     None => tracing::error!(id = %effect.id, "a call without execution or reason is struck"),
                 }
                 true
@@ -64,17 +133,22 @@ pub async fn run_once(client: &Client, route: Route) -> Result<Drained, Error> {
             }
         };
         if known {
-            done.push(effect.id.clone());
+            owed.ids.push(effect.id.clone());
         }
     }
-    for (set, leaving) in releases {
-        holders::release(client, &set, leaving).await?;
+    Ok((owed, releases))
+}
+
+/// Calls whom the partition owes a call, and strikes its batch, unless a set could not be left.
+async fn strike(client: &Client, route: Route, owed: Owed, failed: &BTreeMap<String, Error>) -> Result<Drained, Error> {
+    if let Some(error) = owed.sets.iter().find_map(|set| failed.get(set)) {
+        return Err(error.clone());
     }
-    let called = stream::iter(calls).map(|call| let_ask(client, call)).buffer_unordered(AT_ONCE);
+    let called = stream::iter(owed.calls).map(|call| let_ask(client, call)).buffer_unordered(AT_ONCE);
     called.try_collect::<Vec<()>>().await?;
-    let struck = done.len();
+    let struck = owed.ids.len();
     if struck > 0 {
-        client.call(route, &AckOutbox { ids: done }).await?;
+        client.call(route, &AckOutbox { ids: owed.ids }).await?;
     }
     Ok(Drained { struck, more: i64::try_from(struck) == Ok(BATCH) })
 }
@@ -142,15 +216,17 @@ async fn drain(client: &Client, effect: &Effect, revoke: bool) -> Result<bool, E
 /// Starts the outboxes of the partitions this server owns.
 pub fn start(client: Client, owned: Owned, sweep_every: Duration, tasks: &mut JoinSet<()>, stop: CancellationToken) {
     let news = Listener::new(client.host().as_ref());
-    let outboxes = Outboxes { client, owned, pending: BTreeSet::new(), turn: 0 };
+    let outboxes = Outboxes { client, owned, pending: BTreeMap::new(), drained: BTreeMap::new(), turn: 0 };
     tasks.spawn(outboxes.run(news, sweep_every, stop));
 }
 
 struct Outboxes {
     client: Client,
     owned: Owned,
-    /// Partitions that may owe something.
-    pending: BTreeSet<Route>,
+    /// Partitions that may owe something, and when they are read.
+    pending: BTreeMap<Route, Instant>,
+    /// When partitions were read last, as far as that is not long ago.
+    drained: BTreeMap<Route, Instant>,
     turn: usize,
 }
 
@@ -160,7 +236,8 @@ impl Outboxes {
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         sweep.reset();
         loop {
-            let pause = if self.step().await { Duration::ZERO } else { AFTER_FAILURE };
+            self.step().await;
+            let next = self.pending.values().min().copied();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -173,48 +250,51 @@ impl Outboxes {
                     None => return,
                 },
                 _ = sweep.tick() => self.sweep(),
-                () = tokio::time::sleep(pause), if !self.pending.is_empty() => {}
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
             }
         }
     }
 
-    /// Takes one batch of every partition that may owe something; false when one could not be drained.
-    async fn step(&mut self) -> bool {
-        let owned = self.owned.borrow().clone();
-        let due: Vec<Route> = std::mem::take(&mut self.pending).into_iter().filter(|r| owned.contains(r)).collect();
-        let client = &self.client;
-        let results: Vec<_> = stream::iter(due)
-            .map(|route| async move { (route, run_once(client, route).await) })
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        let mut fine = true;
-        for (route, result) in results {
+    /// Takes one batch of every partition that is due.
+    async fn step(&mut self) {
+        let (owned, now) = (self.owned.borrow().clone(), Instant::now());
+        self.pending.retain(|route, _| owned.contains(route));
+        self.drained.retain(|_, at| *at + GATHER > now);
+        let due: Vec<Route> = self.pending.iter().filter(|(_, at)| **at <= now).map(|(route, _)| *route).collect();
+        for route in &due {
+            self.pending.remove(route);
+            self.drained.insert(*route, now);
+        }
+        for (route, result) in run_all(&self.client, due).await {
             match result {
                 Ok(Drained { more: false, .. }) => {}
-                Ok(_) => drop(self.pending.insert(route)),
+                Ok(_) => drop(self.pending.insert(route, now)),
                 Err(error) => {
                     tracing::warn!(%route, %error, "the outbox could not be drained");
-                    self.pending.insert(route);
-                    fine = false;
+                    self.pending.insert(route, Instant::now() + AFTER_FAILURE);
                 }
             }
         }
-        fine
+    }
+
+    /// The partition is read: at once, or together with what else comes while it was read a moment ago.
+    fn owes(&mut self, route: Route) {
+        let at = self.drained.get(&route).map_or_else(Instant::now, |at| *at + GATHER);
+        self.pending.entry(route).or_insert(at);
     }
 
     fn hear(&mut self, item: News) {
         match item {
-            News::Said(route, Wake::Fleet) => drop(self.pending.insert(route)),
+            News::Said(route, Wake::Fleet) => self.owes(route),
             News::Said(..) => {}
-            News::Lost(routes) => self.pending.extend(routes.into_iter().filter(|route| owes(*route))),
+            News::Lost(routes) => routes.into_iter().filter(|route| owes(*route)).for_each(|route| self.owes(route)),
             News::LostAny => self.look_at_all(),
         }
     }
 
     fn look_at_all(&mut self) {
         let owned = self.owned.borrow_and_update().clone();
-        self.pending.extend(owned.iter().copied().filter(|route| owes(*route)));
+        owned.iter().copied().filter(|route| owes(*route)).for_each(|route| self.owes(route));
     }
 
     /// Looks at the next partition, in case an announcement was lost.
@@ -222,7 +302,7 @@ impl Outboxes {
         let owned: Vec<Route> = self.owned.borrow().iter().copied().filter(|route| owes(*route)).collect();
         self.turn = self.turn.wrapping_add(1);
         if let Some(route) = owned.get(self.turn % owned.len().max(1)) {
-            self.pending.insert(*route);
+            self.owes(*route);
         }
     }
 }

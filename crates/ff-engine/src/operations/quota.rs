@@ -28,7 +28,18 @@ const TRIES: usize = 8;
 
 /// Quotas seen lately, with their namespaces.
 #[derive(Default)]
-pub(super) struct KnownQuotas(Mutex<HashMap<Uuid, (Instant, String)>>);
+pub(super) struct KnownQuotas {
+    seen: Mutex<HashMap<Uuid, (Instant, String)>>,
+    /// One looks, and all who came meanwhile have seen it.
+    looking: tokio::sync::Mutex<()>,
+}
+
+impl KnownQuotas {
+    fn namespace_of(&self, id: Uuid) -> Option<String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&id).filter(|(at, _)| at.elapsed() < KNOWN_FOR).map(|(_, namespace)| namespace.clone())
+    }
+}
 
 impl Operations {
     /// Creates a quota; the same definition again answers the one that is there. The second value says that it is new.
@@ -121,7 +132,7 @@ impl Operations {
     pub async fn delete_quota(&self, id: QuotaPolicyId, actor: &str) -> Result<(), Error> {
         let call = DeleteQuota { actor: Some(actor.to_owned()), quota_id: id };
         self.client.call(self.client.route_of_quota(&id), &call).await?;
-        self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id.as_uuid());
+        self.known_quotas.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(id.as_uuid());
         Ok(())
     }
 
@@ -169,9 +180,8 @@ impl Operations {
     pub(super) async fn check_quotas(&self, namespace: &str, refs: Option<&[QuotaRef]>) -> Result<(), Error> {
         let ids: BTreeSet<Uuid> = refs.into_iter().flatten().map(|quota| quota.quota_id).collect();
         for id in ids {
-            let known = self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-            let owner = match known.filter(|(at, _)| at.elapsed() < KNOWN_FOR) {
-                Some((_, owner)) => owner,
+            let owner = match self.known_quotas.namespace_of(id) {
+                Some(owner) => owner,
                 None => self.namespace_of_quota(id).await?,
             };
             if owner != namespace {
@@ -183,9 +193,13 @@ impl Operations {
     }
 
     async fn namespace_of_quota(&self, id: Uuid) -> Result<String, Error> {
+        let _one = self.known_quotas.looking.lock().await;
+        if let Some(namespace) = self.known_quotas.namespace_of(id) {
+            return Ok(namespace);
+        }
         let (entry, _) = self.quota(QuotaPolicyId::from_uuid(id), None).await?;
         let namespace = entry.quota.namespace;
-        let mut known = self.known_quotas.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known_quotas.seen.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (at, _)| at.elapsed() < KNOWN_FOR);
         known.insert(id, (Instant::now(), namespace.clone()));
         Ok(namespace)

@@ -325,6 +325,7 @@ impl Memory {
                     lane,
                     max: *max,
                     namespace,
+                    request_id: None,
                     ttl_ms: *ttl_ms,
                 };
                 self.issues.push(call.clone());

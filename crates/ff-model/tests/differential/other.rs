@@ -250,11 +250,42 @@ fn function_name(type_name: &str) -> String {
     ["ff".to_owned(), words.collect()].concat()
 }
 
+/// Batches of grants nobody was given: the model knows each by its single form, so none of these moves an execution.
+fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
+    let count = rng.random_range(0..4);
+    if rng.random() {
+        let one = |rng: &mut StdRng| g::GrantToConsume {
+            attempt_id: ff_core::types::AttemptId::from_uuid(id(rng)),
+            execution_id: some_execution(rng, model),
+            grant_id: id(rng),
+            keep: None,
+            lease_id: ff_core::types::LeaseId::from_uuid(id(rng)),
+        };
+        let consume = g::ConsumeGrants {
+            capabilities: vec![],
+            grants: (0..count).map(|_| one(rng)).collect(),
+            instance: instance(rng),
+            lease_ttl_ms: 5_000,
+            request_id: id(rng),
+            worker_id: "model".to_owned(),
+        };
+        return call(ROUTE, &consume, model.now);
+    }
+    let one = |rng: &mut StdRng| g::GrantRefusal {
+        detail: [("key".to_owned(), "k".to_owned())].into(),
+        execution_id: some_execution(rng, model),
+        grant_id: id(rng),
+        reason: g::AdmissionReason::WaitingForQuota,
+        unheld: maybe(rng, |rng| rng.random()),
+    };
+    call(ROUTE, &g::BlockExecutions { refusals: (0..count).map(|_| one(rng)).collect() }, model.now)
+}
+
 /// One call.
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..46) {
+    match rng.random_range(0..47) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -308,6 +339,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         33..=38 => quotas(rng, model),
         39..=43 => budgets(rng, model),
         44 => usage(rng, model),
+        45 => grants(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

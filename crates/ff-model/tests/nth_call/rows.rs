@@ -95,6 +95,7 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
         lane: main_lane(),
         max,
         namespace: default(),
+        request_id: None,
         ttl_ms,
     }
 }
@@ -112,6 +113,11 @@ fn holder(n: u64) -> g::Holder {
 
 fn candidate(n: u64, expires_at: i64) -> g::Candidate {
     g::Candidate { execution_id: id(n), expires_at, holder_id: uuid(n) }
+}
+
+fn consumed(n: u64, lease: u64) -> g::GrantToConsume {
+    let g::LeaseIds { attempt_id, lease_id } = ids(lease);
+    g::GrantToConsume { attempt_id, execution_id: id(n), grant_id: uuid(n), keep: None, lease_id }
 }
 
 fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
@@ -582,6 +588,35 @@ fn grant_rows() -> Vec<Row> {
                 lease_ttl_ms: 5_000,
                 request_id: uuid(320),
                 worker_id: "model".to_owned(),
+            },
+        ),
+        batch(
+            "consume many",
+            &g::ConsumeGrants {
+                capabilities: vec![],
+                grants: vec![
+                    g::GrantToConsume { attempt_id, execution_id: granted, grant_id, keep: None, lease_id },
+                    g::GrantToConsume { execution_id: id(who::BLOCKED), ..consumed(who::NARROW, 350) },
+                    consumed(who::NARROW, 360),
+                ],
+                instance: "w-1".to_owned(),
+                lease_ttl_ms: 5_000,
+                request_id: uuid(320),
+                worker_id: "model".to_owned(),
+            },
+        ),
+        batch(
+            "block many",
+            &g::BlockExecutions {
+                refusals: [(granted, grant_id), (id(who::NARROW), uuid(who::NARROW)), (id(who::BLOCKED), grant_id)]
+                    .map(|(execution_id, grant_id)| g::GrantRefusal {
+                        detail: [("key".to_owned(), "k".to_owned())].into(),
+                        execution_id,
+                        grant_id,
+                        reason: g::AdmissionReason::WaitingForBudget,
+                        unheld: Some(true),
+                    })
+                    .into(),
             },
         ),
         row("release the grant", &g::ReleaseGrant::new(granted, grant_id)),

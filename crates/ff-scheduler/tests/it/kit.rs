@@ -16,6 +16,8 @@ use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::counted::Counted;
+
 /// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
@@ -38,7 +40,7 @@ enum Behind {
 /// One store with an engine over it.
 pub struct Kit {
     behind: Behind,
-    host: Arc<dyn Host>,
+    host: Arc<Counted>,
     engine: Engine,
 }
 
@@ -63,12 +65,18 @@ impl Kit {
                 (Behind::Valkey { server }, host)
             }
         };
+        let host = Counted::over(host);
         let engine = Engine::start(host.clone(), quiet(EngineOptions::embedded())).await.unwrap();
         Kit { behind, host, engine }
     }
 
     pub fn host(&self) -> Arc<dyn Host> {
-        Arc::clone(&self.host)
+        self.host.clone()
+    }
+
+    /// The calls of each function by this kit's engine and its dispatchers so far.
+    pub fn calls(&self) -> BTreeMap<&'static str, usize> {
+        self.host.calls()
     }
 
     pub fn operations(&self) -> &Operations {

@@ -99,6 +99,30 @@ on_both_hosts! {
         assert!(since.elapsed() >= ms(440), "10 with 50 ms between took {:?}", since.elapsed());
     }
 
+    async fn who_waits_is_called_into_a_free_place_once(kit) {
+        let id = create(&kit, Quota { concurrency: Some(4), ..quota() }).await;
+        for _ in 0..100 {
+            submit(&kit, &[id]).await;
+        }
+        run_all(&kit, 100, 16, ms(1)).await;
+        // Each may be refused once when it comes, and once more when another took the place it was called into.
+        let called = kit.calls()["ff_unblock_execution"];
+        assert!(called <= 250, "{called} calls for 100 executions");
+    }
+
+    async fn a_backlog_is_called_as_fast_as_its_rate_allows(kit) {
+        let rate = QuotaRate { limit: 100, window_ms: 2_000, mode: RateMode::Smooth };
+        let id = create(&kit, Quota { rate: Some(rate), ..quota() }).await;
+        for _ in 0..40 {
+            submit(&kit, &[id]).await;
+        }
+        // All are refused at first but one; from then on whoever is next is called when its time comes.
+        let since = Instant::now();
+        run_all(&kit, 40, 64, ms(0)).await;
+        assert!(since.elapsed() >= ms(780), "40 with 20 ms between took {:?}", since.elapsed());
+        assert!(since.elapsed() < ms(10_000), "40 with 20 ms between took {:?}", since.elapsed());
+    }
+
     async fn all_quotas_of_an_execution_have_to_pass(kit) {
         let two = create(&kit, Quota { concurrency: Some(2), ..quota() }).await;
         let one = create(&kit, Quota { concurrency: Some(1), weighted: Some(QuotaWeights { limit: 1_000, window_ms: 1_000 }), ..quota() }).await;
