@@ -1,10 +1,10 @@
 //! Everything a request may say about an execution: alone, as a member of a flow, or as a child.
 
-use std::collections::BTreeMap;
-
 use ff_script::generated::{BudgetRef, QuotaRef};
 use serde::Deserialize;
 use uuid::Uuid;
+
+use crate::shape::budget::Once;
 
 /// Defines a body with fields of its own and those of an execution. A flattened struct would not do: it takes any field, and
 /// its payloads lose their text.
@@ -110,12 +110,12 @@ pub(crate) use execution_body;
 #[serde(deny_unknown_fields)]
 pub struct BudgetBody {
     budget_id: Uuid,
-    estimate: Option<BTreeMap<String, i64>>,
+    estimate: Option<Once<i64>>,
 }
 
 impl From<BudgetBody> for BudgetRef {
     fn from(body: BudgetBody) -> Self {
-        Self { budget_id: body.budget_id, estimate: body.estimate }
+        Self { budget_id: body.budget_id, estimate: body.estimate.map(|estimate| estimate.0) }
     }
 }
 

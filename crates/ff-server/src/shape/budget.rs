@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ff_core::types::BudgetId;
-use ff_engine::{BudgetStatus, UsageAnswer};
+use ff_engine::{BudgetStatus, Reserved, UsageAnswer};
 use ff_script::generated::{Budget, BudgetAction, BudgetReset, BudgetScope, LedgerLine, ResetType, ScopeType};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::problem::{Answer, Problem};
 
 /// The largest amount.
-const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+pub const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 
 /// A map in which every name stands once; JSON alone would let the last one win.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
                 while let Some(name) = map.next_key::<String>()? {
                     let value = map.next_value()?;
                     if read.contains_key(&name) {
-                        return Err(A::Error::custom(format!("{name:?} is given twice")));
+                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
                     read.insert(name, value);
                 }
@@ -230,7 +230,7 @@ impl From<BudgetStatus> for BudgetShape {
 /// What a budget answered to a report, a settlement or a reservation.
 #[derive(Default, Serialize)]
 pub struct OutcomeShape {
-    /// ok, already_applied, soft_breach or hard_breach.
+    /// ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more.
     pub outcome: &'static str,
     /// The reservation, if there is one now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -256,6 +256,25 @@ pub struct OutcomeShape {
     /// The lease is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ended: Option<bool>,
+}
+
+impl OutcomeShape {
+    /// What became of a reservation.
+    pub fn of_reservation(reservation_id: uuid::Uuid, reserved: Reserved) -> Self {
+        match reserved {
+            Reserved::Held { expires_at } => {
+                Self { outcome: "ok", reservation_id: Some(reservation_id), expires_at, ..Self::default() }
+            }
+            Reserved::HardBreach { budget_id, dimension, used, limit } => Self {
+                outcome: "hard_breach",
+                budget_id: Some(budget_id),
+                dimension: Some(dimension),
+                used: Some(used),
+                limit: Some(limit),
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl From<UsageAnswer> for OutcomeShape {
