@@ -12,6 +12,7 @@ return {
   { code = "reservation_not_found", class = "NotFound", doc = "The reservation is unknown, was settled, released or ran out." },
   { code = "budget_version_conflict", class = "Conflict", doc = "The budget's definition changed in between." },
   { code = "budget_in_use", class = "Conflict", doc = "The budget has children, or something is held; detail says how many." },
+  { code = "hard_breach", class = "Conflict", doc = "The lease ended when a report met the hard limit of a budget; detail says which and what followed." },
   { code = "usage_pending", class = "Retryable", doc = "Too many reports of the execution wait for their budgets." },
   { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
   { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },

@@ -329,10 +329,11 @@ local struct = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
   { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
-    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" },
+    { "reservation_id", "reservation_id?" } } },
   { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
     { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
-    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+    { "dimensions", "amounts" }, { "at", "time_ms" }, { "reservation_id", "reservation_id?" } } },
   { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
     { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
   { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {

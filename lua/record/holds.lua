@@ -115,6 +115,15 @@ function holds.in_set(rec, set)
   return contains(holds.sets(rec) or {}, set)
 end
 
+-- The id under which a set holds the execution, or nothing. What was kept goes by the lease that entered it.
+function holds.holder_in(rec, set)
+  local h = noted(rec)
+  if h.holder and contains(h.sets, set) then return h.holder end
+  for _, entry in ipairs(h.kept) do
+    if entry[2] == set then return entry[1] end
+  end
+end
+
 -- Under this id the execution keeps the set while its attempt is set aside, and from then on.
 function holds.keeps(rec, holder, set)
   for _, entry in ipairs(noted(rec).kept) do

@@ -30,6 +30,8 @@ text_enum! {
         BudgetVersionConflict = "budget_version_conflict",
         /// The budget has children, or something is held; detail says how many.
         BudgetInUse = "budget_in_use",
+        /// The lease ended when a report met the hard limit of a budget; detail says which and what followed.
+        HardBreach = "hard_breach",
         /// Too many reports of the execution wait for their budgets.
         UsagePending = "usage_pending",
         /// The flow has ended or was stopped; detail says how.
@@ -126,6 +128,7 @@ impl ErrorCode {
             ErrorCode::ReservationNotFound => Class::NotFound,
             ErrorCode::BudgetVersionConflict => Class::Conflict,
             ErrorCode::BudgetInUse => Class::Conflict,
+            ErrorCode::HardBreach => Class::Conflict,
             ErrorCode::UsagePending => Class::Retryable,
             ErrorCode::FlowTerminal => Class::Conflict,
             ErrorCode::FlowNotTerminal => Class::Conflict,
@@ -183,6 +186,7 @@ impl ErrorCode {
             ErrorCode::ReservationNotFound => "The reservation is unknown, was settled, released or ran out.",
             ErrorCode::BudgetVersionConflict => "The budget's definition changed in between.",
             ErrorCode::BudgetInUse => "The budget has children, or something is held; detail says how many.",
+            ErrorCode::HardBreach => "The lease ended when a report met the hard limit of a budget; detail says which and what followed.",
             ErrorCode::UsagePending => "Too many reports of the execution wait for their budgets.",
             ErrorCode::FlowTerminal => "The flow has ended or was stopped; detail says how.",
             ErrorCode::FlowNotTerminal => "The operation needs an execution whose flow or parent has ended.",

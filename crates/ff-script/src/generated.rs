@@ -2119,13 +2119,15 @@ wire_struct! {
         sequence ("sequence"): Option<i64>,
         /// `amounts`: map from `dimension` to `amount`, at most 32
         dimensions ("dimensions"): BTreeMap<String, i64>,
+        /// `reservation_id?`: a UUID in lower case
+        reservation_id ("reservation_id"): Option<Uuid>,
     }
 }
 impl UsageReport {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(dedup_key: String, dimensions: BTreeMap<String, i64>) -> Self {
-        Self { dedup_key, dimensions, execution_id: None, holder_id: None, sequence: None }
+        Self { dedup_key, dimensions, execution_id: None, holder_id: None, sequence: None, reservation_id: None }
     }
 }
 
@@ -2148,13 +2150,15 @@ wire_struct! {
         dimensions ("dimensions"): BTreeMap<String, i64>,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         at ("at"): i64,
+        /// `reservation_id?`: a UUID in lower case
+        reservation_id ("reservation_id"): Option<Uuid>,
     }
 }
 impl PendingUsage {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(sequence: i64, budget_id: BudgetId, attempt_index: i64, lease_id: LeaseId, dedup_key: String, dimensions: BTreeMap<String, i64>, at: i64) -> Self {
-        Self { sequence, budget_id, attempt_index, lease_id, dedup_key, dimensions, at, holder_id: None }
+        Self { sequence, budget_id, attempt_index, lease_id, dedup_key, dimensions, at, holder_id: None, reservation_id: None }
     }
 }
 
@@ -5589,10 +5593,11 @@ wire_reply! {
 wire_call!(ReleaseReservation -> ReleaseReservationReply, "ff_release_reservation", read_only: false);
 
 wire_struct! {
-    /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.
+    /// Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.
     ///
     /// Calls `ff_apply_usage`.
     /// Refused with `budget_not_found`.
+    /// Refused with `reservation_not_found`.
     ApplyUsage {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -5692,7 +5697,7 @@ wire_reply! {
 wire_call!(AcknowledgeCleared -> AcknowledgeClearedReply, "ff_acknowledge_cleared", read_only: false);
 
 wire_struct! {
-    /// A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.
+    /// A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same. With a reservation it says what of that was used, and the rest is given back.
     ///
     /// Calls `ff_note_usage`.
     /// Refused with `execution_not_found`.
@@ -5700,6 +5705,7 @@ wire_struct! {
     /// Refused with `stale_lease`.
     /// Refused with `lease_expired`.
     /// Refused with `lease_revoked`.
+    /// Refused with `hard_breach`.
     /// Refused with `usage_pending`.
     NoteUsage {
         /// `budget_id`: a UUID in lower case
@@ -5712,6 +5718,8 @@ wire_struct! {
         execution_id ("execution_id"): ExecutionId,
         /// `fence`
         fence ("fence"): Fence,
+        /// `reservation_id?`: a UUID in lower case
+        reservation_id ("reservation_id"): Option<Uuid>,
     }
 }
 wire_reply! {
@@ -5727,7 +5735,7 @@ impl NoteUsage {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(budget_id: BudgetId, dimensions: BTreeMap<String, i64>, execution_id: ExecutionId, fence: Fence) -> Self {
-        Self { budget_id, dimensions, execution_id, fence, dedup_key: None }
+        Self { budget_id, dimensions, execution_id, fence, dedup_key: None, reservation_id: None }
     }
 }
 
@@ -5818,6 +5826,40 @@ wire_reply! {
     }
 }
 wire_call!(HoldBudget -> HoldBudgetReply, "ff_hold_budget", read_only: false);
+
+wire_struct! {
+    /// Under which id a quota has let a running execution in, and what time it is. `free`: nothing holds it there.
+    ///
+    /// Calls `ff_quota_holder`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `execution_not_active`.
+    /// Refused with `stale_lease`.
+    /// Refused with `lease_expired`.
+    /// Refused with `lease_revoked`.
+    QuotaHolder {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `fence`
+        fence ("fence"): Fence,
+        /// `quota_key`: 1 to 256 bytes
+        key ("key"): String,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`QuotaHolder`] answers.
+    QuotaHolderReply {
+        Free ("free") {
+            now ("now"): i64,
+        },
+        Held ("held") {
+            holder_id ("holder_id"): Uuid,
+            now ("now"): i64,
+        },
+    }
+}
+wire_call!(QuotaHolder -> QuotaHolderReply, "ff_quota_holder", read_only: true);
 
 wire_struct! {
     /// The budgets that executions of a lane wait for, each with the fewest rooms any of them has seen; a page at a time.
@@ -7010,6 +7052,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_settle_usage",
     "ff_read_usage",
     "ff_hold_budget",
+    "ff_quota_holder",
     "ff_waiting_for_budgets",
     "ff_unblock_budget",
     "ff_awaiting_budget",
@@ -7422,6 +7465,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ReadUsageReply>("ReadUsageReply"),
     crate::sample::Specimen::of::<HoldBudget>("HoldBudget"),
     crate::sample::Specimen::of::<HoldBudgetReply>("HoldBudgetReply"),
+    crate::sample::Specimen::of::<QuotaHolder>("QuotaHolder"),
+    crate::sample::Specimen::of::<QuotaHolderReply>("QuotaHolderReply"),
     crate::sample::Specimen::of::<WaitingForBudgets>("WaitingForBudgets"),
     crate::sample::Specimen::of::<WaitingForBudgetsReply>("WaitingForBudgetsReply"),
     crate::sample::Specimen::of::<UnblockBudget>("UnblockBudget"),

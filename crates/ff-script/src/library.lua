@@ -158,6 +158,7 @@ return {
   { code = "reservation_not_found", class = "NotFound", doc = "The reservation is unknown, was settled, released or ran out." },
   { code = "budget_version_conflict", class = "Conflict", doc = "The budget's definition changed in between." },
   { code = "budget_in_use", class = "Conflict", doc = "The budget has children, or something is held; detail says how many." },
+  { code = "hard_breach", class = "Conflict", doc = "The lease ended when a report met the hard limit of a budget; detail says which and what followed." },
   { code = "usage_pending", class = "Retryable", doc = "Too many reports of the execution wait for their budgets." },
   { code = "flow_terminal", class = "Conflict", doc = "The flow has ended or was stopped; detail says how." },
   { code = "flow_not_terminal", class = "Conflict", doc = "The operation needs an execution whose flow or parent has ended." },
@@ -531,10 +532,11 @@ local struct = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "refusal", "budget_refusal?" }, { "budget_id", "budget_id?" }, { "dimension", "text?" }, { "used", "count?" }, { "limit", "count?" }, { "rooms", "count?" } } },
   { name = "budget_holder", doc = "The grant or lease whose end drops a hold.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" } } },
   { name = "usage_report", doc = "What an execution used; counted once per key.", fields = {
-    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" } } },
+    { "dedup_key", "dedup_key" }, { "execution_id", "execution_id?" }, { "holder_id", "holder_id?" }, { "sequence", "count?" }, { "dimensions", "amounts" },
+    { "reservation_id", "reservation_id?" } } },
   { name = "pending_usage", doc = "A report that waits for its budget's answer.", fields = {
     { "sequence", "count" }, { "budget_id", "budget_id" }, { "attempt_index", "attempt_index" }, { "lease_id", "lease_id" }, { "holder_id", "holder_id?" }, { "dedup_key", "dedup_key" },
-    { "dimensions", "amounts" }, { "at", "time_ms" } } },
+    { "dimensions", "amounts" }, { "at", "time_ms" }, { "reservation_id", "reservation_id?" } } },
   { name = "usage_breach", doc = "The limit in the way of a report, and what its budget says to do about it.", fields = {
     { "budget_id", "budget_id" }, { "dimension", "dimension" }, { "used", "count" }, { "limit", "count" }, { "rooms", "count" }, { "action", "on_hard" } } },
   { name = "ledger_line", doc = "What an attempt used of a budget's dimension, and what it was refused.", fields = {
@@ -1959,6 +1961,15 @@ end
 
 function holds.in_set(rec, set)
   return contains(holds.sets(rec) or {}, set)
+end
+
+-- The id under which a set holds the execution, or nothing. What was kept goes by the lease that entered it.
+function holds.holder_in(rec, set)
+  local h = noted(rec)
+  if h.holder and contains(h.sets, set) then return h.holder end
+  for _, entry in ipairs(h.kept) do
+    if entry[2] == set then return entry[1] end
+  end
 end
 
 -- Under this id the execution keeps the set while its attempt is set aside, and from then on.
@@ -10528,7 +10539,7 @@ local holders = require "index.holders"
 
 define.fn {
   name = "ff_apply_usage",
-  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
+  doc = "Counts a report once, here and in every budget above: first out of what its reporter holds, then out of what is free. One with a reservation takes it out of that alone and gives the rest of it back. `same` says that the report known by this key came from the same execution and sequence. A report that would pass a limit is not accepted, and may be made again.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", report = "usage_report" },
   reply = {
@@ -10536,19 +10547,22 @@ define.fn {
     soft_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count" },
     hard_breach = { budget_id = "budget_id", dimension = "dimension", used = "count", limit = "count", action = "on_hard", rooms = "count" },
   },
-  errs = { "budget_not_found" },
+  errs = { "budget_not_found", "reservation_not_found" },
   call = function(tx, a)
     local r = a.report
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
-    local b, key = path[1], "report:" .. r.dedup_key
+    local b, key = path[1], r.reservation_id and "reservation:" .. r.reservation_id or "report:" .. r.dedup_key
     local origin = r.execution_id and r.sequence and string.format("%s:%.0f", r.execution_id, r.sequence) or nil
     local known, from = budget.report(tx, b, key)
     if known then return reply.ok("already_applied", { same = origin ~= nil and from == origin }) end
     local wrong = budget.unknown(b, r.dimensions, "report.dimensions")
     if wrong then return wrong end
     local member = r.execution_id and r.holder_id and holders.member(r) or nil
-    local own, parts = holds.own(tx, b.id, member, r.dimensions)
+    local reserved = r.reservation_id and holds.reservation(tx, b.id, r.reservation_id)
+    if r.reservation_id and reserved == nil then return reply.err("reservation_not_found", { reservation_id = r.reservation_id }) end
+    local own, parts
+    if reserved then own = reserved.amounts else own, parts = holds.own(tx, b.id, member, r.dimensions) end
     local over = budget.overflow(path, r.dimensions, "report.dimensions")
     if over then return over end
     local breach = budget.breach(path, r.dimensions, own)
@@ -10558,7 +10572,12 @@ define.fn {
         budget_id = breach.budget.id, dimension = breach.dimension, used = breach.used, limit = breach.limit, action = breach.budget.on_hard, rooms = breach.budget.rooms })
     end
     budget.prune(tx, b)
-    holds.consume(tx, path, own, parts)
+    if reserved then
+      holds.drop_reservation(tx, path, r.reservation_id, reserved)
+      holds.give_back(tx, path, reserved.amounts)
+    else
+      holds.consume(tx, path, own, parts)
+    end
     budget.spend(tx, path, r.dimensions)
     budget.keep_report(tx, b, key, r.dimensions, origin)
     budget.save_all(tx, path)
@@ -10671,14 +10690,14 @@ function usage.pending(tx, rec)
   local packed = rec.reports and tx:hget(keys.usage(tx, rec.id), "pending")
   local list = {}
   for i, p in ipairs(packed and cmsgpack.unpack(packed) or {}) do
-    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil }
+    list[i] = { sequence = p[1], budget_id = p[2], attempt_index = p[3], lease_id = p[4], dedup_key = p[5], dimensions = budget.map(p[6]), at = p[7], holder_id = p[8] or nil, reservation_id = p[9] or nil }
   end
   return list
 end
 
 function usage.store_pending(tx, rec, list)
   local out = {}
-  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false } end
+  for i, p in ipairs(list) do out[i] = { p.sequence, p.budget_id, p.attempt_index, p.lease_id, p.dedup_key, budget.flat(p.dimensions), p.at, p.holder_id or false, p.reservation_id or false } end
   tx:hset(keys.usage(tx, rec.id), { "pending", cmsgpack.pack(out) })
   if #out == 0 then timers.clear(tx, usage.timer(rec.id)) end
 end
@@ -10802,18 +10821,29 @@ local execution = require "record.execution"
 local fence = require "record.fence"
 local holds = require "record.holds"
 local timers = require "index.timers"
+local spec = require "record.spec"
 local usage = require "record.usage"
+
+local action_of = { cancelled = "cancel", failed = "fail" }
+
+-- The lease ended with an earlier report: its reporter may not have heard so.
+local function breached(rec)
+  local detail = rec.reason == "waiting_for_budget" and spec.unflatten(rec.detail) or {}
+  local action = action_of[rec.outcome] or (rec.attempt_state == "suspended" and "suspend") or "block"
+  return reply.err("hard_breach", { action = action, budget_id = detail.budget_id, dimension = detail.dimension, used = detail.used, limit = detail.limit })
+end
 
 define.fn {
   name = "ff_note_usage",
-  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same.",
+  doc = "A worker says what its attempt used; the report waits for its budget's answer. Without a key it is known by its execution, attempt and sequence; one that waits already under the same key is the same. With a reservation it says what of that was used, and the rest is given back.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts", dedup_key = "dedup_key?" },
+  args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id", dimensions = "amounts", dedup_key = "dedup_key?", reservation_id = "reservation_id?" },
   reply = { noted = { report = "pending_usage" } },
-  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "usage_pending" },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked", "hard_breach", "usage_pending" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
-    local refusal = fence.check(rec, a.fence, tx.now)
+    local refusal = fence.check(rec, a.fence, tx.now, "budget")
+    if refusal == "replay" then return breached(rec) end
     if refusal then return refusal end
     if next(a.dimensions) == nil then return reply.err("invalid_argument", { field = "dimensions", problem = "must hold an entry" }) end
     local list = usage.pending(tx, rec)
@@ -10826,6 +10856,7 @@ define.fn {
       sequence = rec.reports, budget_id = a.budget_id, attempt_index = rec.attempt, lease_id = rec.lease_id, at = tx.now, dimensions = a.dimensions,
       dedup_key = a.dedup_key or string.format("%s:%.0f:%.0f", rec.id, rec.attempt, rec.reports),
       holder_id = holds.in_set(rec, budget.set(a.budget_id)) and holds.of(rec) or nil,
+      reservation_id = a.reservation_id,
     }
     list[#list + 1] = p
     usage.store_pending(tx, rec, list)
@@ -10933,6 +10964,32 @@ define.fn {
       execution.save(tx, rec)
     end
     return reply.ok("held", { holder_id = holds.of(rec) })
+  end,
+}
+end
+
+source["usage.quota_holder"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local fence = require "record.fence"
+local holds = require "record.holds"
+
+define.fn {
+  name = "ff_quota_holder",
+  doc = "Under which id a quota has let a running execution in, and what time it is. `free`: nothing holds it there.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id", fence = "fence", quota_id = "quota_id", key = "quota_key" },
+  reply = { held = { holder_id = "holder_id", now = "time_ms" }, free = { now = "time_ms" } },
+  errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    local refusal = fence.check(rec, a.fence, tx.now)
+    if refusal then return refusal end
+    local holder = holds.holder_in(rec, holds.of_quota(a.quota_id, keys.digest(a.key)))
+    if holder == nil then return reply.ok("free", { now = tx.now }) end
+    return reply.ok("held", { holder_id = holder, now = tx.now })
   end,
 }
 end
@@ -13369,6 +13426,7 @@ redis.register_function{ function_name = "ff_note_usage", callback = function(k,
 redis.register_function{ function_name = "ff_settle_usage", callback = function(k, a) return invoke("ff_settle_usage", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_read_usage", callback = function(k, a) return invoke("ff_read_usage", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_hold_budget", callback = function(k, a) return invoke("ff_hold_budget", k, a) end }
+redis.register_function{ function_name = "ff_quota_holder", callback = function(k, a) return invoke("ff_quota_holder", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_waiting_for_budgets", callback = function(k, a) return invoke("ff_waiting_for_budgets", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_unblock_budget", callback = function(k, a) return invoke("ff_unblock_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_awaiting_budget", callback = function(k, a) return invoke("ff_awaiting_budget", k, a) end, flags = { "no-writes" } }

@@ -120,7 +120,12 @@ impl Problem {
     pub fn ends_lease(&self) -> bool {
         matches!(
             self.0.code,
-            "stale_lease" | "lease_expired" | "lease_revoked" | "execution_not_active" | "execution_not_found"
+            "stale_lease"
+                | "lease_expired"
+                | "lease_revoked"
+                | "execution_not_active"
+                | "execution_not_found"
+                | "hard_breach"
         )
     }
 

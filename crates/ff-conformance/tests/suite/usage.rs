@@ -9,6 +9,7 @@ use ff_core::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId};
 use ff_script::generated::*;
 use ff_script::{Error, Route};
+use uuid::Uuid;
 
 const BUDGETS: Route = Route::Budget(0);
 
@@ -58,6 +59,7 @@ fn usage(task: &Task, budget_id: BudgetId, n: i64, key: Option<&str>) -> NoteUsa
         budget_id,
         dimensions: amounts(n),
         dedup_key: key.map(str::to_owned),
+        reservation_id: None,
     }
 }
 
@@ -73,6 +75,7 @@ async fn apply(store: &Store, id: ExecutionId, report: &PendingUsage) -> ApplyUs
         holder_id: report.holder_id,
         sequence: Some(report.sequence),
         dimensions: report.dimensions.clone(),
+        reservation_id: report.reservation_id,
     };
     store.call(BUDGETS, &ApplyUsage { budget_id: report.budget_id, report: said }).await.unwrap()
 }
@@ -179,6 +182,42 @@ for_each_host! {
         assert_eq!(used(&store, id).await, 10);
     }
 
+    async fn what_was_used_of_a_reservation_stands_in_the_ledger_and_the_rest_returns(store) {
+        let id = budget(&store, 100, OnHard::Suspend).await;
+        let task = running(&store).await;
+        let hold = HoldBudget { budget_id: id, execution_id: task.execution_id, fence: task.fence() };
+        let HoldBudgetReply::Held { holder_id } = store.ask(&hold).await.unwrap();
+        let reservation_id = Uuid::now_v7();
+        let holder = Some(BudgetHolder { execution_id: task.execution_id, holder_id });
+        let reserve = ReserveBudget { holder, ..ReserveBudget::new(id, amounts(80), reservation_id) };
+        store.call(BUDGETS, &reserve).await.unwrap();
+        let call = NoteUsage { reservation_id: Some(reservation_id), ..usage(&task, id, 30, Some("settle")) };
+        let noted = note(&store, &call).await;
+        assert_eq!(noted.reservation_id, Some(reservation_id));
+        let answer = apply(&store, task.execution_id, &noted).await;
+        assert_eq!(answer, ApplyUsageReply::Ok);
+        assert_eq!(apply(&store, task.execution_id, &noted).await, ApplyUsageReply::AlreadyApplied { same: true });
+        store.ask(&settlement(task.execution_id, noted.sequence, answer)).await.unwrap();
+        assert_eq!(ledger(&store, task.execution_id).await, (vec![(0, 30, 0)], 0));
+        let GetBudgetReply::Found { budget: now, .. } = store.call(BUDGETS, &GetBudget { budget_id: id }).await.unwrap();
+        assert_eq!((now.dimensions[0].used, now.dimensions[0].held), (30, 0));
+        let gone = NoteUsage { reservation_id: Some(Uuid::now_v7()), ..usage(&task, id, 1, Some("gone")) };
+        let gone = note(&store, &gone).await;
+        let report = UsageReport { reservation_id: gone.reservation_id, ..UsageReport::new(gone.dedup_key, amounts(1)) };
+        let answer = store.call(BUDGETS, &ApplyUsage { budget_id: id, report }).await;
+        assert_eq!(refusal(answer), ErrorCode::ReservationNotFound);
+    }
+
+    async fn a_running_execution_is_known_to_its_quotas_by_the_grant_that_started_it(store) {
+        store.install_default_lane().await;
+        let task = running(&store).await;
+        let quota_id = ff_core::types::QuotaPolicyId::mint();
+        let ask = QuotaHolder { execution_id: task.execution_id, fence: task.fence(), key: "k".into(), quota_id };
+        assert_eq!(store.ask(&ask).await.unwrap(), QuotaHolderReply::Free { now: store.now() });
+        let stale = QuotaHolder { fence: Fence { lease_epoch: 1, ..task.fence() }, ..ask };
+        assert_eq!(refusal(store.ask(&stale).await), ErrorCode::StaleLease);
+    }
+
     async fn a_report_that_nobody_settled_is_owed_by_the_outbox(store) {
         let id = budget(&store, 100, OnHard::Suspend).await;
         let task = running(&store).await;
@@ -210,7 +249,8 @@ for_each_host! {
         let detail = parked.blocking_detail.unwrap();
         assert_eq!((detail["budget_id"].as_str(), detail["limit"].as_str()), (id.to_string().as_str(), "100"));
         after_the_lease(store.ask(&CompleteExecution::new(task.execution_id, task.fence())).await);
-        after_the_lease(store.ask(&usage(&task, id, 1, None)).await);
+        // The answer may have been lost: who reports again hears what happened.
+        assert_eq!(refusal(store.ask(&usage(&task, id, 1, None)).await), ErrorCode::HardBreach);
         assert!(store.claim("w1", 1).await.is_empty());
         // A refusal that came after the room is not undone by it.
         assert_eq!(unblock(&store, id, 0, 10).await, 0);

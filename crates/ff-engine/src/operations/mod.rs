@@ -36,10 +36,11 @@ pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;
+pub use quota::ThrottleUntil;
 pub use submission::NewExecution;
 pub use task::{Claimant, Claimed, fence_of};
 pub(crate) use usage::finish_usage;
-pub use usage::{Reserved, Usage, UsageAnswer};
+pub use usage::{Reserved, Usage, UsageAnswer, reservation_id};
 pub use waitpoint::{WaitpointCursor, WaitpointPage};
 
 /// Operations on one store; cheap to clone.

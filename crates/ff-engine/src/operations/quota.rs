@@ -10,9 +10,10 @@ use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_script::Error;
 use ff_script::generated::{
-    AdmitQuota, AdmitQuotaReply, DeleteQuota, GetQuota, GetQuotaReply, ListQuotaKeys, ListQuotaKeysReply, ListQuotas,
-    ListQuotasReply, PutQuota, PutQuotaReply, Quota, QuotaAnswer, QuotaCandidate, QuotaEntry, QuotaKeyState,
-    QuotaKeyUse, QuotaRef, SettleQuota, SettleQuotaReply, ThrottleQuota, ThrottleQuotaReply,
+    AdmitQuota, AdmitQuotaReply, DeleteQuota, Fence, GetQuota, GetQuotaReply, ListQuotaKeys, ListQuotaKeysReply,
+    ListQuotas, ListQuotasReply, PutQuota, PutQuotaReply, Quota, QuotaAnswer, QuotaCandidate, QuotaEntry, QuotaHolder,
+    QuotaHolderReply, QuotaKeyState, QuotaKeyUse, QuotaRef, SettleQuota, SettleQuotaReply, ThrottleQuota,
+    ThrottleQuotaReply,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -39,6 +40,15 @@ impl KnownQuotas {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(&id).filter(|(at, _)| at.elapsed() < KNOWN_FOR).map(|(_, namespace)| namespace.clone())
     }
+}
+
+/// How long a key is throttled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThrottleUntil {
+    /// Until this time of the store; one that has passed ends the throttle.
+    Time(i64),
+    /// For so many milliseconds from now.
+    For(i64),
 }
 
 impl Operations {
@@ -163,6 +173,54 @@ impl Operations {
         let call = SettleQuota { execution_id, holder_id, key: key.to_owned(), quota_id: id, weight };
         let reply = self.client.call(self.client.route_of_quota(&id), &call).await?;
         Ok(matches!(reply, SettleQuotaReply::Settled { .. }))
+    }
+
+    /// A running attempt met the limit of a provider: nothing starts under the key for so long, or until a time.
+    pub async fn throttle_under_lease(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        id: QuotaPolicyId,
+        key: &str,
+        until: ThrottleUntil,
+    ) -> Result<Option<i64>, Error> {
+        let (_, now) = self.quota_holder(execution_id, fence, id, key).await?;
+        let until = match until {
+            ThrottleUntil::Time(at) => at,
+            ThrottleUntil::For(ms) => now.saturating_add(ms),
+        };
+        self.throttle_quota(id, key, until, Some(&format!("execution {execution_id}"))).await
+    }
+
+    /// Says what a running attempt really weighed under a key of a quota it was submitted with; false when its window is
+    /// over, or when it weighs nothing there.
+    pub async fn settle_weight(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        id: QuotaPolicyId,
+        key: &str,
+        weight: i64,
+    ) -> Result<bool, Error> {
+        match self.quota_holder(execution_id, fence, id, key).await? {
+            (Some(holder_id), _) => self.settle_quota(id, key, execution_id, holder_id, weight).await,
+            (None, _) => Ok(false),
+        }
+    }
+
+    /// Who a running attempt is to a quota, and the store's time.
+    async fn quota_holder(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        quota_id: QuotaPolicyId,
+        key: &str,
+    ) -> Result<(Option<Uuid>, i64), Error> {
+        let call = QuotaHolder { execution_id, fence: fence.clone(), key: key.to_owned(), quota_id };
+        Ok(match self.client.call(self.client.route_of(&execution_id), &call).await? {
+            QuotaHolderReply::Held { holder_id, now } => (Some(holder_id), now),
+            QuotaHolderReply::Free { now } => (None, now),
+        })
     }
 
     /// Asks a quota for executions, in order.

@@ -5,14 +5,18 @@
 
 use std::collections::BTreeMap;
 
+use ff_core::EngineError;
+use ff_core::error::ValidationKind;
 use ff_core::error_code::ErrorCode;
-use ff_core::types::{BudgetId, ExecutionId};
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_script::generated::{
     ApplyUsage, ApplyUsageReply, BudgetHolder, Fence, HoldBudget, HoldBudgetReply, LedgerLine, NoteUsage,
-    NoteUsageReply, PendingUsage, ReadUsage, ReadUsageReply, ReleaseReservation, ReserveBudget, ReserveBudgetReply,
-    SettleReservation, SettleReservationReply, SettleUsage, SettleUsageReply, UsageBreach, UsageOutcome, UsageReport,
+    NoteUsageReply, PendingUsage, QuotaHolder, ReadUsage, ReadUsageReply, ReleaseReservation, ReserveBudget,
+    ReserveBudgetReply, SettleReservation, SettleReservationReply, SettleUsage, SettleUsageReply, UsageBreach,
+    UsageOutcome, UsageReport,
 };
 use ff_script::{Client, Error};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Operations, refused_with};
@@ -74,6 +78,15 @@ pub enum Reserved {
     },
 }
 
+/// The id of the reservation that a caller knows by a key of its own.
+#[must_use]
+pub fn reservation_id(budget: BudgetId, key: &str) -> Uuid {
+    let digest = Sha256::new().chain_update(budget.as_uuid().as_bytes()).chain_update(key).finalize();
+    let mut bytes = [0_u8; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
 impl Operations {
     /// Reports what a running attempt used. Under the same key it counts once.
     pub async fn report_usage(
@@ -84,7 +97,31 @@ impl Operations {
         dimensions: BTreeMap<String, i64>,
         dedup_key: Option<String>,
     ) -> Result<UsageAnswer, Error> {
-        let call = NoteUsage { budget_id, dedup_key, dimensions, execution_id, fence: fence.clone() };
+        let call = NoteUsage { dedup_key, ..NoteUsage::new(budget_id, dimensions, execution_id, fence.clone()) };
+        self.note_usage(call).await
+    }
+
+    /// Turns a reservation of a running attempt into what was really used: the ledger of its execution has it, and the
+    /// difference returns.
+    pub async fn settle_under_lease(
+        &self,
+        execution_id: ExecutionId,
+        fence: &Fence,
+        budget_id: BudgetId,
+        reservation_id: Uuid,
+        dimensions: BTreeMap<String, i64>,
+    ) -> Result<UsageAnswer, Error> {
+        let call = NoteUsage {
+            // A reservation is settled once: its id is the key.
+            dedup_key: Some(format!("reservation:{reservation_id}")),
+            reservation_id: Some(reservation_id),
+            ..NoteUsage::new(budget_id, dimensions, execution_id, fence.clone())
+        };
+        self.note_usage(call).await
+    }
+
+    async fn note_usage(&self, call: NoteUsage) -> Result<UsageAnswer, Error> {
+        let execution_id = call.execution_id;
         let route = self.client.route_of(&execution_id);
         let NoteUsageReply::Noted { report } = self.client.call(route, &call).await?;
         finish(&self.client, execution_id, report).await
@@ -99,7 +136,8 @@ impl Operations {
     ) -> Result<UsageAnswer, Error> {
         let report = UsageReport::new(dedup_key.unwrap_or_else(|| Uuid::now_v7().to_string()), dimensions);
         let route = self.client.route_of_budget(&budget_id);
-        Ok(match self.client.call(route, &ApplyUsage { budget_id, report }).await? {
+        let applied = self.client.call(route, &ApplyUsage { budget_id, report }).await;
+        Ok(match applied.map_err(of_the_report)? {
             ApplyUsageReply::Ok => UsageAnswer::Ok,
             ApplyUsageReply::AlreadyApplied { .. } => UsageAnswer::AlreadyApplied,
             ApplyUsageReply::SoftBreach { budget_id, dimension, limit, used } => {
@@ -175,6 +213,14 @@ impl Operations {
         })
     }
 
+    /// Refuses unless the lease is the current one.
+    pub async fn check_lease(&self, execution_id: ExecutionId, fence: &Fence) -> Result<(), Error> {
+        // Its quotas are of no interest here; asking for one is the call that only looks.
+        let nobody = QuotaPolicyId::from_uuid(Uuid::nil());
+        let call = QuotaHolder { execution_id, fence: fence.clone(), key: "-".to_owned(), quota_id: nobody };
+        self.client.call(self.client.route_of(&execution_id), &call).await.map(|_| ())
+    }
+
     /// Gives a reservation back unused.
     pub async fn release_reservation(&self, budget_id: BudgetId, reservation_id: Uuid) -> Result<(), Error> {
         let call = ReleaseReservation { budget_id, reservation_id };
@@ -201,11 +247,28 @@ pub(crate) async fn finish_usage(client: &Client, execution_id: ExecutionId, seq
     }
 }
 
+/// The caller gave the fields of a report, not the report.
+fn of_the_report(error: Error) -> Error {
+    match error {
+        Error::Engine(EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail }) => {
+            let field = field.strip_prefix("report.").map_or(field.clone(), str::to_owned);
+            Error::Engine(EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail })
+        }
+        other => other,
+    }
+}
+
 /// Counts a report and notes the answer with its execution.
 async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage) -> Result<UsageAnswer, Error> {
-    let PendingUsage { budget_id, dedup_key, dimensions, holder_id, sequence, .. } = report;
-    let report =
-        UsageReport { dedup_key, dimensions, execution_id: Some(execution_id), holder_id, sequence: Some(sequence) };
+    let PendingUsage { budget_id, dedup_key, dimensions, holder_id, reservation_id, sequence, .. } = report;
+    let report = UsageReport {
+        dedup_key,
+        dimensions,
+        execution_id: Some(execution_id),
+        holder_id,
+        reservation_id,
+        sequence: Some(sequence),
+    };
     let applied = client.call(client.route_of_budget(&budget_id), &ApplyUsage { budget_id, report }).await;
     let mut settle = SettleUsage::new(execution_id, UsageOutcome::Ok, sequence);
     let mut answer = Ok(UsageAnswer::Ok);
@@ -227,9 +290,14 @@ async fn finish(client: &Client, execution_id: ExecutionId, report: PendingUsage
             answer = Ok(UsageAnswer::HardBreach { breach, ended: false });
         }
         // The budget refuses it for good: it must not wait for ever.
-        Err(error) if matches!(refused_with(&error), Some(ErrorCode::InvalidArgument | ErrorCode::BudgetNotFound)) => {
+        Err(error)
+            if matches!(
+                refused_with(&error),
+                Some(ErrorCode::InvalidArgument | ErrorCode::BudgetNotFound | ErrorCode::ReservationNotFound)
+            ) =>
+        {
             settle.outcome = UsageOutcome::Invalid;
-            answer = Err(error);
+            answer = Err(of_the_report(error));
         }
         Err(error) => return Err(error),
     }

@@ -450,6 +450,7 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
                 execution_id: maybe(rng, |rng| some_execution(rng, model)),
                 holder_id: maybe(rng, id),
                 sequence: maybe(rng, |rng| rng.random_range(1..4)),
+                reservation_id: rng.random_ratio(1, 4).then_some(reservation_id),
                 ..g::UsageReport::new(format!("k{}", rng.random_range(0..40)), amounts(rng))
             };
             call(BUDGETS, &g::ApplyUsage { budget_id, report }, now)
@@ -475,8 +476,18 @@ fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
     let fence = model.executions.get(&execution_id).and_then(|e| e.fence().cloned());
     let default = || "default".to_owned();
     let scope = || "namespace:default".to_owned();
-    match (rng.random_range(0..7), fence) {
-        (0, Some(fence)) => call(ROUTE, &g::NoteUsage::new(budget_id, amounts(rng), execution_id, fence), now),
+    match (rng.random_range(0..8), fence) {
+        (0, Some(fence)) => {
+            let reservation_id = maybe(rng, id);
+            let note =
+                g::NoteUsage { reservation_id, ..g::NoteUsage::new(budget_id, amounts(rng), execution_id, fence) };
+            call(ROUTE, &note, now)
+        }
+        (6, Some(fence)) => {
+            let quota_id = quota_id(rng);
+            let key = ["a", "b"][rng.random_range(0..2)].to_owned();
+            call(ROUTE, &g::QuotaHolder { execution_id, fence, key, quota_id }, now)
+        }
         (1, Some(fence)) => call(ROUTE, &g::HoldBudget { budget_id, execution_id, fence }, now),
         (2, _) => call(ROUTE, &g::ReadUsage { execution_id }, now),
         (3, _) => {

@@ -962,6 +962,27 @@ fn budget_rows() -> Vec<Row> {
         row("settle usage", &settle(g::UsageOutcome::Ok, None)),
         row("settle usage that parks", &settle(g::UsageOutcome::HardBreach, Some(breach()))),
         row("read usage", &g::ReadUsage { execution_id: id(who::RUNNING) }),
+        row("note what of a reservation was used", &g::NoteUsage { reservation_id: Some(reserved()), ..note_usage(2) }),
+        on(
+            BUDGETS,
+            "apply what of a reservation was used",
+            &g::ApplyUsage {
+                budget_id: lower(),
+                report: g::UsageReport {
+                    reservation_id: Some(reserved()),
+                    ..g::UsageReport::new("5".to_owned(), tokens(70))
+                },
+            },
+        ),
+        row(
+            "ask for the holder in a quota",
+            &g::QuotaHolder {
+                execution_id: id(who::RUNNING),
+                fence: fence(who::RUNNING),
+                key: "k".to_owned(),
+                quota_id: QuotaPolicyId::from_uuid(uuid(9)),
+            },
+        ),
         row(
             "hold a budget",
             &g::HoldBudget { budget_id: lower(), execution_id: id(who::RUNNING), fence: fence(who::RUNNING) },

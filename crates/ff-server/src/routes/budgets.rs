@@ -1,6 +1,4 @@
-//! Budgets: made and changed by operators, reserved from and reported to by anyone; and what a running attempt used.
-
-use std::collections::BTreeMap;
+//! Budgets: made and changed by operators, reserved from and reported to by anyone.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
@@ -9,22 +7,20 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId};
-use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, BudgetLimits, NewBudget, Reserved, UsageAnswer};
+use ff_engine::operations::reservation_id as reservation_id_of;
+use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, BudgetLimits, NewBudget};
 use ff_script::generated::{DimensionLimit, OnHard, OnSoft, ScopeType};
-use serde::{Deserialize, Deserializer, Serialize};
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use super::suspend::word;
-use crate::app::{ACTOR, App, Id, JsonAnswer, Name};
+use crate::app::{ACTOR, App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
-use crate::shape::budget::{
-    BudgetShape, LedgerShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits, used,
-};
+use crate::shape::budget::{BudgetShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
 use crate::shape::task::FenceBody;
 
 /// How long a reservation without a lease holds, unless it says.
@@ -46,8 +42,6 @@ pub fn routes() -> Router<App> {
         .route("/v1/budgets/{name}/usage", post(usage))
         .route("/v1/budgets/{name}/settle", post(settle))
         .route("/v1/budgets/{name}/release", post(release))
-        .route("/v1/tasks/{id}/usage", post(task_usage))
-        .route("/v1/executions/{id}/usage", get(ledger))
 }
 
 /// The budget a path names.
@@ -240,7 +234,7 @@ struct ReserveBody {
 
 /// Holds amounts: with the lease under a fence, else for a time. The same key is the same reservation.
 async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
-    let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| derived(id, key));
+    let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id_of(id, key));
     let dimensions = amounts(body.dimensions)?;
     let reserved = match (body.execution_id, body.fence) {
         (Some(execution), Some(fence)) => {
@@ -253,26 +247,7 @@ async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<Reserv
         (Some(_), None) => return Err(Problem::invalid("fence", "is missing")),
         (None, Some(_)) => return Err(Problem::invalid("execution_id", "is missing")),
     };
-    Ok(Json(match reserved {
-        Reserved::Held { expires_at } => {
-            OutcomeShape { outcome: "ok", reservation_id: Some(reservation_id), expires_at, ..OutcomeShape::default() }
-        }
-        Reserved::HardBreach { budget_id, dimension, used, limit } => OutcomeShape {
-            outcome: "hard_breach",
-            budget_id: Some(budget_id),
-            dimension: Some(dimension),
-            used: Some(used),
-            limit: Some(limit),
-            ..OutcomeShape::default()
-        },
-    }))
-}
-
-fn derived(budget: BudgetId, key: &str) -> Uuid {
-    let digest = Sha256::new().chain_update(budget.as_uuid().as_bytes()).chain_update(key).finalize();
-    let mut bytes = [0_u8; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    Ok(Json(OutcomeShape::of_reservation(reservation_id, reserved)))
 }
 
 #[derive(Deserialize)]
@@ -311,48 +286,4 @@ struct ReleaseBody {
 async fn release(State(app): State<App>, Path(id): Path, Body(body): Body<ReleaseBody>) -> Answer<StatusCode> {
     app.operations.release_reservation(id, body.reservation_id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TaskUsageBody {
-    fence: FenceBody,
-    budget_id: BudgetId,
-    dimensions: Once<i64>,
-    dedup_key: Option<String>,
-    request_id: Option<String>,
-}
-
-/// Reports what a running attempt used; a request id makes it safe to repeat as well as a key does.
-async fn task_usage(State(app): State<App>, Id(id): Id, Body(body): Body<TaskUsageBody>) -> JsonAnswer<OutcomeShape> {
-    let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
-    let dimensions = amounts(body.dimensions)?;
-    let answer = app.operations.report_usage(id, &body.fence.into(), body.budget_id, dimensions, key).await;
-    let answer = answer.map_err(|error| Problem::from(error).about(id));
-    let over = match &answer {
-        Ok(answer) => matches!(answer, UsageAnswer::HardBreach { ended: true, .. }),
-        Err(problem) => problem.ends_lease(),
-    };
-    if over {
-        app.fleet.ended(body.fence.lease_id);
-    }
-    Ok(Json(answer?.into()))
-}
-
-/// What an execution used.
-#[derive(Serialize)]
-struct UsageShape {
-    execution_id: ExecutionId,
-    ledger: Vec<LedgerShape>,
-    /// The sum of what was accepted, by dimension.
-    used: BTreeMap<String, i64>,
-    /// Reports that wait for their budget's answer.
-    pending: usize,
-}
-
-async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
-    let usage = app.operations.usage(id).await.map_err(|error| Problem::from(error).about(id))?;
-    let used = used(&usage.ledger);
-    let ledger = usage.ledger.into_iter().map(LedgerShape::from).collect();
-    Ok(Json(UsageShape { execution_id: id, ledger, used, pending: usage.pending.len() }))
 }

@@ -26,6 +26,7 @@ mod submit;
 pub mod suspend;
 mod tail;
 mod tasks;
+mod usage;
 mod waitpoints;
 mod worker_protocol;
 mod workers;
@@ -55,6 +56,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(worker_protocol::routes())
         .merge(results::routes())
         .merge(tasks::routes())
+        .merge(usage::routes())
         .merge(suspend::routes())
         .merge(frames::routes())
         .merge(waitpoints::routes())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ff_core::types::BudgetId;
-use ff_engine::{BudgetStatus, UsageAnswer};
+use ff_engine::{BudgetStatus, Reserved, UsageAnswer};
 use ff_script::generated::{
     Budget, BudgetAction, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, ResetType, ScopeType,
 };
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::problem::{Answer, Problem};
 
 /// The largest amount.
-const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+pub const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 
 /// A map in which every name stands once; JSON alone would let the last one win.
 #[derive(Debug, Clone, Default)]
@@ -249,7 +249,7 @@ impl From<BudgetStatus> for BudgetShape {
 /// What a budget answered to a report, a settlement or a reservation.
 #[derive(Default, Serialize)]
 pub struct OutcomeShape {
-    /// ok, already_applied, soft_breach or hard_breach.
+    /// ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more.
     pub outcome: &'static str,
     /// The reservation, if there is one now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -275,6 +275,25 @@ pub struct OutcomeShape {
     /// The lease is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ended: Option<bool>,
+}
+
+impl OutcomeShape {
+    /// What became of a reservation.
+    pub fn of_reservation(reservation_id: uuid::Uuid, reserved: Reserved) -> Self {
+        match reserved {
+            Reserved::Held { expires_at } => {
+                Self { outcome: "ok", reservation_id: Some(reservation_id), expires_at, ..Self::default() }
+            }
+            Reserved::HardBreach { budget_id, dimension, used, limit } => Self {
+                outcome: "hard_breach",
+                budget_id: Some(budget_id),
+                dimension: Some(dimension),
+                used: Some(used),
+                limit: Some(limit),
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl From<UsageAnswer> for OutcomeShape {

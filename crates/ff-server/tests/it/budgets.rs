@@ -80,7 +80,8 @@ on_both_hosts! {
         assert_eq!(report(&task, 4).await.with(200)["outcome"], "ok");
         let breach = report(&task, 7).await.with(200);
         assert_eq!((&breach["outcome"], &breach["lease_ended"], &breach["used"]), (&json!("hard_breach"), &json!(true), &json!(4)));
-        report(&task, 1).await.refused(409, "execution_not_active");
+        let again = report(&task, 1).await.refused(409, "hard_breach");
+        assert_eq!((&again["facts"]["action"], &again["facts"]["limit"]), (&json!("suspend"), &json!("10")));
         let shown = api.get(&format!("/v1/executions/{execution}")).await.with(200);
         assert_eq!((&shown["state"], &shown["blocking_reason"]), (&json!("rate_limited"), &json!("waiting_for_budget")));
 
@@ -248,5 +249,77 @@ on_both_hosts! {
         assert_eq!(api.get(&at("")).await.with(200), before);
         assert_eq!(api.get(&format!("/v1/executions/{execution}/usage")).await.with(200)["ledger"], json!([]));
         api.task(&task, "complete", json!({})).await.with(200);
+    }
+
+    async fn a_task_reserves_settles_and_releases_under_its_lease(kit) {
+        let api = kit.api().await;
+        let made = api.post("/v1/budgets", json!({"dimensions": {"tokens": {"hard": 100}}, "on_hard": "fail"})).await.with(201);
+        let id = made["budget_id"].as_str().expect("an id").to_owned();
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"]})).await.with(200);
+        api.submit(json!({"kind": "burn", "budgets": [{"budget_id": id, "estimate": {"tokens": 10}}]})).await;
+        let task = api.claim_one("w1").await;
+        let execution = task["execution_id"].as_str().expect("an id").to_owned();
+        let ask = async |verb: &str, body: Value| {
+            let mut body = body;
+            body["fence"] = fence(&task);
+            body["budget_id"] = json!(id);
+            api.post(&format!("/v1/tasks/{execution}/{verb}"), body).await
+        };
+        let standing = async || {
+            let shown = api.get(&format!("/v1/budgets/{id}")).await.with(200);
+            let tokens = &shown["dimensions"]["tokens"];
+            (tokens["used"].as_i64().expect("used"), tokens["held"].as_i64().expect("held"))
+        };
+        assert_eq!(standing().await, (0, 10));
+        let body = json!({"dimensions": {"tokens": 60}, "dedup_key": "call-1"});
+        let first = ask("reserve", body.clone()).await.with(200);
+        assert_eq!(ask("reserve", body).await.with(200), first, "the same key is the same reservation");
+        assert_eq!(standing().await, (0, 70));
+        let breach = ask("reserve", json!({"dimensions": {"tokens": 31}})).await.with(200);
+        assert_eq!((&breach["outcome"], &breach["limit"]), (&json!("hard_breach"), &json!(100)));
+        let second = ask("reserve", json!({"dimensions": {"tokens": 30}})).await.with(200);
+        let settled = json!({"reservation_id": first["reservation_id"], "dimensions": {"tokens": 50}});
+        assert_eq!(ask("settle", settled.clone()).await.with(200)["outcome"], "ok");
+        assert_eq!(ask("settle", settled).await.with(200)["outcome"], "already_applied");
+        assert_eq!(standing().await, (50, 40), "the difference returns");
+        let give_back = json!({"reservation_id": second["reservation_id"]});
+        assert_eq!(ask("release", give_back.clone()).await.with(200)["outcome"], "released");
+        ask("release", give_back).await.refused(404, "reservation_not_found");
+        assert_eq!(standing().await, (50, 10));
+        let usage = api.get(&format!("/v1/executions/{execution}/usage")).await.with(200);
+        assert_eq!((&usage["used"]["tokens"], &usage["pending"]), (&json!(50), &json!(0)));
+
+        for (verb, dimensions, field) in [
+            ("usage", r#"{"tokens": -1}"#, "dimensions.tokens"),
+            ("usage", r#"{"tokens": 9007199254740992}"#, "dimensions.tokens"),
+            ("usage", r#"{"tokens": 1, "tokens": 2}"#, "dimensions.tokens"),
+            ("usage", r#"{"apples": 1}"#, "dimensions.apples"),
+            ("usage", r#"{"tokens": 1.5}"#, "dimensions.tokens"),
+            ("usage", "{}", "dimensions"),
+            ("reserve", r#"{"tokens": 1, "tokens": 2}"#, "dimensions.tokens"),
+            ("reserve", r#"{"apples": 1}"#, "dimensions.apples"),
+            ("reserve", r#"{"tokens": 0}"#, "dimensions.tokens"),
+        ] {
+            let body = format!(r#"{{"fence": {}, "budget_id": "{id}", "dimensions": {dimensions}}}"#, fence(&task));
+            let answer = api.send(Method::POST, &format!("/v1/tasks/{execution}/{verb}"), &[], body).await;
+            let refused = answer.refused(400, "invalid_argument");
+            assert!(refused["fields"][field].is_string(), "{verb} {dimensions}: {refused}");
+        }
+        assert_eq!(standing().await, (50, 10), "what is refused changes nothing");
+        let mut stale = fence(&task);
+        stale["lease_epoch"] = json!(99);
+        for verb in ["usage", "reserve"] {
+            let body = json!({"fence": stale, "budget_id": id, "dimensions": {"tokens": 1}});
+            api.post(&format!("/v1/tasks/{execution}/{verb}"), body).await.refused(409, "stale_lease");
+        }
+
+        // What is settled past the limit is not counted, and does what the budget says; what was held goes with the lease.
+        let third = ask("reserve", json!({"dimensions": {"tokens": 40}})).await.with(200);
+        let much = json!({"reservation_id": third["reservation_id"], "dimensions": {"tokens": 51}});
+        let breach = ask("settle", much).await.with(200);
+        assert_eq!((&breach["outcome"], &breach["action"], &breach["lease_ended"]), (&json!("hard_breach"), &json!("fail"), &json!(true)));
+        let shown = api.get(&format!("/v1/executions/{execution}")).await.with(200);
+        assert_eq!((&shown["outcome"], &shown["failure"]["category"]), (&json!("failed"), &json!("budget")));
+        eventually("holds die with the lease", std::time::Duration::from_secs(10), async || (standing().await == (50, 0)).then_some(())).await;
     }
 }

@@ -69,4 +69,40 @@ on_both_hosts! {
         let next = api.claim("w1", json!({"wait_ms": 10_000})).await;
         assert_eq!(next[0]["execution_id"], second);
     }
+
+    async fn a_task_throttles_a_key_for_everyone_and_says_what_it_weighed(kit) {
+        let api = kit.api().await;
+        let made = api.post("/v1/quotas", json!({"weighted": {"limit": 100, "window_ms": 60_000}})).await.with(201);
+        let id = made["quota_id"].as_str().expect("an id").to_owned();
+        api.post("/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"], "slots": 4})).await.with(200);
+        let body = || json!({"kind": "k", "quotas": [{"quota_id": id, "key": "acme", "weight": 60}]});
+        api.submit(body()).await;
+        let task = api.claim_one("w1").await;
+        let execution = task["execution_id"].as_str().expect("an id").to_owned();
+        let ask = async |verb: &str, body: serde_json::Value| {
+            let mut body = body;
+            body["fence"] = crate::kit::fence(&task);
+            body["quota_id"] = json!(id);
+            api.post(&format!("/v1/tasks/{execution}/{verb}"), body).await
+        };
+        let state = async || api.get(&format!("/v1/quotas/{id}?key=acme")).await.with(200)["keys"][0].clone();
+        assert_eq!(state().await["parts"][0]["used"], 60);
+        assert_eq!(ask("weight", json!({"key": "acme", "weight": 10})).await.with(200)["outcome"], "ok");
+        assert_eq!(state().await["parts"][0]["used"], 10);
+        assert_eq!(ask("weight", json!({"key": "other", "weight": 10})).await.with(200)["outcome"], "gone");
+        ask("weight", json!({"key": "acme", "weight": -1})).await.refused(400, "invalid_argument");
+
+        let throttled = ask("throttle", json!({"key": "acme", "retry_after_ms": 60_000})).await.with(200);
+        assert!(throttled["throttled_until"].is_i64(), "{throttled}");
+        api.submit(body()).await;
+        assert_eq!(api.claim("w1", json!({})).await.len(), 0, "the whole fleet waits");
+        for wrong in [json!({"key": "acme"}), json!({"key": "acme", "until": 5, "retry_after_ms": 5}), json!({"key": "acme", "retry_after_ms": 0})] {
+            ask("throttle", wrong).await.refused(400, "invalid_argument");
+        }
+        assert_eq!(ask("throttle", json!({"key": "acme", "until": 0})).await.with(200)["throttled_until"], json!(null));
+        crate::kit::eventually("it starts", std::time::Duration::from_secs(10), async || api.claim("w1", json!({})).await.into_iter().next()).await;
+        api.post(&format!("/v1/tasks/{execution}/complete"), json!({"fence": crate::kit::fence(&task)})).await.with(200);
+        ask("throttle", json!({"key": "acme", "retry_after_ms": 60_000})).await.refused(409, "execution_not_active");
+        ask("weight", json!({"key": "acme", "weight": 1})).await.refused(409, "execution_not_active");
+    }
 }

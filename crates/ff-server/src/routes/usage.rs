@@ -1,0 +1,222 @@
+//! What a running attempt uses of budgets and quotas: reports, reservations, a provider's "too many", and what it weighed.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_engine::UsageAnswer;
+use ff_engine::operations::{ThrottleUntil, reservation_id};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::app::{App, Id, JsonAnswer};
+use crate::body::Body;
+use crate::problem::{Answer, Problem};
+use crate::shape::budget::{AMOUNT_MAX, LedgerShape, Once, OutcomeShape, amounts};
+use crate::shape::task::FenceBody;
+
+/// The longest a key is throttled at once.
+const THROTTLE_MAX_MS: i64 = 86_400_000;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/tasks/{id}/usage", post(report))
+        .route("/v1/tasks/{id}/reserve", post(reserve))
+        .route("/v1/tasks/{id}/settle", post(settle))
+        .route("/v1/tasks/{id}/release", post(release))
+        .route("/v1/tasks/{id}/throttle", post(throttle))
+        .route("/v1/tasks/{id}/weight", post(weigh))
+        .route("/v1/executions/{id}/usage", get(ledger))
+}
+
+/// The answer of a fenced call; a lease that ended with it, or before it, frees its slot.
+fn heard<T>(
+    app: &App,
+    id: ExecutionId,
+    fence: FenceBody,
+    answer: Result<T, ff_script::Error>,
+    ends: impl FnOnce(&T) -> bool,
+) -> Answer<T> {
+    let answer = answer.map_err(|error| Problem::from(error).about(id));
+    let over = match &answer {
+        Ok(answer) => ends(answer),
+        Err(problem) => problem.ends_lease(),
+    };
+    if over {
+        app.fleet.ended(fence.lease_id);
+    }
+    answer
+}
+
+fn ended(answer: &UsageAnswer) -> bool {
+    matches!(answer, UsageAnswer::HardBreach { ended: true, .. })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportBody {
+    fence: FenceBody,
+    budget_id: BudgetId,
+    dimensions: Once<i64>,
+    dedup_key: Option<String>,
+    request_id: Option<String>,
+}
+
+/// Reports what a running attempt used; a request id makes it safe to repeat as well as a key does.
+async fn report(State(app): State<App>, Id(id): Id, Body(body): Body<ReportBody>) -> JsonAnswer<OutcomeShape> {
+    let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
+    let dimensions = amounts(body.dimensions)?;
+    let answer = app.operations.report_usage(id, &body.fence.into(), body.budget_id, dimensions, key).await;
+    Ok(Json(heard(&app, id, body.fence, answer, ended)?.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReserveBody {
+    fence: FenceBody,
+    budget_id: BudgetId,
+    dimensions: Once<i64>,
+    dedup_key: Option<String>,
+    request_id: Option<String>,
+}
+
+/// Holds amounts for as long as the lease lives. The same key under the same lease is the same reservation.
+async fn reserve(State(app): State<App>, Id(id): Id, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
+    let key = body.dedup_key.or(body.request_id).unwrap_or_else(|| Uuid::now_v7().to_string());
+    let reserved_as = reservation_id(body.budget_id, &format!("{}:{key}", body.fence.lease_id));
+    let dimensions = amounts(body.dimensions)?;
+    let operations = &app.operations;
+    let answer = operations.reserve_under_lease(id, &body.fence.into(), body.budget_id, reserved_as, dimensions).await;
+    let reserved = heard(&app, id, body.fence, answer, |_| false)?;
+    Ok(Json(OutcomeShape::of_reservation(reserved_as, reserved)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettleBody {
+    /// Without one, what was used stands in no execution's ledger.
+    fence: Option<FenceBody>,
+    budget_id: BudgetId,
+    reservation_id: Uuid,
+    dimensions: Once<i64>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+/// Turns a reservation into what was really used; the difference returns.
+async fn settle(State(app): State<App>, Id(id): Id, Body(body): Body<SettleBody>) -> JsonAnswer<OutcomeShape> {
+    let dimensions = amounts(body.dimensions)?;
+    let (operations, budget, reservation) = (&app.operations, body.budget_id, body.reservation_id);
+    let Some(fence) = body.fence else {
+        let mut shape = OutcomeShape::from(operations.settle_reservation(budget, reservation, dimensions).await?);
+        shape.lease_ended = None;
+        return Ok(Json(shape));
+    };
+    let answer = operations.settle_under_lease(id, &fence.into(), budget, reservation, dimensions).await;
+    Ok(Json(heard(&app, id, fence, answer, ended)?.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReleaseBody {
+    fence: Option<FenceBody>,
+    budget_id: BudgetId,
+    reservation_id: Uuid,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+/// Gives a reservation back unused.
+async fn release(State(app): State<App>, Id(id): Id, Body(body): Body<ReleaseBody>) -> JsonAnswer<OutcomeShape> {
+    if let Some(fence) = body.fence {
+        let answer = app.operations.check_lease(id, &fence.into()).await;
+        heard(&app, id, fence, answer, |()| false)?;
+    }
+    app.operations.release_reservation(body.budget_id, body.reservation_id).await?;
+    Ok(Json(OutcomeShape { outcome: "released", ..OutcomeShape::default() }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThrottleBody {
+    fence: FenceBody,
+    quota_id: QuotaPolicyId,
+    key: String,
+    /// Until when nothing starts; a time that has passed ends it.
+    #[serde(alias = "until_ms")]
+    until: Option<i64>,
+    /// For how long, as a provider's `Retry-After` says it.
+    retry_after_ms: Option<i64>,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Throttled {
+    quota_id: QuotaPolicyId,
+    key: String,
+    throttled_until: Option<i64>,
+}
+
+/// A provider had enough: nobody starts under the key until it recovers.
+async fn throttle(State(app): State<App>, Id(id): Id, Body(body): Body<ThrottleBody>) -> JsonAnswer<Throttled> {
+    let until = match (body.until, body.retry_after_ms) {
+        (Some(at), None) => ThrottleUntil::Time(at),
+        (None, Some(ms)) if (1..=THROTTLE_MAX_MS).contains(&ms) => ThrottleUntil::For(ms),
+        (None, Some(ms)) => {
+            let problem = format!("must be in 1..={THROTTLE_MAX_MS}, got {ms}");
+            return Err(Problem::invalid("retry_after_ms", problem));
+        }
+        _ => return Err(Problem::invalid("until", "or retry_after_ms must be given, not both")),
+    };
+    let ThrottleBody { fence, quota_id, key, .. } = body;
+    let answer = app.operations.throttle_under_lease(id, &fence.into(), quota_id, &key, until).await;
+    let throttled_until = heard(&app, id, fence, answer, |_| false)?;
+    Ok(Json(Throttled { quota_id, key, throttled_until }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WeightBody {
+    fence: FenceBody,
+    quota_id: QuotaPolicyId,
+    key: String,
+    weight: i64,
+    #[serde(rename = "request_id")]
+    _request_id: Option<String>,
+}
+
+/// Says what the attempt really weighed under a key: more or less than it was admitted with.
+async fn weigh(State(app): State<App>, Id(id): Id, Body(body): Body<WeightBody>) -> JsonAnswer<OutcomeShape> {
+    let WeightBody { fence, quota_id, key, weight, .. } = body;
+    if !(0..=AMOUNT_MAX).contains(&weight) {
+        return Err(Problem::invalid("weight", format!("must be in 0..={AMOUNT_MAX}, got {weight}")));
+    }
+    let answer = app.operations.settle_weight(id, &fence.into(), quota_id, &key, weight).await;
+    let settled = heard(&app, id, fence, answer, |_| false)?;
+    Ok(Json(OutcomeShape { outcome: if settled { "ok" } else { "gone" }, ..OutcomeShape::default() }))
+}
+
+/// What an execution used.
+#[derive(Serialize)]
+struct UsageShape {
+    execution_id: ExecutionId,
+    ledger: Vec<LedgerShape>,
+    /// The sum of what was accepted, by dimension.
+    used: BTreeMap<String, i64>,
+    /// Reports that wait for their budget's answer.
+    pending: usize,
+}
+
+async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
+    let usage = app.operations.usage(id).await.map_err(|error| Problem::from(error).about(id))?;
+    let mut used: BTreeMap<String, i64> = BTreeMap::new();
+    for line in &usage.ledger {
+        let sum = used.entry(line.dimension.clone()).or_default();
+        *sum = sum.saturating_add(line.accepted);
+    }
+    let ledger = usage.ledger.into_iter().map(LedgerShape::from).collect();
+    Ok(Json(UsageShape { execution_id: id, ledger, used, pending: usage.pending.len() }))
+}
