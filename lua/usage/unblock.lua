@@ -52,10 +52,10 @@ end
 
 define.fn {
   name = "ff_unblock_budget",
-  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over.",
+  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?", limit = "batch_size" },
-  reply = { unblocked = { count = "count", passed_over = "count", next = "awaits_position?" } },
+  reply = { unblocked = { count = "count", passed_over = "count", left = "free?", next = "awaits_position?" } },
   errs = { "try_again" },
   call = function(tx, a)
     local page = awaits.page(tx, keys.awaits(tx, a.budget_id), a.after, a.limit)
@@ -66,13 +66,13 @@ define.fn {
       local answer = unblock(tx, item.member, a)
       if answer and answer.err == "try_again" then
         if count == 0 then return answer end
-        return reply.ok("unblocked", { count = count, passed_over = passed, next = last })
+        return reply.ok("unblocked", { count = count, passed_over = passed, left = a.free, next = last })
       end
       if answer and answer.ok then count = count + 1 end
       if answer and answer.passed then passed = passed + 1 end
       last, looked = awaits.position(item), looked + 1
     end
     local more = looked < #page or #page == a.limit
-    return reply.ok("unblocked", { count = count, passed_over = passed, next = more and last or nil })
+    return reply.ok("unblocked", { count = count, passed_over = passed, left = a.free, next = more and last or nil })
   end,
 }

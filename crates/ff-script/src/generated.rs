@@ -5895,7 +5895,7 @@ impl WaitingForBudgets {
 }
 
 wire_struct! {
-    /// A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over.
+    /// A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.
     ///
     /// Calls `ff_unblock_budget`.
     /// Refused with `try_again`.
@@ -5919,6 +5919,7 @@ wire_reply! {
     UnblockBudgetReply {
         Unblocked ("unblocked") {
             count ("count"): i64,
+            left ("left"): Option<BTreeMap<String, i64>>,
             next ("next"): Option<AwaitsPosition>,
             passed_over ("passed_over"): i64,
         },

@@ -50,7 +50,9 @@ fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
     let line = |name: &str, value: String| if value.is_empty() { Ok(()) } else { say(&format!("{name:16} {value}")) };
     line("execution", text(&execution["execution_id"]))?;
     line("state", text(&execution["state"]))?;
-    line("blocked", text(&execution["blocking_reason"]))?;
+    let since = time(&execution["blocked_since"]);
+    let since = if since.is_empty() { since } else { format!(" since {since}") };
+    line("blocked", format!("{}{since}", text(&execution["blocking_reason"])))?;
     line("outcome", text(&execution["outcome"]))?;
     line("kind", text(&execution["kind"]))?;
     line("lane", format!("{}/{}", text(&execution["namespace"]), text(&execution["lane"])))?;
@@ -93,6 +95,13 @@ fn table(execution: &Value, payloads: &Payloads) -> anyhow::Result<()> {
     if !progress.is_null() {
         line("progress", format!("{} % {}", text(&progress["pct"]), text(&progress["message"])))?;
     }
+    let used: Vec<String> = execution["usage"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(dimension, n)| format!("{} {dimension}", text(n)))
+        .collect();
+    line("used", used.join(", "))?;
     let failure = &execution["failure"];
     if !failure.is_null() {
         line("failure", format!("{}: {}", text(&failure["category"]), text(&failure["reason"])))?;

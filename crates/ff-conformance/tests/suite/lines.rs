@@ -173,7 +173,7 @@ for_each_host! {
         let free = |n| Some(BTreeMap::from([("tokens".to_owned(), n)]));
         let tell = async |free, most| {
             let call = UnblockBudget { free, most, ..UnblockBudget::new(id, 64, 1) };
-            let UnblockBudgetReply::Unblocked { count, passed_over, next } = store.ask(&call).await.unwrap();
+            let UnblockBudgetReply::Unblocked { count, passed_over, next, .. } = store.ask(&call).await.unwrap();
             (count, passed_over, next.map(|next| next.execution_id))
         };
         assert_eq!(tell(free(0), None).await, (0, 6, None), "nothing is left for anyone");

@@ -10,9 +10,9 @@ use std::time::Duration;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::generated::{
-    AcknowledgeCleared, AwaitedBudget, Budget, ClearedBudgets, ClearedBudgetsReply, DimensionStatus, MissingQuotas,
-    MissingQuotasReply, SetNextReset, UnblockBudget, UnblockBudgetReply, UnblockQuota, UnblockQuotaReply,
-    WaitingForBudgets, WaitingForBudgetsReply,
+    AcknowledgeCleared, AwaitedBudget, AwaitingBudget, AwaitingBudgetReply, Budget, ClearedBudgets,
+    ClearedBudgetsReply, DimensionStatus, MissingQuotas, MissingQuotasReply, SetNextReset, UnblockBudget,
+    UnblockBudgetReply, UnblockQuota, UnblockQuotaReply, WaitingForBudgets, WaitingForBudgetsReply,
 };
 use ff_script::{Client, Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -29,8 +29,10 @@ const AT_ONCE: usize = 16;
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How many are told of a small room at first, over all partitions.
 const FIRST: i64 = 64;
-/// A partition's share never grows beyond what a call of it takes long for.
-const SHARE_MAX: i64 = 1 << 20;
+/// And at most.
+const SIZE_MAX: i64 = 1 << 20;
+/// After so many lines in a row whose heads do not fit, the others are the sweep's.
+const MISSES_MAX: usize = 8;
 /// Entries of a line that are looked at for those that fit.
 const LOOKS: i64 = 64;
 /// More rooms than anyone has seen.
@@ -57,22 +59,24 @@ pub struct Unblocked {
 
 /// How many are told of a room at once: few at first, since most rooms are small, and more while there is room left.
 #[derive(Debug, Default)]
-struct Pace(HashMap<BudgetId, i64>);
+struct Pace {
+    sizes: HashMap<BudgetId, i64>,
+    /// The room everyone was told of once; the second time is when it is acknowledged.
+    told: HashMap<BudgetId, i64>,
+}
 
 impl Pace {
-    /// The share of each partition.
-    fn share(&self, budget_id: BudgetId, partitions: usize) -> i64 {
-        let partitions = i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
-        (self.0.get(&budget_id).copied().unwrap_or(FIRST) / partitions).max(1)
+    fn size(&self, budget_id: BudgetId) -> i64 {
+        self.sizes.get(&budget_id).copied().unwrap_or(FIRST)
     }
 
     fn faster(&mut self, budget_id: BudgetId) {
-        let size = self.0.entry(budget_id).or_insert(FIRST);
-        *size = size.saturating_mul(2).min(SHARE_MAX);
+        let size = self.sizes.entry(budget_id).or_insert(FIRST);
+        *size = size.saturating_mul(2).min(SIZE_MAX);
     }
 
     fn forget(&mut self, budget_id: BudgetId) {
-        self.0.remove(&budget_id);
+        self.sizes.remove(&budget_id);
     }
 }
 
@@ -93,16 +97,16 @@ async fn step(operations: &Operations, route: Route, acknowledge: bool, pace: &m
         if cleared.next_reset_wanted {
             supply_next_reset(operations, budget_id).await?;
         }
-        if cleared.wide > cleared.told {
+        if cleared.wide > cleared.told && (acknowledge || pace.told.get(&budget_id) != Some(&cleared.wide)) {
             let everyone = Room { budget_id, rooms: cleared.wide, free: None, most: None };
-            done.executions += tell(operations, &everyone).await?.count;
+            done.executions += tell(operations, &everyone).await?;
+            pace.told.insert(budget_id, cleared.wide);
         }
         let mut told = cleared.wide;
         let mut unfinished = false;
         if rooms > cleared.wide.max(cleared.told) && has_room(&cleared.free) {
-            let most = pace.share(budget_id, operations.client().execution_routes().count());
-            let some = Room { budget_id, rooms, free: Some(cleared.free), most: Some(most) };
-            let heard = tell(operations, &some).await?;
+            let some = Room { budget_id, rooms, free: Some(cleared.free), most: None };
+            let heard = tell_some(operations, some, pace.size(budget_id)).await?;
             done.executions += heard.count;
             unfinished = heard.stopped;
             if heard.whole {
@@ -117,6 +121,7 @@ async fn step(operations: &Operations, route: Route, acknowledge: bool, pace: &m
         done.unfinished |= unfinished;
         if acknowledge && !unfinished {
             operations.client().call(route, &AcknowledgeCleared { budget_id, rooms, told }).await?;
+            pace.told.remove(&budget_id);
         }
         done.budgets.push((budget_id, rooms));
     }
@@ -241,7 +246,7 @@ struct Room {
 }
 
 /// What telling did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Told {
     /// Executions that are eligible again.
     count: i64,
@@ -249,48 +254,84 @@ struct Told {
     stopped: bool,
     /// Nobody who waits was left out.
     whole: bool,
+    /// What those who were told leave of what was free.
+    left: Option<BTreeMap<String, i64>>,
 }
 
-async fn tell(operations: &Operations, room: &Room) -> Result<Told, Error> {
+/// Tells everyone.
+async fn tell(operations: &Operations, room: &Room) -> Result<i64, Error> {
     let told: Vec<Told> = stream::iter(operations.client().execution_routes())
         .map(|route| async move { tell_partition(operations, route, room).await })
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
-    Ok(Told {
-        count: told.iter().map(|told| told.count).sum(),
-        stopped: told.iter().any(|told| told.stopped),
-        whole: told.iter().all(|told| told.whole),
-    })
+    Ok(told.iter().map(|told| told.count).sum())
+}
+
+/// Tells as many as fit, `size` at most: the lines one after the other, the one with the best head first.
+async fn tell_some(operations: &Operations, mut room: Room, size: i64) -> Result<Told, Error> {
+    let budget_id = room.budget_id;
+    let heads: Vec<(Route, Option<i64>)> = stream::iter(operations.client().execution_routes())
+        .map(|route| async move {
+            let call = AwaitingBudget { after: None, budget_id, limit: 1 };
+            let AwaitingBudgetReply::Waiting { items, .. } = operations.client().call(route, &call).await?;
+            Ok::<_, Error>((route, items.first().map(|item| item.score)))
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let mut lines: Vec<(i64, Route)> = heads.iter().filter_map(|(route, head)| Some(((*head)?, *route))).collect();
+    lines.sort_unstable();
+    let share = (size / i64::try_from(heads.len()).unwrap_or(i64::MAX).max(1)).max(1);
+    let mut all = Told { count: 0, stopped: false, whole: true, left: None };
+    let mut misses = 0;
+    for (_, route) in lines {
+        if all.count >= size {
+            return Ok(Told { stopped: true, whole: false, ..all });
+        }
+        if misses == MISSES_MAX || !room.free.as_ref().is_none_or(has_room) {
+            return Ok(Told { whole: false, ..all });
+        }
+        room.most = Some(share.min(size - all.count));
+        let told = tell_partition(operations, route, &room).await?;
+        misses = if told.count == 0 { misses + 1 } else { 0 };
+        room.free = told.left.or(room.free);
+        all.count += told.count;
+        all.stopped |= told.stopped;
+        all.whole &= told.whole;
+    }
+    Ok(all)
 }
 
 async fn tell_partition(operations: &Operations, route: Route, room: &Room) -> Result<Told, Error> {
     let (mut count, mut looks, mut left_out, mut after) = (0, 0, false, None);
+    let mut free = room.free.clone();
     loop {
         let call = UnblockBudget {
             after,
             budget_id: room.budget_id,
-            free: room.free.clone(),
+            free: free.clone(),
             limit: BATCH,
             most: room.most.map(|most| most - count),
             rooms: room.rooms,
         };
-        let UnblockBudgetReply::Unblocked { count: more, passed_over, next } =
+        let UnblockBudgetReply::Unblocked { count: more, left, next, passed_over } =
             operations.client().call(route, &call).await?;
         count += more;
         looks += BATCH;
         left_out |= passed_over > 0;
+        free = left.or(free);
         after = next;
         if after.is_none() {
-            return Ok(Told { count, stopped: false, whole: !left_out });
+            return Ok(Told { count, stopped: false, whole: !left_out, left: free });
         }
         if let Some(most) = room.most {
             if count >= most {
-                return Ok(Told { count, stopped: true, whole: false });
+                return Ok(Told { count, stopped: true, whole: false, left: free });
             }
             // The line is long and its head does not fit: what stands behind is the sweep's.
             if looks >= most.saturating_mul(2).max(LOOKS) {
-                return Ok(Told { count, stopped: false, whole: false });
+                return Ok(Told { count, stopped: false, whole: false, left: free });
             }
         }
     }

@@ -388,6 +388,7 @@ struct ExecutionShape {
     reclaim_count: u64,
     #[serde(default)]
     replay_count: u64,
+    usage: BTreeMap<String, u64>,
 }
 
 #[derive(Deserialize)]
@@ -453,6 +454,7 @@ impl ExecutionShape {
             suspension: self.suspension.map(Into::into),
             reclaim_count: self.reclaim_count,
             replay_count: self.replay_count,
+            usage: self.usage,
         })
     }
 }

@@ -67,6 +67,8 @@ pub struct ExecutionSnapshot {
     pub reclaim_count: u64,
     /// How often it was replayed.
     pub replay_count: u64,
+    /// What its budgets accepted, by dimension.
+    pub usage: BTreeMap<String, u64>,
 }
 
 /// Why something failed.
@@ -205,6 +207,15 @@ impl From<generated::Failure> for Failure {
     }
 }
 
+fn used(usage: Option<generated::Usage>) -> BTreeMap<String, u64> {
+    let mut used: BTreeMap<String, u64> = BTreeMap::new();
+    for line in usage.map(|usage| usage.ledger).unwrap_or_default().into_iter().filter(|line| line.accepted > 0) {
+        let sum = used.entry(line.dimension).or_default();
+        *sum = sum.saturating_add(line.accepted.unsigned_abs());
+    }
+    used
+}
+
 impl From<generated::Execution> for ExecutionSnapshot {
     fn from(e: generated::Execution) -> Self {
         Self {
@@ -235,6 +246,7 @@ impl From<generated::Execution> for ExecutionSnapshot {
             suspension: e.suspension.map(SuspensionSnapshot::from),
             reclaim_count: e.reclaim_count.unsigned_abs(),
             replay_count: e.replay_count.unsigned_abs(),
+            usage: used(e.usage),
         }
     }
 }

@@ -44,6 +44,30 @@ async fn read(api: &Api, query: &str, headers: &[(&str, &str)], enough: usize) -
 }
 
 on_both_hosts! {
+    async fn what_happens_to_budgets_and_quotas_is_read_by_type(kit) {
+        let api = kit.api().await;
+        let budget = api.post("/v1/budgets", json!({"dimensions": {"tokens": {"hard": 1}}})).await.with(201)["budget_id"].clone();
+        let quota = api.post("/v1/quotas", json!({"concurrency": 1})).await.with(201)["quota_id"].clone();
+        let quota_id = quota.as_str().expect("an id");
+        api.post(&format!("/v1/quotas/{quota_id}/throttle"), json!({"key": "k", "until": 4_000_000_000_000_i64})).await.with(200);
+        api.submit(json!({"kind": "k"})).await;
+        let seen = read(&api, "after=start&types=budget.*,quota.*", &[], 3).await;
+        let mut told: Vec<(&str, &Value, bool)> = seen
+            .iter()
+            .map(|(_, event)| {
+                let data = &event["data"];
+                let about = if data["budget_id"].is_null() { &data["quota_id"] } else { &data["budget_id"] };
+                (event["type"].as_str().expect("a type"), about, data["actor"].is_string())
+            })
+            .collect();
+        told.sort_by_key(|(kind, _, _)| *kind);
+        assert_eq!(told, [("budget.created", &budget, true), ("quota.created", &quota, true), ("quota.throttled", &quota, true)]);
+        let cursor = seen[2].1["cursor"].as_str().expect("a cursor").to_owned();
+        api.send(reqwest::Method::DELETE, &format!("/v1/quotas/{quota_id}"), &[], String::new()).await;
+        let rest = read(&api, &format!("after={cursor}&types=quota.*&limit=1"), &[], 1).await;
+        assert_eq!(rest[0].1["type"], "quota.deleted");
+    }
+
     async fn a_reader_goes_on_where_it_stopped(kit) {
         let api = kit.api().await;
         let mut ids = Vec::new();
