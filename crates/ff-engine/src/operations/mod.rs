@@ -26,7 +26,9 @@ use std::sync::Arc;
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
-pub use budget::{BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, NewBudget};
+pub use budget::{
+    BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetPatch, BudgetStatus, LimitPatch, NewBudget,
+};
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
 pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};
