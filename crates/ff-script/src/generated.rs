@@ -3444,6 +3444,29 @@ wire_reply! {
 wire_call!(ConsumeGrant -> ConsumeGrantReply, "ff_consume_grant", read_only: false);
 
 wire_struct! {
+    /// Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.
+    ///
+    /// Calls `ff_keep_grant`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `grant_not_found`.
+    KeepGrant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `holder_sets`: list of `holder_set`, at most 33
+        sets ("sets"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`KeepGrant`] answers.
+    KeepGrantReply {
+        Kept ("kept"),
+    }
+}
+wire_call!(KeepGrant -> KeepGrantReply, "ff_keep_grant", read_only: false);
+
+wire_struct! {
     /// Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.
     ///
     /// Calls `ff_release_grant`.
@@ -6598,6 +6621,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_drain_leases",
     "ff_issue_grants",
     "ff_consume_grant",
+    "ff_keep_grant",
     "ff_release_grant",
     "ff_block_execution",
     "ff_unblock_execution",
@@ -6924,6 +6948,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<IssueGrantsReply>("IssueGrantsReply"),
     crate::sample::Specimen::of::<ConsumeGrant>("ConsumeGrant"),
     crate::sample::Specimen::of::<ConsumeGrantReply>("ConsumeGrantReply"),
+    crate::sample::Specimen::of::<KeepGrant>("KeepGrant"),
+    crate::sample::Specimen::of::<KeepGrantReply>("KeepGrantReply"),
     crate::sample::Specimen::of::<ReleaseGrant>("ReleaseGrant"),
     crate::sample::Specimen::of::<ReleaseGrantReply>("ReleaseGrantReply"),
     crate::sample::Specimen::of::<BlockExecution>("BlockExecution"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 23, hash = "28da951a5ba73ea345f0252f22dc2ef73531a21c8b49a3425d330a2b863a2b5e" }
+local LIBRARY = { number = 24, hash = "e5b90ef921ecf0e0c5ea8270a7bf519dc8e1790378d7f860375ec668d3a6f214" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -16,7 +16,7 @@ return {
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
+  "grant.issue", "grant.consume", "grant.keep", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
@@ -7414,6 +7414,31 @@ define.fn {
 }
 end
 
+source["grant.keep"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local grant = require "transition.grant"
+
+define.fn {
+  name = "ff_keep_grant",
+  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.",
+  flags = {},
+  args = { execution_id = "execution_id", grant_id = "grant_id", sets = "holder_sets" },
+  reply = { kept = {} },
+  errs = { "execution_not_found", "grant_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    holds.keep_aside(rec, a.sets)
+    execution.save(tx, rec)
+    return reply.ok("kept")
+  end,
+}
+end
+
 source["grant.release"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -12830,6 +12855,7 @@ redis.register_function{ function_name = "ff_revoke_lease", callback = function(
 redis.register_function{ function_name = "ff_drain_leases", callback = function(k, a) return invoke("ff_drain_leases", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
 redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
+redis.register_function{ function_name = "ff_keep_grant", callback = function(k, a) return invoke("ff_keep_grant", k, a) end }
 redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
