@@ -10,7 +10,7 @@ return {
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.consume_many", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
+  "grant.issue", "grant.consume", "grant.consume_many", "grant.keep", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",

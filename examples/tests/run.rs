@@ -32,4 +32,7 @@ examples!(
     race,
     map_reduce,
     agent,
+    token_budget,
+    provider_rate_limit,
+    tenant_concurrency,
 );

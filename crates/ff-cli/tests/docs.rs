@@ -95,3 +95,20 @@ fn the_guide_to_flows_runs() {
         assert!(said.contains(text), "{text} in {said}");
     }
 }
+
+#[test]
+fn the_guide_to_budgets_and_quotas_runs() {
+    let Some(said) = runs("budgets.md") else { return };
+    for text in [
+        "[0,300,700]\nok\nalready_applied\n",
+        "[250,450,300]\n[\"hard_breach\",1000]\nok\n[560,50,390]\n",
+        "[\"hard_breach\",560,1000,true]\n[\"rate_limited\",\"waiting_for_budget\",\"tokens\"]\n",
+        "[\"budget\",0]\n[\"soft_breach\",1060]\n[1060,500]\n",
+        "ok\nok\ntrue\n",
+        "nothing\n[\"waiting_for_quota\",\"concurrency\",\"acme\"]\n",
+        "[1,1]\nthe second starts\n",
+        "ok\ntrue\nnothing\n[150]\nnull\nit starts\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}

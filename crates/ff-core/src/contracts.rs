@@ -1,9 +1,10 @@
-//! What one party hands to another: grants to claim.
+//! What one party hands to another: grants to claim, and what budgets answer.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::types::{ExecutionId, LaneId, TimestampMs};
+use crate::text_enum::text_enum;
+use crate::types::{BudgetId, ExecutionId, LaneId, TimestampMs};
 
 /// A short reservation of one execution for one worker, which only that worker can turn into a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,4 +34,80 @@ pub struct ReclaimGrant {
     pub lane: LaneId,
     /// The kind of the execution.
     pub kind: String,
+}
+
+text_enum! {
+    /// What a budget does to a running execution whose report met its hard limit.
+    BreachAction as "breach action" {
+        /// The attempt is parked, and goes on when there is room.
+        Suspend = "suspend",
+        /// The attempt is over; another one starts when there is room.
+        Block = "block",
+        /// The execution is cancelled.
+        Cancel = "cancel",
+        /// The execution has failed.
+        Fail = "fail",
+    }
+}
+
+/// What a budget answered to a report of usage, or to the settlement of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportUsageResult {
+    /// Counted.
+    Ok,
+    /// Counted before, under the same key.
+    AlreadyApplied,
+    /// Counted, and a soft limit is reached.
+    SoftBreach {
+        /// The budget of the limit: the one reported to, or one above it.
+        budget_id: BudgetId,
+        /// The dimension of the limit.
+        dimension: String,
+        /// How much of it is used.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Not counted: it would have passed a hard limit.
+    HardBreach {
+        /// The budget of the limit: the one reported to, or one above it.
+        budget_id: BudgetId,
+        /// The dimension of the limit.
+        dimension: String,
+        /// How much of it is used; what was refused is not in it.
+        used: u64,
+        /// The limit.
+        limit: u64,
+        /// What the budget says to do.
+        action: BreachAction,
+        /// That was done: the lease is over.
+        lease_ended: bool,
+    },
+}
+
+/// Amounts held against a budget, for as long as the lease under which they were reserved lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The budget.
+    pub budget_id: BudgetId,
+    /// Names the reservation.
+    pub reservation_id: Uuid,
+}
+
+/// What a budget answered to a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReserveResult {
+    /// The amounts are held.
+    Ok(Reservation),
+    /// Nothing is held: a hard limit is in the way. The lease goes on.
+    HardBreach {
+        /// The budget of the limit: the one asked, or one above it.
+        budget_id: BudgetId,
+        /// The dimension of the limit.
+        dimension: String,
+        /// How much of it is used.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
 }

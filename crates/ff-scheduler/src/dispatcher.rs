@@ -144,7 +144,7 @@ impl Dispatcher {
             if issued.room.is_some_and(|room| room.free() <= 0) {
                 full.push(lane);
             }
-            grants.extend(issued.grants);
+            grants.extend(self.inner.granting.hand_on(route, issued.grants).await);
         }
         Ok(grants)
     }

@@ -13,7 +13,7 @@ use ff_engine::Operations;
 use ff_engine::operations::{Room, lane_of_set};
 use ff_script::generated::{
     BlockExecutions, BlockExecutionsReply, BlockedItem, Candidate, Grant, GrantReclaim, GrantReclaimReply,
-    GrantRefusal, IssueGrants, IssueGrantsReply, ReleaseGrant, Task,
+    GrantRefusal, IssueGrants, IssueGrantsReply, KeepGrant, ReleaseGrant, Task,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
@@ -113,6 +113,28 @@ impl Granting {
         Ok(Issued { grants: admitted, next_score, room: entered.room, ..Issued::default() })
     }
 
+    /// Notes what is kept with grants that are handed on, so that it does not depend on who consumes them. One that could not be
+    /// told is given back.
+    pub async fn hand_on(&self, route: Route, grants: Vec<Grant>) -> Vec<Grant> {
+        let mut told = Vec::new();
+        for grant in grants {
+            match self.keep(route, &grant).await {
+                Ok(()) => told.push(grant),
+                Err(error) => {
+                    tracing::warn!(%error, execution = %grant.execution_id, "a grant could not be handed on and is given back");
+                    self.give_back(route, &grant, None).await;
+                }
+            }
+        }
+        told
+    }
+
+    async fn keep(&self, route: Route, grant: &Grant) -> Result<(), Error> {
+        let Some(sets) = grant.keep.clone() else { return Ok(()) };
+        let call = KeepGrant { execution_id: grant.execution_id, grant_id: grant.grant_id, sets };
+        self.operations.client().call(route, &call).await.map(|_| ())
+    }
+
     /// Hands an interrupted execution to a worker, if there is room for it.
     pub async fn reclaim(&self, call: &GrantReclaim) -> Result<Grant, Error> {
         let client = self.operations.client();
@@ -140,7 +162,13 @@ impl Granting {
         match answer.unwrap_or(Ok(Admitted::Yes { keep: Vec::new() })) {
             Ok(Admitted::Yes { keep }) => {
                 grant.keep = (!keep.is_empty()).then_some(keep);
-                Ok(grant)
+                match self.keep(route, &grant).await {
+                    Ok(()) => Ok(grant),
+                    Err(error) => {
+                        self.give_back(route, &grant, None).await;
+                        Err(error)
+                    }
+                }
             }
             Ok(Admitted::No { detail, .. }) => {
                 self.give_back(route, &grant, None).await;

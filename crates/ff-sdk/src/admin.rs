@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
-use ff_core::types::{ExecutionId, FlowId, LaneId, WorkerInstanceId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, LaneId, QuotaPolicyId, TimestampMs, WorkerInstanceId};
 use ff_engine::operations::{FlowCursor, FlowFilter, NewFlow};
 use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 
 use crate::backend::Backend;
 use crate::flows::CancelPolicy;
 use crate::snapshot::{
-    ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, FlowGraph, FlowPage, FlowSnapshot, SubmittedFlow,
-    WorkerSnapshot,
+    BudgetSnapshot, ChildSnapshot, ExecutionPage, ExecutionResult, ExecutionSnapshot, FlowGraph, FlowPage,
+    FlowSnapshot, QuotaSnapshot, SubmittedFlow, UsageSnapshot, WorkerSnapshot,
 };
+use crate::usage::{BudgetChange, BudgetSpec, QuotaChange, QuotaSpec};
 use crate::{FlowFabricWorker, SdkError};
 
 /// What a server's API offers beside the worker protocol; cheap to clone.
@@ -218,5 +219,84 @@ impl FlowFabricAdminClient {
     /// Every child an execution has spawned, in order, and what became of it so far.
     pub async fn children(&self, id: &ExecutionId) -> Result<Vec<ChildSnapshot>, SdkError> {
         all_children(self.backend.as_ref(), *id).await
+    }
+}
+
+/// Budgets and quotas.
+///
+/// ```
+/// # #[cfg(feature = "embedded")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use ff_sdk::{BudgetChange, BudgetSpec, NewExecution, QuotaSpec};
+/// # let engine = ff_sdk::testing::TestEngine::start().await?;
+/// let admin = engine.admin();
+/// let budget = admin.create_budget(BudgetSpec::new("default").hard("tokens", 10_000)).await?.budget_id;
+/// let quota = admin.create_quota(QuotaSpec::new("default").concurrency(2)).await?.quota_id;
+/// let new = NewExecution::new("default", "default", "ask").estimate(&budget, &[("tokens", 500)]).quota(&quota, "acme");
+/// admin.submit(new).await?;
+///
+/// let task = engine.worker("w-1").await?.claim_next().await?.expect("both let it start");
+/// assert_eq!(admin.describe_budget(&budget).await?.dimensions["tokens"].held, 500);
+/// assert_eq!(admin.describe_quota(&quota, Some("acme")).await?.keys[0].held, 1);
+/// # task.complete(None).await?;
+/// let raised = admin.change_budget(&budget, BudgetChange::default().hard("tokens", Some(20_000))).await?;
+/// assert_eq!(raised.dimensions["tokens"].hard, Some(20_000));
+/// # Ok::<(), ff_sdk::SdkError>(())
+/// # }).unwrap();
+/// ```
+impl FlowFabricAdminClient {
+    /// Makes a budget; the same again is the one that is there.
+    pub async fn create_budget(&self, budget: BudgetSpec) -> Result<BudgetSnapshot, SdkError> {
+        self.backend.create_budget(budget).await
+    }
+
+    /// A budget as it stands: used, held and limits of each dimension.
+    pub async fn describe_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
+        self.backend.describe_budget(*id).await
+    }
+
+    /// Changes limits and actions; what is not named stays. Work that waits for room goes on when there is some.
+    pub async fn change_budget(&self, id: &BudgetId, change: BudgetChange) -> Result<BudgetSnapshot, SdkError> {
+        self.backend.change_budget(*id, change).await
+    }
+
+    /// Starts a new period now: nothing is used.
+    pub async fn reset_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
+        self.backend.reset_budget(*id).await
+    }
+
+    /// Lets work start past the soft limits of a budget that requires approval, until its period ends.
+    pub async fn approve_budget(&self, id: &BudgetId) -> Result<BudgetSnapshot, SdkError> {
+        self.backend.approve_budget(*id).await
+    }
+
+    /// Makes a quota; the same again is the one that is there.
+    pub async fn create_quota(&self, quota: QuotaSpec) -> Result<QuotaSnapshot, SdkError> {
+        self.backend.create_quota(quota).await
+    }
+
+    /// A quota, and how far one key is used, or each key in use when none is named.
+    pub async fn describe_quota(&self, id: &QuotaPolicyId, key: Option<&str>) -> Result<QuotaSnapshot, SdkError> {
+        self.backend.describe_quota(*id, key).await
+    }
+
+    /// Changes a quota; what is not named stays.
+    pub async fn change_quota(&self, id: &QuotaPolicyId, change: QuotaChange) -> Result<QuotaSnapshot, SdkError> {
+        self.backend.change_quota(*id, change).await
+    }
+
+    /// Nothing starts under a key until then; a time that has passed ends the throttle. Answers until when.
+    pub async fn throttle_quota(
+        &self,
+        id: &QuotaPolicyId,
+        key: &str,
+        until: TimestampMs,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.backend.throttle_quota(*id, key, until).await
+    }
+
+    /// What an execution used, by attempt, budget and dimension.
+    pub async fn usage(&self, id: &ExecutionId) -> Result<UsageSnapshot, SdkError> {
+        self.backend.usage(*id).await
     }
 }

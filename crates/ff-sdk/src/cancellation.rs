@@ -15,6 +15,8 @@ pub enum CancelReason {
     YieldRequested,
     /// This worker is going down and its grace is over.
     Shutdown,
+    /// A report met the hard limit of a budget, which ended the lease.
+    HardBreach,
 }
 
 impl CancelReason {
@@ -26,6 +28,7 @@ impl CancelReason {
             CancelReason::CancelRequested => "cancel_requested",
             CancelReason::YieldRequested => "yield_requested",
             CancelReason::Shutdown => "shutdown",
+            CancelReason::HardBreach => "hard_breach",
         }
     }
 }
@@ -76,7 +79,7 @@ impl TaskCancellation {
     }
 
     pub(crate) fn fire(&self, reason: CancelReason) {
-        if reason == CancelReason::LeaseLost {
+        if matches!(reason, CancelReason::LeaseLost | CancelReason::HardBreach) {
             self.lost.cancel();
         }
         if self.reason.set(reason).is_ok() {

@@ -36,6 +36,7 @@ mod flows;
 mod lease;
 mod streams;
 pub mod task;
+mod usage;
 mod waits;
 mod worker;
 
@@ -55,4 +56,5 @@ pub use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 pub use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
 pub use flows::{ChildSpec, FlowCursor, FlowFilter, FlowSpec, MemberSpec};
 pub use task::ClaimedTask;
+pub use usage::{BudgetChange, BudgetSpec, QuotaChange, QuotaSpec};
 pub use worker::{FlowFabricWorker, WorkerState};

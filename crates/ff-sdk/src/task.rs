@@ -1,10 +1,11 @@
 //! A claimed execution: what it is, and the ways to end it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ff_core::error::Detail;
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ pub use crate::waits::{
     Signal, SignalEffect, SignalOutcome, SuspendOptions, SuspendOutcome, SuspendWithOutcome, Suspension,
     SuspensionReason, TimeoutBehavior, UnknownTimeoutBehavior, WaitpointSpec,
 };
+pub use ff_core::contracts::{BreachAction, ReportUsageResult, Reservation, ReserveResult};
+pub use ff_script::generated::{OnHard, OnSoft, QuotaRate, QuotaWeights, RateMode};
 
 /// What the engine decided after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub(crate) struct TaskCore {
     pub(crate) spawns: Spawns,
     /// The attempt was set aside: this lease is over.
     aside: AtomicBool,
+    /// The budget's limit that ended the lease, if one did.
+    pub(crate) breach: OnceLock<Detail>,
 }
 
 impl TaskCore {
@@ -84,6 +89,7 @@ impl TaskCore {
     where
         F: Future<Output = Result<T, SdkError>>,
     {
+        self.check_breach()?;
         let mut pause = REPEAT_FIRST;
         loop {
             match call().await {
@@ -98,10 +104,12 @@ impl TaskCore {
     }
 
     pub(crate) async fn update_progress(&self, pct: u8, message: &str) -> Result<(), SdkError> {
+        self.check_breach()?;
         self.backend.progress(self.lease.at, pct, message).await
     }
 
     pub(crate) async fn renew(&self) -> Result<(), SdkError> {
+        self.check_breach()?;
         let sent = Instant::now();
         let answer = self.backend.renew(&self.who, &[self.lease.at]).await.into_iter().next();
         let answer = answer.unwrap_or_else(|| crate::backend::Renewal::Unanswered("no answer".to_owned()));
@@ -166,7 +174,8 @@ impl ClaimedTask {
         keeper.add(Arc::clone(&lease));
         let writer = Writer::new(claim.frames);
         let (pending, spawns, aside) = (Pending::default(), Spawns::default(), AtomicBool::new(false));
-        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, spawns, aside });
+        let breach = OnceLock::new();
+        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, spawns, aside, breach });
         Self { core, _permit: permit, ended: false }
     }
 
@@ -356,7 +365,7 @@ fn cut(mut text: String, max: usize) -> String {
 impl Drop for ClaimedTask {
     fn drop(&mut self) {
         self.core.keeper.remove(self.core.lease.at.lease_id);
-        if !self.ended {
+        if !self.ended && !self.core.is_set_aside() {
             tracing::warn!(
                 execution = %self.core.lease.at.execution_id,
                 "a task was dropped without an ending; its lease runs out by itself"

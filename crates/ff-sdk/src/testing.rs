@@ -24,6 +24,7 @@
 
 mod crash;
 mod crash_flows;
+mod crash_usage;
 mod crash_waits;
 mod faults;
 mod waits;
@@ -36,7 +37,7 @@ use std::time::Duration;
 use ff_backend_embedded::{Durability, Embedded, Options, VirtualClock};
 use ff_core::state::{AttemptState, Outcome};
 use ff_core::types::ExecutionId;
-use ff_engine::background::timers;
+use ff_engine::background::{outbox, timers, unblock};
 use ff_engine::{Engine, EngineOptions, NewExecution};
 use ff_script::generated::{NextDue, NextDueReply, ReadEvents, ReadEventsReply};
 use ff_script::{Library, Route};
@@ -258,7 +259,9 @@ impl TestEngine {
     }
 
     fn routes(&self) -> Vec<Route> {
-        self.engine().operations().client().execution_routes().chain([Route::Fleet]).collect()
+        let client = self.engine().operations().client();
+        let limits = client.budget_routes().chain(client.quota_routes());
+        client.execution_routes().chain(limits).chain([Route::Fleet]).collect()
     }
 
     async fn keep_alive(&self) -> Result<(), SdkError> {
@@ -269,9 +272,10 @@ impl TestEngine {
         Ok(())
     }
 
-    /// Fires everything due until nothing is.
+    /// Fires everything due, and does what is owed for it, until nothing is.
     async fn settle(&self) -> Result<(), SdkError> {
-        let client = self.engine().operations().client();
+        let operations = self.engine().operations();
+        let client = operations.client();
         loop {
             let mut fired = 0;
             for route in self.routes() {
@@ -282,6 +286,11 @@ impl TestEngine {
                         break;
                     }
                 }
+                fired += i64::try_from(outbox::run_once(client, route).await?.struck).unwrap_or(i64::MAX);
+            }
+            for route in client.budget_routes() {
+                // The engine takes the marks away in its own time.
+                fired += unblock::run_once(operations, route, false).await?.executions;
             }
             if fired == 0 {
                 return Ok(());

@@ -31,3 +31,9 @@ pub use ff_script as script;
 #[cfg(feature = "embedded")]
 #[doc = include_str!("../../../docs/workers.md")]
 struct WorkersGuide;
+
+/// The guide to budgets and quotas, for the same reason.
+#[cfg(doctest)]
+#[cfg(feature = "embedded")]
+#[doc = include_str!("../../../docs/budgets.md")]
+struct BudgetsGuide;

@@ -8,21 +8,24 @@ use std::time::{Duration, Instant};
 
 use ff_core::EngineError;
 use ff_core::error::ValidationKind;
+use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, FlowId};
 use ff_script::generated::{
     self as wire, AdmitBudget, AdmitBudgetReply, ApproveBudget, ApproveBudgetReply, Budget, BudgetCandidate,
     BudgetPosition, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, BudgetsOfScopes, BudgetsOfScopesReply,
     ChangeBudget, ChangeBudgetReply, CorrectBudget, CorrectBudgetReply, CreateBudget, CreateBudgetReply, DeleteBudget,
-    DimensionLimit, GetBudget, GetBudgetReply, Holder, ListBudgets, ListBudgetsReply, NoteScope, OnHard, OnSoft,
-    ReleaseBudget, ResetBudget, ResetBudgetReply, ScopeType, Submission,
+    DimensionLimit, GetBudget, GetBudgetReply, Holder, ListBudgets, ListBudgetsReply, NextDue, NextDueReply, NoteScope,
+    OnHard, OnSoft, ReleaseBudget, ResetBudget, ResetBudgetReply, ScopeType, Submission,
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{Operations, next_reset};
+use super::{Operations, next_reset, refused_with};
 
 const AT_ONCE: usize = 16;
 const PAGE: usize = 64;
+/// How often a change is made anew when another came in between.
+const TRIES: usize = 8;
 /// How many budgets an execution may name, those of its scopes included.
 const BUDGETS_MAX: usize = 16;
 /// How old may be what is known about scopes and about which budgets exist.
@@ -62,6 +65,26 @@ pub struct BudgetLimits {
     pub on_hard: Option<OnHard>,
     /// Only if the budget still has this version.
     pub version: Option<i64>,
+}
+
+/// A change of a budget that leaves alone what it does not name.
+#[derive(Clone, Debug, Default)]
+pub struct BudgetPatch {
+    /// By dimension.
+    pub limits: BTreeMap<String, LimitPatch>,
+    /// What happens at a soft limit.
+    pub on_soft: Option<OnSoft>,
+    /// What happens at a hard limit.
+    pub on_hard: Option<OnHard>,
+}
+
+/// New limits of a dimension; `Some(None)` takes one away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitPatch {
+    /// The hard limit.
+    pub hard: Option<Option<i64>>,
+    /// The soft limit.
+    pub soft: Option<Option<i64>>,
 }
 
 /// A budget as it stands.
@@ -185,8 +208,9 @@ impl Operations {
         }
         let scope = scope_name(&new.scope, &new.namespace)?;
         let route = self.client.route_of_budget(&budget_id);
-        let next_reset_at =
-            next_reset(&new.reset, now_ms()).map_err(|error| invalid("reset.zone", error.to_string()))?;
+        // Calendars follow the store's clock, as everything else that is due does.
+        let NextDueReply::Next { now, .. } = self.client.call(route, &NextDue {}).await?;
+        let next_reset_at = next_reset(&new.reset, now).map_err(|error| invalid("reset.zone", error.to_string()))?;
         let budget = wire::NewBudget {
             budget_id,
             dimensions: new.dimensions,
@@ -248,6 +272,30 @@ impl Operations {
         let ChangeBudgetReply::Changed { budget, .. } =
             self.client.call(self.client.route_of_budget(&id), &call).await?;
         Ok(budget)
+    }
+
+    /// Changes what a patch names and leaves the rest; made anew when another change came in between.
+    pub async fn patch_budget(&self, id: BudgetId, patch: &BudgetPatch, actor: &str) -> Result<Budget, Error> {
+        let mut tries = 1;
+        loop {
+            let budget = self.budget(id).await?.budget;
+            let mut limits = Vec::new();
+            for (name, patch) in &patch.limits {
+                let Some(now) = budget.dimensions.iter().find(|dimension| dimension.name == *name) else {
+                    return Err(invalid(format!("dimensions.{name}"), "is no dimension of the budget").into());
+                };
+                let (hard, soft) = (patch.hard.unwrap_or(now.hard), patch.soft.unwrap_or(now.soft));
+                limits.push(DimensionLimit { name: name.clone(), hard, soft });
+            }
+            let BudgetPatch { on_soft, on_hard, .. } = *patch;
+            let change = BudgetLimits { limits, on_soft, on_hard, version: Some(budget.version) };
+            match self.change_budget(id, change, actor).await {
+                Err(error) if refused_with(&error) == Some(ErrorCode::BudgetVersionConflict) && tries < TRIES => {
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Removes a budget that nothing needs any more.
@@ -391,12 +439,6 @@ impl Operations {
         }
         Ok(found.into_values().flatten().collect())
     }
-}
-
-/// The time by this machine's clock. Only the first end of a calendar's period is reckoned with it; a clock that is off by
-/// seconds moves that end to the neighbouring day only at its very edge.
-fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
 }
 
 /// Shows only what no partition can still come before.

@@ -28,7 +28,9 @@ use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
 
 pub use blocked::{BLOCKED_PAGE_MAX, Blocked, BlockedPage, BudgetLineCursor, QuotaLineCursor};
-pub use budget::{BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetStatus, NewBudget};
+pub use budget::{
+    BudgetCursor, BudgetFilter, BudgetLimits, BudgetPage, BudgetPatch, BudgetStatus, LimitPatch, NewBudget,
+};
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
 pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};

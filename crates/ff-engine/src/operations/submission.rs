@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ff_core::error_code::ErrorCode;
-use ff_core::types::ExecutionId;
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_script::generated::{
-    Submission, SubmitExecution, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply, Submitted,
+    BudgetRef, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply,
+    Submitted,
 };
 use ff_script::wire::Wire;
 use ff_script::{Error, Route};
@@ -51,6 +52,40 @@ impl NewExecution {
     #[must_use]
     pub fn with_id(mut self, id: ExecutionId) -> Self {
         self.fields.execution_id = id;
+        self
+    }
+
+    /// Starts it only while something is left of a budget.
+    #[must_use]
+    pub fn budget(mut self, budget: &BudgetId) -> Self {
+        let named = BudgetRef { budget_id: *budget.as_uuid(), estimate: None };
+        self.fields.budgets.get_or_insert_default().push(named);
+        self
+    }
+
+    /// Starts it only when this much fits into a budget, and holds that for it.
+    #[must_use]
+    pub fn estimate(mut self, budget: &BudgetId, dimensions: &[(&str, u64)]) -> Self {
+        let amount = |(name, n): &(&str, u64)| ((*name).to_owned(), i64::try_from(*n).unwrap_or(i64::MAX));
+        let estimate = Some(dimensions.iter().map(amount).collect());
+        self.fields.budgets.get_or_insert_default().push(BudgetRef { budget_id: *budget.as_uuid(), estimate });
+        self
+    }
+
+    /// Counts it against a quota, under a key.
+    #[must_use]
+    pub fn quota(mut self, quota: &QuotaPolicyId, key: impl Into<String>) -> Self {
+        let named = QuotaRef { quota_id: *quota.as_uuid(), key: key.into(), weight: None };
+        self.fields.quotas.get_or_insert_default().push(named);
+        self
+    }
+
+    /// Counts it against a quota, under a key, with a weight.
+    #[must_use]
+    pub fn weighing(mut self, quota: &QuotaPolicyId, key: impl Into<String>, weight: u64) -> Self {
+        let weight = Some(i64::try_from(weight).unwrap_or(i64::MAX));
+        let named = QuotaRef { quota_id: *quota.as_uuid(), key: key.into(), weight };
+        self.fields.quotas.get_or_insert_default().push(named);
         self
     }
 

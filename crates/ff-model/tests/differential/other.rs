@@ -476,12 +476,17 @@ fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
     let fence = model.executions.get(&execution_id).and_then(|e| e.fence().cloned());
     let default = || "default".to_owned();
     let scope = || "namespace:default".to_owned();
-    match (rng.random_range(0..8), fence) {
+    match (rng.random_range(0..9), fence) {
         (0, Some(fence)) => {
             let reservation_id = maybe(rng, id);
             let note =
                 g::NoteUsage { reservation_id, ..g::NoteUsage::new(budget_id, amounts(rng), execution_id, fence) };
             call(ROUTE, &note, now)
+        }
+        (7, _) => {
+            // A grant the execution may have: what is kept goes with it.
+            let sets = vec![format!("lane:default/{}", lane(rng))];
+            call(ROUTE, &g::KeepGrant { execution_id, grant_id: id(rng), sets }, now)
         }
         (6, Some(fence)) => {
             let quota_id = quota_id(rng);

@@ -621,6 +621,10 @@ fn grant_rows() -> Vec<Row> {
         ),
         row("release the grant", &g::ReleaseGrant::new(granted, grant_id)),
         row(
+            "keep a set with the grant",
+            &g::KeepGrant { execution_id: granted, grant_id, sets: vec!["lane:default/main".to_owned()] },
+        ),
+        row(
             "block",
             &g::BlockExecution {
                 unheld: None,

@@ -335,6 +335,7 @@ impl Backend for Direct {
         request_id: Uuid,
     ) -> Result<Claim, SdkError> {
         let call = ConsumeGrant {
+            // What is kept was noted with the grant.
             keep: None,
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),

@@ -129,7 +129,7 @@ impl Http {
         self.ask(Method::POST, path, Some(body), Duration::ZERO).await.map(|_| ())
     }
 
-    async fn task<T: DeserializeOwned>(
+    pub(super) async fn task<T: DeserializeOwned>(
         &self,
         lease: LeaseRef,
         verb: &str,
@@ -564,7 +564,7 @@ pub(super) fn submission(fields: &Submission) -> Map<String, Value> {
     body
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(super) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

@@ -5,7 +5,9 @@
 
 mod direct;
 mod direct_flows;
+mod direct_limits;
 mod direct_streams;
+mod direct_usage;
 mod direct_waits;
 mod flows;
 #[cfg(feature = "http")]
@@ -13,10 +15,16 @@ mod http;
 #[cfg(feature = "http")]
 mod http_flows;
 #[cfg(feature = "http")]
+mod http_limits;
+#[cfg(feature = "http")]
 mod http_streams;
 #[cfg(feature = "http")]
+mod http_usage;
+#[cfg(feature = "http")]
 mod http_waits;
+mod limits;
 mod streams;
+mod usage;
 mod waits;
 
 use std::collections::HashMap;
@@ -42,7 +50,9 @@ pub(crate) use direct_waits::waitpoints_error;
 pub use flows::{ChildPage, ChildrenWait, Flows};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use limits::Limits;
 pub use streams::{Appended, FramePlace, FrameSpan, Frames};
+pub use usage::{Amounts, Usage};
 pub use waits::{Suspended, Suspending, Waits};
 
 /// How a backend reaches the engine.
@@ -177,7 +187,7 @@ pub struct Failing {
 
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
-pub trait Backend: Waits + Frames + Flows + Send + Sync + 'static {
+pub trait Backend: Waits + Frames + Flows + Usage + Limits + Send + Sync + 'static {
     /// How it travels.
     fn transport(&self) -> Transport;
 

@@ -164,7 +164,7 @@ async fn run_task(task: ClaimedTask, state: Arc<StateMap>, service: TaskService,
     };
     if task.core().is_set_aside() {
         // The execution waits; this lease is over, and the next claim runs the handler again.
-        tracing::debug!(%execution, "a handler has suspended its execution");
+        tracing::debug!(%execution, "a handler has set its execution aside");
         return task.abandon();
     }
     let ended = match outcome {
@@ -195,6 +195,11 @@ async fn end_by(task: ClaimedTask, cancellation: &TaskCancellation, error: Optio
     match cancellation.reason() {
         Some(CancelReason::CancelRequested) => task.cancel("cancel requested").await,
         Some(CancelReason::YieldRequested | CancelReason::Shutdown) => task.yield_back().await,
+        // Its lease is over, and the engine knows by itself what follows.
+        Some(CancelReason::HardBreach) => {
+            task.abandon();
+            Ok(())
+        }
         Some(CancelReason::LeaseLost) => {
             tracing::warn!(execution = %task.execution_id(), "a handler was stopped because its lease was lost");
             task.abandon();

@@ -1,6 +1,7 @@
 //! What the engine says about executions, flows and workers, the same on every transport.
 
 mod flow;
+mod usage;
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,9 @@ use ff_core::types::{
 use ff_engine::ListCursor;
 use ff_script::generated;
 
-pub use ff_script::generated::{EdgeOn, EdgeState, FlowState, MemberState};
+pub use ff_script::generated::{EdgeOn, EdgeState, FlowState, MemberState, QuotaPart, QuotaUse};
 pub use flow::{ChildSnapshot, EdgeSnapshot, FlowGraph, FlowPage, FlowSnapshot, MemberSnapshot, SubmittedFlow};
+pub use usage::{BudgetSnapshot, DimensionSnapshot, QuotaKeySnapshot, QuotaSnapshot, UsageLine, UsageSnapshot};
 
 /// One execution as it stands.
 #[derive(Clone, Debug, PartialEq)]

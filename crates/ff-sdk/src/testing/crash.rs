@@ -53,6 +53,18 @@ pub enum Call {
     Spawn,
     /// A wait for children.
     WaitChildren,
+    /// A report of usage.
+    Usage,
+    /// A reservation.
+    Reserve,
+    /// The settlement of a reservation.
+    Settle,
+    /// The release of a reservation.
+    Release,
+    /// A word about a provider's limit.
+    Throttle,
+    /// A word about what was weighed.
+    Weight,
 }
 
 /// When a worker's process dies.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use ff_core::types::{LaneId, WorkerInstanceId};
 use ff_script::generated::DefineLane;
-use ff_sdk::SdkError;
 use ff_sdk::backend::Transport;
+use ff_sdk::task::{Signal, SuspendOutcome, TimeoutBehavior};
+use ff_sdk::{QuotaSpec, SdkError};
 
-use crate::world::{LANE, World, claim};
+use crate::world::{LANE, World, claim, until};
 
 for_each_transport! {
     async fn a_limited_lane_runs_no_more_at_once(world: &World) {
@@ -75,6 +76,55 @@ for_each_transport! {
         assert_eq!(task.execution_id(), &id);
         assert!(worker.claim_via_server(&world.admin, &lane, 5_000).await.unwrap().is_none(), "no permit");
         task.complete(None).await.unwrap();
+    }
+
+    async fn suspended_work_keeps_its_slot_where_its_quota_says_so_however_it_was_claimed(world: &World) {
+        let worker = world.worker("w-1").await;
+        let lane = LaneId::new(LANE);
+        for hold in [true, false] {
+            for granted in [true, false] {
+                let mut spec = QuotaSpec::new("default").concurrency(1);
+                spec.fields.hold_while_suspended = hold;
+                let quota = world.admin.create_quota(spec).await.unwrap().quota_id;
+                let held = async || world.admin.describe_quota(&quota, Some("k")).await.unwrap().keys[0].held;
+                world.admin.submit(world.new_execution("k").quota(&quota, "k")).await.unwrap();
+                let task = if granted {
+                    let mut task = None;
+                    while task.is_none() {
+                        task = worker.claim_via_server(&world.admin, &lane, 5_000).await.unwrap();
+                    }
+                    task.unwrap()
+                } else {
+                    claim(&worker).await
+                };
+                let id = *task.execution_id();
+                let outcome = task.suspend("waiting_for_signal", &[], None, TimeoutBehavior::Fail).await.unwrap();
+                let SuspendOutcome::Suspended { waitpoint_id, waitpoint_token, .. } = outcome else { panic!("{outcome:?}") };
+                if hold {
+                    // Whoever asks meanwhile is refused: the slot is taken.
+                    let other = world.admin.submit(world.new_execution("k").quota(&quota, "k")).await.unwrap();
+                    assert!(worker.claim_next().await.unwrap().is_none());
+                    assert_eq!(held().await, 1, "by a grant: {granted}");
+                    world.admin.cancel(&other, "not needed", None).await.unwrap();
+                } else {
+                    until("the slot is given back", async || held().await == 0).await;
+                }
+                let signal = Signal {
+                    signal_name: "go".to_owned(),
+                    signal_category: String::new(),
+                    payload: None,
+                    source_type: String::new(),
+                    source_identity: String::new(),
+                    idempotency_key: None,
+                    waitpoint_token,
+                };
+                worker.deliver_signal(&id, &waitpoint_id, signal).await.unwrap();
+                let task = claim(&worker).await;
+                assert_eq!((task.execution_id(), held().await), (&id, 1));
+                task.complete(None).await.unwrap();
+                until("nothing holds the slot", async || held().await == 0).await;
+            }
+        }
     }
 
     async fn an_interrupted_execution_is_handed_to_a_chosen_worker(world: &World) {

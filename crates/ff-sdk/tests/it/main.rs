@@ -18,6 +18,8 @@ mod signatures;
 mod streams;
 mod tasks;
 mod testing;
+mod usage;
+mod usage_runtime;
 mod waits;
 mod waits_runtime;
 mod warnings;

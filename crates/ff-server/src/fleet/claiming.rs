@@ -137,6 +137,7 @@ impl Fleet {
         request_id: Uuid,
     ) -> Answer<Task> {
         let call = ConsumeGrant {
+            // What is kept was noted with the grant.
             keep: None,
             attempt_id: AttemptId::mint(),
             capabilities: profile.capabilities.clone(),

@@ -5,10 +5,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId};
-use ff_engine::operations::reservation_id as reservation_id_of;
-use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, BudgetLimits, NewBudget};
+use ff_engine::operations::{BudgetPatch, LimitPatch, reservation_id as reservation_id_of};
+use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, NewBudget};
 use ff_script::generated::{DimensionLimit, OnHard, OnSoft, ScopeType};
 use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
@@ -27,8 +26,6 @@ use crate::shape::task::FenceBody;
 const TTL_MS: i64 = 60_000;
 /// The most budgets of a page.
 const PAGE_MAX: i64 = 64;
-/// A change that meets another one is merged again so often.
-const TRIES: usize = 4;
 
 pub fn routes() -> Router<App> {
     Router::new()
@@ -152,7 +149,7 @@ async fn delete(State(app): State<App>, Path(id): Path) -> Answer<StatusCode> {
 /// Limits of one dimension; null means none, and what is not named stays.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LimitPatch {
+struct LimitPatchBody {
     #[serde(default, deserialize_with = "named")]
     hard: Option<Option<i64>>,
     #[serde(default, deserialize_with = "named")]
@@ -168,36 +165,23 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 #[serde(deny_unknown_fields)]
 struct ChangeBody {
     #[serde(default)]
-    dimensions: Once<LimitPatch>,
+    dimensions: Once<LimitPatchBody>,
     on_soft: Option<String>,
     on_hard: Option<String>,
 }
 
 async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeBody>) -> JsonAnswer<BudgetShape> {
-    let (on_soft, on_hard) = (on_soft(body.on_soft.as_deref())?, on_hard(body.on_hard.as_deref())?);
-    for tries in 1.. {
-        let budget = app.operations.budget(id).await?.budget;
-        let mut changed = Vec::new();
-        for (name, patch) in &body.dimensions.0 {
-            let Some(now) = budget.dimensions.iter().find(|dimension| dimension.name == *name) else {
-                return Err(Problem::invalid(format!("dimensions.{name}"), "is no dimension of the budget"));
-            };
-            let (hard, soft) = (patch.hard.unwrap_or(now.hard), patch.soft.unwrap_or(now.soft));
-            limits(name, hard, soft)?;
-            changed.push(DimensionLimit { name: name.clone(), hard, soft });
-        }
-        let change = BudgetLimits { limits: changed, on_soft, on_hard, version: Some(budget.version) };
-        match app.operations.change_budget(id, change, ACTOR).await {
-            Ok(budget) => return Ok(Json(budget.into())),
-            Err(error) => {
-                let problem = Problem::from(error);
-                if tries == TRIES || problem.code() != ErrorCode::BudgetVersionConflict.as_str() {
-                    return Err(problem);
-                }
-            }
-        }
+    for (name, patch) in &body.dimensions.0 {
+        limits(name, patch.hard.flatten(), patch.soft.flatten())?;
     }
-    unreachable!("the last try returns")
+    let patched =
+        body.dimensions.0.into_iter().map(|(name, LimitPatchBody { hard, soft })| (name, LimitPatch { hard, soft }));
+    let patch = BudgetPatch {
+        limits: patched.collect(),
+        on_soft: on_soft(body.on_soft.as_deref())?,
+        on_hard: on_hard(body.on_hard.as_deref())?,
+    };
+    Ok(Json(app.operations.patch_budget(id, &patch, ACTOR).await?.into()))
 }
 
 async fn reset(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {

@@ -1,0 +1,93 @@
+//! Telling the fleet about a provider: that it has enough, and what a call of it really weighed.
+
+use std::time::Duration;
+
+use ff_core::types::{QuotaPolicyId, TimestampMs};
+use ff_engine::operations::ThrottleUntil;
+
+use crate::runtime::Ctx;
+use crate::task::TaskCore;
+use crate::{ClaimedTask, SdkError};
+
+impl TaskCore {
+    pub(crate) async fn throttle(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        until: ThrottleUntil,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.repeat(|| self.backend.throttle(self.lease.at, *quota, key, until)).await
+    }
+
+    pub(crate) async fn throttle_for(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        wait: Duration,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        let ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX).max(1);
+        self.throttle(quota, key, ThrottleUntil::For(ms)).await
+    }
+
+    pub(crate) async fn settle_weight(&self, quota: &QuotaPolicyId, key: &str, weight: u64) -> Result<bool, SdkError> {
+        self.repeat(|| self.backend.settle_weight(self.lease.at, *quota, key, weight)).await
+    }
+}
+
+/// Quotas.
+impl ClaimedTask {
+    /// A provider has enough: nothing starts under this key of a quota until then, wherever it would run. A later time wins over
+    /// an earlier one; one that has passed ends the throttle. Answers until when the key is throttled.
+    pub async fn throttle(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        until: TimestampMs,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.core().throttle(quota, key, ThrottleUntil::Time(until.as_millis())).await
+    }
+
+    /// Like [`ClaimedTask::throttle`], for as long as a provider's `Retry-After` says, by the engine's clock.
+    pub async fn throttle_for(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        wait: Duration,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.core().throttle_for(quota, key, wait).await
+    }
+
+    /// Says what this task really weighed under a key of a weighted quota it was submitted with. It may be more than the limit:
+    /// later work waits for it. False when its window is over, or when it does not count under this key.
+    pub async fn settle_weight(&self, quota: &QuotaPolicyId, key: &str, weight: u64) -> Result<bool, SdkError> {
+        self.core().settle_weight(quota, key, weight).await
+    }
+}
+
+/// Quotas; see [`ClaimedTask::throttle`].
+impl Ctx {
+    /// A provider has enough: nothing starts under this key until then.
+    pub async fn throttle(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        until: TimestampMs,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.0.throttle(quota, key, ThrottleUntil::Time(until.as_millis())).await
+    }
+
+    /// A provider has enough: nothing starts under this key for a while.
+    pub async fn throttle_for(
+        &self,
+        quota: &QuotaPolicyId,
+        key: &str,
+        wait: Duration,
+    ) -> Result<Option<TimestampMs>, SdkError> {
+        self.0.throttle_for(quota, key, wait).await
+    }
+
+    /// Says what this task really weighed under a key.
+    pub async fn settle_weight(&self, quota: &QuotaPolicyId, key: &str, weight: u64) -> Result<bool, SdkError> {
+        self.0.settle_weight(quota, key, weight).await
+    }
+}
