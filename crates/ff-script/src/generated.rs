@@ -3664,6 +3664,29 @@ wire_reply! {
 wire_call!(ConsumeGrants -> ConsumeGrantsReply, "ff_consume_grants", read_only: false);
 
 wire_struct! {
+    /// Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.
+    ///
+    /// Calls `ff_keep_grant`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `grant_not_found`.
+    KeepGrant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `holder_sets`: list of `holder_set`, at most 33
+        sets ("sets"): Vec<String>,
+    }
+}
+wire_reply! {
+    /// What [`KeepGrant`] answers.
+    KeepGrantReply {
+        Kept ("kept"),
+    }
+}
+wire_call!(KeepGrant -> KeepGrantReply, "ff_keep_grant", read_only: false);
+
+wire_struct! {
     /// Gives a grant back unused; the execution is eligible again at its old place. `unheld` says that no holder set has taken it in.
     ///
     /// Calls `ff_release_grant`.
@@ -6982,6 +7005,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_issue_grants",
     "ff_consume_grant",
     "ff_consume_grants",
+    "ff_keep_grant",
     "ff_release_grant",
     "ff_block_execution",
     "ff_block_executions",
@@ -7324,6 +7348,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ConsumeGrantReply>("ConsumeGrantReply"),
     crate::sample::Specimen::of::<ConsumeGrants>("ConsumeGrants"),
     crate::sample::Specimen::of::<ConsumeGrantsReply>("ConsumeGrantsReply"),
+    crate::sample::Specimen::of::<KeepGrant>("KeepGrant"),
+    crate::sample::Specimen::of::<KeepGrantReply>("KeepGrantReply"),
     crate::sample::Specimen::of::<ReleaseGrant>("ReleaseGrant"),
     crate::sample::Specimen::of::<ReleaseGrantReply>("ReleaseGrantReply"),
     crate::sample::Specimen::of::<BlockExecution>("BlockExecution"),

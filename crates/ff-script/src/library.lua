@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 25, hash = "70b45670906065b537c6d085072448a9cebd299f9504159169511a20c30aaf4c" }
+local LIBRARY = { number = 26, hash = "7d6f6482298167490b7e487033eb3458652e61949d4b7f300684bab26ae9b6bd" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -16,7 +16,7 @@ return {
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
   "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.consume_many", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
+  "grant.issue", "grant.consume", "grant.consume_many", "grant.keep", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
@@ -7664,6 +7664,31 @@ define.fn {
 }
 end
 
+source["grant.keep"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local holds = require "record.holds"
+local grant = require "transition.grant"
+
+define.fn {
+  name = "ff_keep_grant",
+  doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.",
+  flags = {},
+  args = { execution_id = "execution_id", grant_id = "grant_id", sets = "holder_sets" },
+  reply = { kept = {} },
+  errs = { "execution_not_found", "grant_not_found" },
+  call = function(tx, a)
+    local rec = execution.load(tx, a.execution_id)
+    if rec == nil then return reply.err("execution_not_found") end
+    if not grant.open(rec, a.grant_id, tx.now) then return reply.err("grant_not_found", { grant_id = a.grant_id }) end
+    holds.keep_aside(rec, a.sets)
+    execution.save(tx, rec)
+    return reply.ok("kept")
+  end,
+}
+end
+
 source["grant.release"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -11104,10 +11129,10 @@ end
 
 define.fn {
   name = "ff_unblock_budget",
-  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over.",
+  doc = "A budget had room again: executions that wait for it, refused or parked before that, are eligible again at the place of their original score, the first in line first; a page at a time, and no more than `most`. With `free`, whoever does not fit into what is left below the hard limits is passed over; `left` is what the others leave of it.",
   flags = { "allow-oom" },
   args = { budget_id = "budget_id", rooms = "count", free = "free?", most = "count?", after = "awaits_position?", limit = "batch_size" },
-  reply = { unblocked = { count = "count", passed_over = "count", next = "awaits_position?" } },
+  reply = { unblocked = { count = "count", passed_over = "count", left = "free?", next = "awaits_position?" } },
   errs = { "try_again" },
   call = function(tx, a)
     local page = awaits.page(tx, keys.awaits(tx, a.budget_id), a.after, a.limit)
@@ -11118,14 +11143,14 @@ define.fn {
       local answer = unblock(tx, item.member, a)
       if answer and answer.err == "try_again" then
         if count == 0 then return answer end
-        return reply.ok("unblocked", { count = count, passed_over = passed, next = last })
+        return reply.ok("unblocked", { count = count, passed_over = passed, left = a.free, next = last })
       end
       if answer and answer.ok then count = count + 1 end
       if answer and answer.passed then passed = passed + 1 end
       last, looked = awaits.position(item), looked + 1
     end
     local more = looked < #page or #page == a.limit
-    return reply.ok("unblocked", { count = count, passed_over = passed, next = more and last or nil })
+    return reply.ok("unblocked", { count = count, passed_over = passed, left = a.free, next = more and last or nil })
   end,
 }
 end
@@ -13355,6 +13380,7 @@ redis.register_function{ function_name = "ff_drain_leases", callback = function(
 redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
 redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
 redis.register_function{ function_name = "ff_consume_grants", callback = function(k, a) return invoke("ff_consume_grants", k, a) end }
+redis.register_function{ function_name = "ff_keep_grant", callback = function(k, a) return invoke("ff_keep_grant", k, a) end }
 redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_block_executions", callback = function(k, a) return invoke("ff_block_executions", k, a) end, flags = { "allow-oom" } }

@@ -59,6 +59,7 @@ async fn block_all(store: &Store, reason: AdmissionReason, detail: &[(&str, Stri
         instance: "w1".into(),
         capabilities: vec![],
         max: 64,
+        request_id: None,
         ttl_ms: 5_000,
         grant_ids,
     };
@@ -383,7 +384,7 @@ for_each_host! {
         let id = budget(&store, 10).await;
         let runs = submit(&store, id, &[(0, None)]).await[0];
         let call = IssueGrants {
-            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
+            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
         };
         let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(&call).await else { panic!("not granted") };
         let ids = store.lease_ids();
