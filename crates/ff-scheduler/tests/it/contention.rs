@@ -266,7 +266,7 @@ on_both_hosts! {
     async fn eight_slots_are_not_passed_by_a_thousand_whose_workers_die(kit) {
         let cap = 8_i64;
         let id = QuotaPolicyId::from_uuid(Uuid::now_v7());
-        kit.operations().create_quota(Quota { concurrency: Some(cap), ..Quota::new(id, "default".to_owned(), false) }).await.unwrap();
+        kit.operations().create_quota(Quota { concurrency: Some(cap), ..Quota::new(id, "default".to_owned(), false) }, "ops").await.unwrap();
         let new = (0..COUNT).map(|_| {
             let mut new = NewExecution::new("default", LANE, "call");
             new.fields.quotas = Some(vec![QuotaRef::new(*id.as_uuid(), "k".to_owned())]);

@@ -53,7 +53,7 @@ on_both_hosts! {
         let operations = kit.operations();
         let budget = create_budget(&kit).await;
         let quota = QuotaPolicyId::from_uuid(Uuid::now_v7());
-        operations.create_quota(Quota { concurrency: Some(1), ..Quota::new(quota, "default".to_owned(), false) }).await.unwrap();
+        operations.create_quota(Quota { concurrency: Some(1), ..Quota::new(quota, "default".to_owned(), false) }, "ops").await.unwrap();
         let mut new = NewExecution::new("default", LANE, "burn");
         new.fields.budgets = Some(vec![BudgetRef { budget_id: *budget.as_uuid(), estimate: Some(tokens(20)) }]);
         new.fields.quotas = Some(vec![QuotaRef::new(*quota.as_uuid(), "k".to_owned())]);

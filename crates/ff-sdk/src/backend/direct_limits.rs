@@ -43,7 +43,7 @@ impl Limits for Direct {
     }
 
     async fn create_quota(&self, quota: QuotaSpec) -> Result<QuotaSnapshot, SdkError> {
-        Ok(QuotaSnapshot::new(self.limit_operations().create_quota(quota.fields).await?.0, Vec::new()))
+        Ok(QuotaSnapshot::new(self.limit_operations().create_quota(quota.fields, ACTOR).await?.0, Vec::new()))
     }
 
     async fn describe_quota(&self, id: QuotaPolicyId, key: Option<&str>) -> Result<QuotaSnapshot, SdkError> {
@@ -57,7 +57,7 @@ impl Limits for Direct {
     }
 
     async fn change_quota(&self, id: QuotaPolicyId, change: QuotaChange) -> Result<QuotaSnapshot, SdkError> {
-        let entry = self.limit_operations().change_quota(id, |quota| change.apply(quota)).await?;
+        let entry = self.limit_operations().change_quota(id, |quota| change.apply(quota), ACTOR).await?;
         Ok(QuotaSnapshot::new(entry, Vec::new()))
     }
 
