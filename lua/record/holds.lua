@@ -71,6 +71,31 @@ function holds.asked_quotas(rec)
   return refs
 end
 
+-- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
+-- room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
+function holds.want(rec, budget_id, amounts)
+  rec.wanted = cmsgpack.pack({ budget_id, amounts })
+end
+
+-- The budgets of the execution, with the estimates they have to admit.
+function holds.asked_budgets(rec)
+  if rec.wanted == nil then return rec.spec.budgets end
+  local wanted, refs = cmsgpack.unpack(rec.wanted), {}
+  for i, ref in ipairs(rec.spec.budgets or {}) do
+    refs[i] = ref
+    if ref.budget_id == wanted[1] then
+      local estimate = {}
+      for dimension, n in pairs(ref.estimate or {}) do estimate[dimension] = n end
+      for at = 1, #wanted[2], 2 do
+        local dimension = wanted[2][at]
+        estimate[dimension] = math.max(estimate[dimension] or 0, wanted[2][at + 1])
+      end
+      refs[i] = { budget_id = ref.budget_id, estimate = estimate }
+    end
+  end
+  return refs
+end
+
 -- `holder` is the id the execution has in each of the sets.
 function holds.note(rec, holder, sets)
   local h = noted(rec)

@@ -27,7 +27,7 @@ function finish.execution(tx, rec, outcome, how)
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.awaiting = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.awaiting, rec.wanted = nil, nil, nil, nil
   rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then

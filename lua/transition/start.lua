@@ -37,7 +37,7 @@ function start.lease(tx, rec, holder, ids)
   elseif rec.time_left then
     rec.timeout_at = now + rec.time_left
   end
-  rec.time_left = nil
+  rec.time_left, rec.wanted = nil, nil
   rec.attempt_state = "started"
   rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
   rec.reason, rec.detail, rec.since = nil, nil, nil

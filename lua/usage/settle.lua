@@ -1,6 +1,8 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
+local budget = require "record.budget"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local park = require "transition.park"
 local spec = require "record.spec"
 local usage = require "record.usage"
@@ -36,6 +38,7 @@ define.fn {
     -- A later lease has not spent this: it will hear of the limit with its own report.
     if a.breach and rec.phase == "active" and rec.lease_id == p.lease_id then
       local b = a.breach
+      if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
         budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))

@@ -102,7 +102,7 @@ fn the_guide_to_budgets_and_quotas_runs() {
     for text in [
         "[0,300,700]\nok\nalready_applied\n",
         "[250,450,300]\n[\"hard_breach\",1000]\nok\n[560,50,390]\n",
-        "[\"hard_breach\",560,1000,true]\n[\"rate_limited\",\"waiting_for_budget\",\"tokens\"]\n",
+        "[\"hard_breach\",560,1000,true]\n[null,null,\"suspended\"]\n",
         "[\"budget\",0]\n[\"soft_breach\",1060]\n[1060,500]\n",
         "ok\nok\ntrue\n",
         "nothing\n[\"waiting_for_quota\",\"concurrency\",\"acme\"]\n",

@@ -167,6 +167,28 @@ for_each_transport! {
         assert_eq!((usage.used("tokens"), usage.lines[0].refused), (11, 7));
     }
 
+    async fn a_parked_task_is_not_started_before_what_was_refused_fits(world: &World) {
+        let worker = world.worker("w-1").await;
+        let id = budget(world, 10, OnHard::Suspend).await;
+        let execution = world.admin.submit(world.new_execution("ask").estimate(&id, &[("tokens", 6)])).await.unwrap();
+        let task = claim(&worker).await;
+        assert_eq!(breach(&task, &id).await, breached(&id, BreachAction::Suspend));
+        drop(task);
+        until("its hold is given back", || async { standing(world, &id).await == (4, 0) }).await;
+        // Six tokens are free, and its estimate would fit: but it asked for seven.
+        assert!(worker.claim_many(1, Duration::from_millis(500)).await.unwrap().is_empty());
+        until("it waits for the budget", || async {
+            worker.claim_next().await.unwrap().is_none()
+                && world.describe(&execution).await.blocking_reason == Some(BlockingReason::WaitingForBudget)
+        })
+        .await;
+        raise(world, &id, 11).await;
+        let task = claim(&worker).await;
+        assert_eq!((task.execution_id(), standing(world, &id).await), (&execution, (4, 7)), "held for the same report");
+        assert_eq!(task.report_usage(&id, &[("tokens", 7)], None).await.unwrap(), ReportUsageResult::Ok);
+        task.complete(None).await.unwrap();
+    }
+
     async fn each_action_of_a_budget_does_what_it_says(world: &World) {
         let worker = world.worker("w-1").await;
         for (on_hard, action, outcome) in [
