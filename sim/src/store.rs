@@ -207,6 +207,24 @@ impl Store {
         }
     }
 
+    /// Who is in a set.
+    pub fn holders(&self, route: Route, set: String) -> Result<Vec<Holder>, Violation> {
+        let ListHoldersReply::Holders { items, .. } = self.ask(route, &ListHolders { limit: 1000, offset: 0, set })?;
+        Ok(items)
+    }
+
+    /// What a partition owes.
+    pub fn owed(&self, route: Route) -> Result<Vec<Effect>, Violation> {
+        let ReadOutboxReply::Effects { items } = self.ask(route, &ReadOutbox { limit: 1000 })?;
+        Ok(items)
+    }
+
+    /// Budgets whose waiting work was not told of their room.
+    pub fn cleared(&self) -> Result<Vec<ClearedBudget>, Violation> {
+        let ClearedBudgetsReply::Cleared { items, .. } = self.ask(Route::Budget(0), &ClearedBudgets { limit: 64 })?;
+        Ok(items)
+    }
+
     /// When a flow's timer is due.
     pub fn flow_timer(&self, route: Route, id: FlowId) -> Result<Option<i64>, Violation> {
         let tag = route.tag().expect("partitions have tags");

@@ -213,16 +213,18 @@ impl World {
         let asked = self.asked.get_mut(&token).expect("asked before it is sent");
         asked.asks += 1;
         let (route, request) = (asked.route, asked.request.clone());
+        // A grant has one life: a copy that issues it again, and one that consumes it, would start what nobody asked for.
+        let once = self.profile.limits && matches!(*request, Request::IssueGrants(_));
         if self.rng.permille(self.profile.lose_request) {
             self.totals.count("fault", "lost request");
         } else {
-            let late = self.rng.permille(self.profile.late);
+            let late = !once && self.rng.permille(self.profile.late);
             if late {
                 self.totals.count("fault", "late request");
             }
             let took = if late { self.rng.between(500, 12_000) } else { self.rng.between(0, 15) };
             self.schedule(self.now + took, Due::Arrive(token, route, request.clone()));
-            if self.rng.permille(self.profile.duplicate) {
+            if !once && self.rng.permille(self.profile.duplicate) {
                 self.totals.count("fault", "duplicated request");
                 let again = self.now + self.rng.between(0, 6_000);
                 self.schedule(again, Due::Arrive(token, route, request));

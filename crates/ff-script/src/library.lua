@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 22, hash = "bc63f460df3c38dcf1dbbaa26d0989f5c24743822e6f474e1309294931b0c5e5" }
+local LIBRARY = { number = 23, hash = "d4d67eee99fde26f9e4b2d8f94650eb5c31aff20051a2176552ce61d98c3b1e7" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -4035,6 +4035,13 @@ end
 -- True when the holder is in.
 function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
+end
+
+-- True when the execution stands in line and asked under this holder.
+function room.asked_as(tx, k, candidate)
+  if k.waiting + k.too_large == 0 then return false end
+  local asked = tx:hget(k.asked, candidate.execution_id)
+  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
@@ -8971,6 +8978,9 @@ local function decide(tx, k, c)
   if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
   if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
   local use = room.refusal(tx, k, c.weight)
+  -- It was refused under this very grant: a copy of that request comes late. Its execution waits in line and is called; taken in
+  -- now, it would stand in nobody's line and hold a place for nobody.
+  if use == nil and room.asked_as(tx, k, c) then return { holder_id = c.holder_id, admitted = false } end
   if use == nil then
     room.admit(tx, k, member, c)
     return { holder_id = c.holder_id, admitted = true, keep = keep }

@@ -130,7 +130,7 @@ impl Actor for Debts {
         for route in routes {
             scene.say(route, ReadOutbox { limit: 16 });
         }
-        scene.rng.between(300, 1_200)
+        scene.rng.between(500, 2_000)
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {

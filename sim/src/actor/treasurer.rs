@@ -166,7 +166,7 @@ impl Actor for Treasurer {
         let budget_id = scene.rng.pick(&scene.board.limits.budgets).budget_id;
         let (quota, version) = scene.rng.pick(&scene.board.limits.quotas).clone();
         let (quota_id, key) = (quota.quota_id, (*scene.rng.pick(KEYS)).to_owned());
-        match scene.rng.weighted(&[16, 6, 8, 10, 1, 12, 10, 2, 16, 8, 8]) {
+        match scene.rng.weighted(&[14, 5, 6, 8, 1, 9, 9, 2, 16, 14, 12]) {
             0 => {
                 let mut call = ChangeBudget::new(me(), budget_id, draw_limits(scene.rng));
                 call.on_hard = scene.rng.percent(10).then(|| OnHard::ALL[scene.rng.below(4)]);
@@ -210,7 +210,7 @@ impl Actor for Treasurer {
             }
             _ => end_reservation(scene),
         }
-        scene.rng.between(250, 900)
+        scene.rng.between(200, 700)
     }
 
     fn answer(&mut self, _: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {

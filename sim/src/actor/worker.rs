@@ -85,7 +85,8 @@ impl Worker {
         let partition = scene.rng.below(usize::from(scene.board.partitions.executions)) as u16;
         let route = Route::Execution(partition);
         let max = scene.rng.between(1, 3);
-        if scene.rng.percent(30) {
+        let grants = if scene.board.limits.on { 65 } else { 30 };
+        if scene.rng.percent(grants) {
             let call = IssueGrants {
                 capabilities: self.capabilities.clone(),
                 grant_ids: (0..max).map(|_| scene.rng.uuid()).collect(),
@@ -123,7 +124,7 @@ impl Worker {
         if scene.rng.percent(self.spawns) {
             return Self::family(id, fence, scene);
         }
-        if scene.board.limits.on && scene.rng.percent(30) {
+        if scene.board.limits.on && scene.rng.percent(45) {
             self.spend(id, fence, scene);
             return false;
         }
@@ -215,7 +216,7 @@ impl Worker {
     /// Reports, reserves, says what something weighed, or what a provider said.
     fn spend(&self, id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) {
         let budget_id = scene.rng.pick(&scene.board.limits.budgets).budget_id;
-        match scene.rng.weighted(&[50, 25, 10, 10, 5]) {
+        match scene.rng.weighted(&[44, 22, 10, 18, 6]) {
             0 => {
                 let mut call = NoteUsage::new(budget_id, treasurer::draw_amounts(scene.rng, 8), id, fence);
                 call.dedup_key = scene.rng.percent(35).then(|| format!("k{}", scene.rng.below(12)));
@@ -443,7 +444,9 @@ impl Worker {
     fn granted(&self, grant: &Grant, scene: &mut Scene<'_>) {
         let id = grant.execution_id;
         scene.board.saw_grant(id, grant.grant_id, &self.instance);
-        match scene.rng.weighted(&[70, 8, 12, 10]) {
+        // Where quotas and budgets decide, nobody else does.
+        let blocks = if scene.board.limits.on { 0 } else { 12 };
+        match scene.rng.weighted(&[70, 8, blocks, 10]) {
             0 => self.consume(id, grant.grant_id, Vec::new(), scene),
             1 => scene.tell(id, ReleaseGrant { execution_id: id, grant_id: grant.grant_id, unheld: None }),
             2 => {

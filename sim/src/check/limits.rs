@@ -1,13 +1,15 @@
 //! Where quotas and budgets meet executions: what is asked for a start, what a report does, whose holds are whose.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::{BudgetId, ExecutionId, LeaseId, QuotaPolicyId};
 use ff_script::Route;
 use ff_script::generated::*;
 use uuid::Uuid;
 
+use super::budgets::member;
 use super::judge::Judgement;
+use super::quotas::set_of;
 use super::shadow::End;
 use super::verdict::Verdict::{self, Event as Emit, Many, Quiet, Refuse};
 use super::verdict::{Standing, refused};
@@ -62,9 +64,19 @@ impl Checker {
                 require!(31, expected == Some(*action), "a breach of {budget_id} means {action}, not {expected:?}");
             }
         } else {
-            self.quotas.observe(step.request, step.outcome, now)?;
+            let entered = entered(step, store)?;
+            self.quotas.observe(step.request, step.outcome, now, &entered)?;
         }
-        if step.outcome.committed() { self.check_limits(store, now) } else { Ok(()) }
+        let reads = matches!(
+            step.request,
+            Request::ListHolders(_)
+                | Request::ReadOutbox(_)
+                | Request::AckOutbox(_)
+                | Request::ClearedBudgets(_)
+                | Request::GetBudget(_)
+                | Request::ConfirmHolders(_)
+        );
+        if step.outcome.committed() && !reads { self.check_limits(store, now) } else { Ok(()) }
     }
 
     /// Everything quotas and budgets say about themselves against what was counted.
@@ -273,6 +285,18 @@ impl Checker {
     }
 }
 
+/// Those of a call's candidates that are inside their quota now.
+fn entered(step: &Step<'_>, store: &Store) -> Result<BTreeSet<String>, Violation> {
+    let Request::AdmitQuota(call) = step.request else { return Ok(BTreeSet::new()) };
+    let sets: BTreeSet<String> = call.candidates.iter().map(|c| set_of(call.quota_id, &c.key)).collect();
+    let mut inside = BTreeSet::new();
+    for set in sets {
+        let holders = store.holders(Route::Quota(0), set)?;
+        inside.extend(holders.iter().map(|holder| member(holder.execution_id, holder.holder_id)));
+    }
+    Ok(inside)
+}
+
 impl Judgement<'_> {
     /// What starts was admitted by everything it names, under the grant that started it.
     pub(super) fn admitted(&self, before: &Execution, grant_id: Uuid) -> Check {
@@ -287,7 +311,7 @@ impl Judgement<'_> {
             let inside = self.checker.quotas.is_inside(policy, &quota.key, id, holder);
             require!(34, inside, "{id} started and {policy} did not let it in under {}", quota.key);
         }
-        let who = super::budgets::member(id, grant_id);
+        let who = member(id, grant_id);
         for budget in &before.budgets {
             let budget = BudgetId::from_uuid(budget.budget_id);
             let holds = self.checker.budgets.holders(budget).any(|holder| holder == who);

@@ -275,7 +275,8 @@ impl Checker {
             // What is owed is due since it is owed, which may lie ahead of a clock that went back.
             let debt = next_at.is_some_and(|at| at <= self.latest && expected.is_none_or(|expected| at < expected));
             // So is a report that waits for its answer: it is looked at again before long.
-            let debt = debt || (self.awaits_answers(partition) && next_at.is_some_and(|at| expected.is_none_or(|expected| at < expected)));
+            let sooner = next_at.is_some_and(|at| expected.is_none_or(|expected| at < expected));
+            let debt = debt || (sooner && self.awaits_answers(partition));
             require!(11, *next_at == expected || debt, "the next timer is said to be {next_at:?}, it is {expected:?}");
         }
         Ok(())

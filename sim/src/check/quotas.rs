@@ -1,6 +1,6 @@
 //! Quotas as plain logs: who started when, who is inside, what weighs how much.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_script::generated::*;
@@ -21,6 +21,8 @@ struct Line {
     free_at: i64,
     weights: Vec<(String, i64, i64)>,
     throttled_until: i64,
+    /// Everyone that was ever refused.
+    refused: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl Policies {
         self.all.get_mut(&id).filter(|policy| !policy.deleted)
     }
 
-    fn expect(&mut self, request: &Request, now: i64) -> Answer {
+    fn expect(&mut self, request: &Request, now: i64, entered: &BTreeSet<String>) -> Answer {
         const UNKNOWN: Answer = Answer::Refused("quota_not_found");
         match request {
             Request::PutQuota(call) => self.put(call),
@@ -149,7 +151,7 @@ impl Policies {
             },
             Request::AdmitQuota(call) => {
                 let Some(policy) = self.live(call.quota_id) else { return UNKNOWN };
-                let one = |candidate: &QuotaCandidate| policy.ask(candidate, now);
+                let one = |candidate: &QuotaCandidate| policy.ask(candidate, now, entered);
                 Answer::Asked(call.candidates.iter().map(one).collect())
             }
             Request::ReturnQuota(call) => {
@@ -211,10 +213,16 @@ impl Policies {
         Answer::Put("Replaced")
     }
 
-    /// Looks at one call to a partition of quotas.
-    pub fn observe(&mut self, request: &Request, outcome: &Outcome, now: i64) -> Check {
+    /// Looks at one call to a partition of quotas; `entered` names those of its candidates that are inside afterwards.
+    pub fn observe(
+        &mut self,
+        request: &Request,
+        outcome: &Outcome,
+        now: i64,
+        entered: &BTreeSet<String>,
+    ) -> Check {
         let mut after = self.clone();
-        let expected = after.expect(request, now);
+        let expected = after.expect(request, now, entered);
         let name = request.name();
         match outcome {
             Outcome::Failed(_) => {}
@@ -298,9 +306,14 @@ impl Policies {
 }
 
 impl Policy {
-    fn ask(&mut self, c: &QuotaCandidate, now: i64) -> Result<Option<String>, Option<(QuotaPart, i64, i64)>> {
+    fn ask(
+        &mut self,
+        c: &QuotaCandidate,
+        now: i64,
+        entered: &BTreeSet<String>,
+    ) -> Result<Option<String>, Option<(QuotaPart, i64, i64)>> {
         let who = member(c.execution_id, c.holder_id);
-        let keep = self.quota.hold_while_suspended.then(|| set_of(c_quota(&self.quota), &c.key));
+        let keep = self.quota.hold_while_suspended.then(|| set_of(self.quota.quota_id, &c.key));
         let line = self.lines.entry(c.key.clone()).or_default();
         if line.inside.contains(&who) {
             return Ok(keep);
@@ -309,17 +322,18 @@ impl Policy {
             return Err(None);
         }
         match line.refusal(&self.quota, c.weight, now) {
-            Some(wall) => Err(Some(wall)),
+            Some(wall) => {
+                line.refused.insert(who);
+                Err(Some(wall))
+            }
+            // Asked again under a grant that was refused: as long as its execution stands in line, it stays there.
+            None if line.refused.contains(&who) && !entered.contains(&who) => Err(None),
             None => {
                 line.enter(&self.quota, who, c.weight, now);
                 Ok(keep)
             }
         }
     }
-}
-
-fn c_quota(quota: &Quota) -> QuotaPolicyId {
-    quota.quota_id
 }
 
 fn answer_of(reply: &Reply) -> Answer {

@@ -1,6 +1,6 @@
 //! Quotas and budgets after the faults: what is owed is paid, who waits is told, limits are widened, and everything comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::ExecutionId;
 use ff_script::Route;
@@ -97,11 +97,8 @@ pub(super) fn pay_all(world: &mut World) -> Check {
     for _ in 0..ROUNDS_MAX {
         let mut paid = false;
         for route in &routes {
-            let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) =
-                call(world, *route, ReadOutbox { limit: 1000 })?
-            else {
-                unreachable!("replies fit their requests")
-            };
+            world.store.set_now(world.now);
+            let items = world.store.owed(*route)?;
             for (to, request, ids) in actor::payments(&items) {
                 let to = to.unwrap_or_else(|| world.board.route_of(&request.targets()[0]));
                 pay(world, to, &request)?;
@@ -142,12 +139,7 @@ fn finish_report(world: &mut World, id: ExecutionId, report: &PendingUsage) -> C
 /// Asks the executions of overdue holders what became of them.
 fn ask_holders(world: &mut World) -> Check {
     for set in world.board.limits.sets() {
-        let list = ListHolders { limit: 1000, offset: 0, set: set.clone() };
-        let Reply::ListHolders(ListHoldersReply::Holders { items, now, .. }) =
-            call(world, actor::route_of_set(&set), list)?
-        else {
-            unreachable!("replies fit their requests")
-        };
+        let (items, now) = (world.store.holders(actor::route_of_set(&set), set.clone())?, world.now);
         let mut by_route: BTreeMap<Route, Vec<Holder>> = BTreeMap::new();
         for holder in items.into_iter().filter(|holder| holder.expires_at.is_some_and(|at| at <= now)) {
             by_route.entry(world.board.route_of(&holder.execution_id)).or_default().push(holder);
@@ -166,19 +158,14 @@ fn ask_holders(world: &mut World) -> Check {
 
 /// Tells whatever waits for a budget of its room: those that are marked, and those somebody waits for.
 fn tell_all(world: &mut World) -> Check {
-    let Reply::ClearedBudgets(ClearedBudgetsReply::Cleared { items, .. }) =
-        call(world, BUDGETS, ClearedBudgets { limit: 64 })?
-    else {
-        unreachable!("replies fit their requests")
-    };
-    for cleared in items {
+    for cleared in world.store.cleared()? {
         tell(world, cleared.budget_id, cleared.rooms)?;
         tell(world, cleared.budget_id, cleared.rooms)?;
-        let AcknowledgeCleared { budget_id, rooms } =
-            AcknowledgeCleared { budget_id: cleared.budget_id, rooms: cleared.rooms };
-        call(world, BUDGETS, AcknowledgeCleared { budget_id, rooms })?;
+        call(world, BUDGETS, AcknowledgeCleared { budget_id: cleared.budget_id, rooms: cleared.rooms })?;
     }
-    let routes: Vec<Route> = world.board.routes().collect();
+    let waits = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::WaitingForBudget);
+    let routes: BTreeSet<Route> =
+        world.checker.live().filter(|(.., seen)| waits(seen)).map(|(id, ..)| world.board.route_of(id)).collect();
     for route in routes {
         for (lane, ..) in LANES {
             let waiting = WaitingForBudgets::new((*lane).to_owned(), 64, NAMESPACE.to_owned());
