@@ -121,20 +121,19 @@ impl Batch {
         for (at, index) in std::mem::take(&mut self.asked).into_iter().enumerate() {
             let verdict = &mut self.grants[index].1;
             match (request, outcome) {
-                (
-                    Request::AdmitQuota(call),
-                    Outcome::Reply(Reply::AdmitQuota(AdmitQuotaReply::Answered { items })),
-                ) => match &items[at] {
-                    QuotaAnswer { admitted: true, keep, .. } => {
-                        verdict.held = true;
-                        verdict.keep.extend(keep.clone());
+                (Request::AdmitQuota(call), Outcome::Reply(Reply::AdmitQuota(AdmitQuotaReply::Answered { items }))) => {
+                    match &items[at] {
+                        QuotaAnswer { admitted: true, keep, .. } => {
+                            verdict.held = true;
+                            verdict.keep.extend(keep.clone());
+                        }
+                        QuotaAnswer { part: Some(part), .. } => {
+                            let facts = [("quota_id", call.quota_id.to_string()), ("part", part.to_string())];
+                            verdict.refused = Some((AdmissionReason::WaitingForQuota, detail(facts)));
+                        }
+                        _ => verdict.failed = true,
                     }
-                    QuotaAnswer { part: Some(part), .. } => {
-                        let facts = [("quota_id", call.quota_id.to_string()), ("part", part.to_string())];
-                        verdict.refused = Some((AdmissionReason::WaitingForQuota, detail(facts)));
-                    }
-                    _ => verdict.failed = true,
-                },
+                }
                 (
                     Request::AdmitBudget(call),
                     Outcome::Reply(Reply::AdmitBudget(AdmitBudgetReply::Answered { items })),

@@ -147,6 +147,9 @@ impl World {
             self.execute(Route::Budget(0), &create.into(), "setup", None)?;
             self.board.limits.budgets.push(budget);
         }
+        for (scope, id) in self.board.limits.scopes() {
+            self.execute(Route::Fleet, &NoteScope::new(id, scope).into(), "setup", None)?;
+        }
         Ok(())
     }
 
@@ -307,7 +310,8 @@ impl World {
         self.totals.count("calls", "all");
         match &outcome {
             Outcome::Reply(reply) => {
-                let told = matches!(request, Request::DeliverSignal(_) | Request::AppendFrames(_) | Request::ReadStream(_));
+                let told =
+                    matches!(request, Request::DeliverSignal(_) | Request::AppendFrames(_) | Request::ReadStream(_));
                 if told || !matches!(route, Route::Execution(_) | Route::Fleet) {
                     self.totals.count("reply", &format!("{}.{}", request.name(), reply.variant()));
                 }

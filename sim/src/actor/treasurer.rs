@@ -39,6 +39,19 @@ impl Limits {
         quotas.chain(self.budgets.iter().map(|budget| format!("budget:{}", budget.budget_id))).collect()
     }
 
+    /// The scopes in which budgets apply without being attached, as the fleet knows them.
+    pub fn scopes(&self) -> Vec<(String, BudgetId)> {
+        let named = |budget: &NewBudget| match budget.scope.r#type {
+            ScopeType::Namespace => Some((format!("namespace:{NAMESPACE}"), budget.budget_id)),
+            ScopeType::Lane => {
+                let lane = budget.scope.id.as_deref().unwrap_or_default();
+                Some((format!("lane:{NAMESPACE}/{lane}"), budget.budget_id))
+            }
+            _ => None,
+        };
+        self.budgets.iter().filter_map(named).collect()
+    }
+
     /// Budgets that apply in a scope without being attached.
     fn scoped(&self, wanted: ScopeType, id: Option<&str>) -> impl Iterator<Item = BudgetId> {
         let applies = move |budget: &&NewBudget| budget.scope.r#type == wanted && budget.scope.id.as_deref() == id;

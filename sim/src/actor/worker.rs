@@ -554,10 +554,11 @@ impl Actor for Worker {
             return self.admit(batch, scene);
         }
         match (request, outcome) {
-            (
-                Request::NoteUsage(call),
-                Outcome::Reply(Reply::NoteUsage(NoteUsageReply::Noted { report })),
-            ) if scene.rng.percent(80) => scene.say(Route::Budget(0), debts::apply(call.execution_id, report)),
+            (Request::NoteUsage(call), Outcome::Reply(Reply::NoteUsage(NoteUsageReply::Noted { report })))
+                if scene.rng.percent(80) =>
+            {
+                scene.say(Route::Budget(0), debts::apply(call.execution_id, report))
+            }
             (Request::ApplyUsage(call), _) if scene.rng.percent(85) => {
                 if let Some(settle) = debts::settle(call, outcome) {
                     scene.tell(settle.execution_id, settle);
@@ -567,10 +568,7 @@ impl Actor for Worker {
                 Request::SettleUsage(call),
                 Outcome::Reply(Reply::SettleUsage(SettleUsageReply::Settled { ended: true, .. })),
             ) => self.drop_held(call.execution_id),
-            (
-                Request::HoldBudget(call),
-                Outcome::Reply(Reply::HoldBudget(HoldBudgetReply::Held { holder_id })),
-            ) => {
+            (Request::HoldBudget(call), Outcome::Reply(Reply::HoldBudget(HoldBudgetReply::Held { holder_id }))) => {
                 let reservation_id = scene.rng.uuid();
                 let holder = BudgetHolder { execution_id: call.execution_id, holder_id: *holder_id };
                 let amounts = treasurer::draw_amounts(scene.rng, 6);

@@ -52,10 +52,14 @@ enum Answer {
     /// Any reply.
     Done,
     Counted,
-    Again { same: bool },
+    Again {
+        same: bool,
+    },
     Soft(Wall),
     Hard(Wall),
-    Held { duplicate: bool },
+    Held {
+        duplicate: bool,
+    },
     /// Of each candidate what is in the way, with true for a soft limit.
     Admitted(Vec<Option<(bool, Wall)>>),
 }

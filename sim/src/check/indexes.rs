@@ -90,7 +90,12 @@ impl Checker {
         let waiting = self.live_in(partition).filter(|(_, shadow, _)| shadow.usage.is_pending()).count();
         let before = timers.len();
         timers.retain(|name, _| !reporting(name));
-        require!(11, before - timers.len() == waiting, "{waiting} executions wait for answers to reports, {} timers", before - timers.len());
+        require!(
+            11,
+            before - timers.len() == waiting,
+            "{waiting} executions wait for answers to reports, {} timers",
+            before - timers.len()
+        );
         // A key that has run out may have been swept or not.
         let mut ends: Vec<i64> = self
             .keys

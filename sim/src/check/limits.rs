@@ -56,8 +56,7 @@ impl Checker {
         let now = step.now;
         if matches!(step.route, Route::Budget(_)) {
             self.budgets.observe(step.request, step.outcome, now)?;
-            if let (Request::ApplyUsage(_), CallOutcome::Reply(Reply::ApplyUsage(reply))) =
-                (step.request, step.outcome)
+            if let (Request::ApplyUsage(_), CallOutcome::Reply(Reply::ApplyUsage(reply))) = (step.request, step.outcome)
                 && let ApplyUsageReply::HardBreach { action, budget_id, .. } = reply
             {
                 let expected = self.budgets.on_hard(*budget_id);
@@ -150,9 +149,7 @@ impl Checker {
         for quota in &seen.quotas {
             let policy = QuotaPolicyId::from_uuid(quota.quota_id);
             let kept = || {
-                seen.continues
-                    && self.quotas.holds_aside(policy)
-                    && self.quotas.is_inside(policy, &quota.key, id, None)
+                seen.continues && self.quotas.holds_aside(policy) && self.quotas.is_inside(policy, &quota.key, id, None)
             };
             require!(34, asked.contains(quota) || kept(), "{id} does not ask {} for {}", quota.quota_id, quota.key);
         }

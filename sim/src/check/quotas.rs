@@ -171,10 +171,8 @@ impl Policies {
                     return Answer::Gone;
                 };
                 let who = member(call.execution_id, call.holder_id);
-                let entry = line
-                    .weights
-                    .iter_mut()
-                    .find(|(other, at, _)| *other == who && *at > now - weighted.window_ms);
+                let entry =
+                    line.weights.iter_mut().find(|(other, at, _)| *other == who && *at > now - weighted.window_ms);
                 let Some(entry) = entry else { return Answer::Gone };
                 entry.2 = call.weight;
                 Answer::Settled(line.weight(weighted, now))
@@ -214,13 +212,7 @@ impl Policies {
     }
 
     /// Looks at one call to a partition of quotas; `entered` names those of its candidates that are inside afterwards.
-    pub fn observe(
-        &mut self,
-        request: &Request,
-        outcome: &Outcome,
-        now: i64,
-        entered: &BTreeSet<String>,
-    ) -> Check {
+    pub fn observe(&mut self, request: &Request, outcome: &Outcome, now: i64, entered: &BTreeSet<String>) -> Check {
         let mut after = self.clone();
         let expected = after.expect(request, now, entered);
         let name = request.name();
@@ -255,7 +247,12 @@ impl Policies {
         let empty = Line::default();
         let line = policy.lines.get(key).unwrap_or(&empty);
         let inside = line.inside.len() as i64;
-        require!(32, state.held == inside, "quota {id} {key}: {} inside, {inside} entered and did not leave", state.held);
+        require!(
+            32,
+            state.held == inside,
+            "quota {id} {key}: {} inside, {inside} entered and did not leave",
+            state.held
+        );
         for part in &state.parts {
             let used = match part.part {
                 QuotaPart::Throttle => continue,
@@ -263,7 +260,13 @@ impl Policies {
                 QuotaPart::Concurrency => Some(inside),
                 QuotaPart::Weighted => policy.quota.weighted.as_ref().map(|weighted| line.weight(weighted, now)),
             };
-            require!(33, used == Some(part.used), "quota {id} {key}: {} of {} used, must be {used:?}", part.used, part.part);
+            require!(
+                33,
+                used == Some(part.used),
+                "quota {id} {key}: {} of {} used, must be {used:?}",
+                part.used,
+                part.part
+            );
         }
         let throttled = Some(line.throttled_until).filter(|at| *at > now);
         require!(33, state.throttled_until == throttled, "quota {id} {key} is throttled until {throttled:?}");
@@ -279,12 +282,21 @@ impl Policies {
     /// Everyone inside, of every quota: the set and the holder.
     pub fn inside(&self) -> impl Iterator<Item = (QuotaPolicyId, &str, &str)> {
         self.all.iter().flat_map(|(id, policy)| {
-            policy.lines.iter().flat_map(move |(key, line)| line.inside.iter().map(move |who| (*id, key.as_str(), who.as_str())))
+            policy
+                .lines
+                .iter()
+                .flat_map(move |(key, line)| line.inside.iter().map(move |who| (*id, key.as_str(), who.as_str())))
         })
     }
 
     /// True when the execution is inside under the key, as this holder when one is named.
-    pub fn is_inside(&self, id: QuotaPolicyId, key: &str, execution_id: ExecutionId, holder: Option<uuid::Uuid>) -> bool {
+    pub fn is_inside(
+        &self,
+        id: QuotaPolicyId,
+        key: &str,
+        execution_id: ExecutionId,
+        holder: Option<uuid::Uuid>,
+    ) -> bool {
         let wanted = holder.map(|holder| member(execution_id, holder));
         let execution_id = execution_id.to_string();
         let line = self.all.get(&id).and_then(|policy| policy.lines.get(key));

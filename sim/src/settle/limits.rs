@@ -247,6 +247,9 @@ pub(super) fn end(world: &mut World) -> Check {
             call(world, BUDGETS, DeleteBudget { actor: me(), budget_id: budget.budget_id })?;
         }
     }
+    for (scope, id) in world.board.limits.scopes() {
+        call(world, Route::Fleet, NoteScope { gone: Some(true), ..NoteScope::new(id, scope) })?;
+    }
     for (quota, _) in world.board.limits.quotas.clone() {
         if world.checker.quotas.exists(quota.quota_id) {
             call(world, QUOTAS, DeleteQuota { quota_id: quota.quota_id })?;

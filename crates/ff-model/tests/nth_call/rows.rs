@@ -313,7 +313,9 @@ pub fn stage() -> Vec<Invocation> {
     calls.push(at(ROUTE, &issue(who::POOR, 1, 60_000), START_MS));
     let refused = g::BlockExecution {
         unheld: Some(true),
-        detail: [("budget_id", budget_id(2).to_string()), ("rooms", "0".to_owned())].map(|(k, v)| (k.to_owned(), v)).into(),
+        detail: [("budget_id", budget_id(2).to_string()), ("rooms", "0".to_owned())]
+            .map(|(k, v)| (k.to_owned(), v))
+            .into(),
         execution_id: id(who::POOR),
         grant_id: uuid(who::POOR),
         reason: g::AdmissionReason::WaitingForBudget,
