@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 23, hash = "d4d67eee99fde26f9e4b2d8f94650eb5c31aff20051a2176552ce61d98c3b1e7" }
+local LIBRARY = { number = 24, hash = "6bea8ffeb0c589208c44f4312dbf15e74d58bfe0a1db084ae537701c7a15f091" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -5409,7 +5409,8 @@ end
 
 -- An edge counts anew: what it leads to has not been decided, or was skipped and waits again.
 local function take_back(tx, f, up, e)
-  local down = execution.load(tx, e.to)
+  -- Also one that nobody sees yet: the edge was decided for it too.
+  local down = execution.load(tx, e.to, true)
   if e.state == "pending" or down == nil then return end
   local d = dependencies.load(down)
   local skipped = down.phase == "terminal" and down.outcome == "skipped"
