@@ -173,6 +173,13 @@ function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
+-- True when the execution stands in line and asked under this holder.
+function room.asked_as(tx, k, candidate)
+  if k.waiting + k.too_large == 0 then return false end
+  local asked = tx:hget(k.asked, candidate.execution_id)
+  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
+end
+
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
 function room.admit(tx, k, member, candidate)
   count(tx, k, candidate.weight)

@@ -11,6 +11,9 @@ local function decide(tx, k, c)
   if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
   if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
   local use = room.refusal(tx, k, c.weight)
+  -- It was refused under this very grant: a copy of that request comes late. Its execution waits in line and is called; taken in
+  -- now, it would stand in nobody's line and hold a place for nobody.
+  if use == nil and room.asked_as(tx, k, c) then return { holder_id = c.holder_id, admitted = false } end
   if use == nil then
     room.admit(tx, k, member, c)
     return { holder_id = c.holder_id, admitted = true, keep = keep }

@@ -10,6 +10,7 @@
 //! ```
 
 mod actor;
+mod admission;
 mod check;
 mod profile;
 mod request;
@@ -36,13 +37,15 @@ pub struct Options {
     pub library: String,
     /// Whether to keep a readable line per step.
     pub trace: bool,
+    /// Whether there are quotas and budgets; the seed decides unless it is said here.
+    pub limits: Option<bool>,
 }
 
 impl Options {
     /// The test bundle under this seed.
     #[must_use]
     pub fn new(seed: u64, steps: u32) -> Self {
-        Self { seed, steps, library: tight(&ff_script::Library::test().text), trace: false }
+        Self { seed, steps, library: tight(&ff_script::Library::test().text), trace: false, limits: None }
     }
 }
 

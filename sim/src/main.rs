@@ -1,11 +1,11 @@
-//! Replays one seed and prints what happened: `cargo run -p ff-sim -- --seed 17 [--steps 250] [--quiet]`.
+//! Replays one seed and prints what happened: `cargo run -p ff-sim -- --seed 17 [--steps 250] [--limits] [--quiet]`.
 
 use std::process::ExitCode;
 
 use ff_sim::{Options, run};
 
 fn main() -> ExitCode {
-    let (mut seed, mut steps, mut quiet) = (0, ff_sim::STEPS, false);
+    let (mut seed, mut steps, mut quiet, mut limits) = (0, ff_sim::STEPS, false, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|text| text.parse::<u64>().ok());
@@ -19,11 +19,12 @@ fn main() -> ExitCode {
                 None => return usage(),
             },
             "--quiet" => quiet = true,
+            "--limits" => limits = Some(true),
             _ => return usage(),
         }
     }
     let mut options = Options::new(seed, steps);
-    options.trace = !quiet;
+    (options.trace, options.limits) = (!quiet, limits);
     let report = run(&options);
     for line in &report.trace {
         println!("{line}");
@@ -42,6 +43,6 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: ff-sim [--seed N] [--steps M] [--quiet]");
+    eprintln!("usage: ff-sim [--seed N] [--steps M] [--limits] [--quiet]");
     ExitCode::from(2)
 }

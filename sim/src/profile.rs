@@ -30,13 +30,16 @@ pub(crate) struct Profile {
     pub flows: bool,
     /// In a hundred things a worker does with a lease: it spawns children, it waits for them.
     pub spawns: u32,
+    /// Whether there are quotas and budgets, and whether quotas are widened in the end.
+    pub limits: bool,
+    pub widened: bool,
 }
 
 impl Profile {
-    pub fn draw(rng: &mut Rng) -> Self {
+    pub fn draw(rng: &mut Rng, limits: Option<bool>) -> Self {
         let bad = [0, 1, 1, 2, 4][rng.below(5)];
         let dies = [0, 1, 2, 4][rng.below(4)];
-        Profile {
+        let mut profile = Profile {
             partitions: rng.between(1, 3) as u16,
             lose_request: 25 * bad,
             lose_reply: 30 * bad,
@@ -54,6 +57,14 @@ impl Profile {
             submissions: rng.between(15, 45) as u32,
             flows: rng.percent(75),
             spawns: [0, 8, 16][rng.below(3)],
+            limits: rng.percent(30),
+            widened: rng.percent(50),
+        };
+        profile.limits = limits.unwrap_or(profile.limits);
+        if profile.limits {
+            // A window that time has passed is forgotten: it does not come back with the clock.
+            profile.clock_back = 0;
         }
+        profile
     }
 }

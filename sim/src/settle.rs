@@ -7,6 +7,7 @@ use ff_script::Route;
 use ff_script::generated::*;
 
 use crate::actor::{CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE};
+use crate::admission::{Batch, Decision, needs_admission};
 use crate::check::{Check, Violation, eligible, require};
 use crate::request::{Outcome, Reply, Request};
 use crate::world::World;
@@ -17,16 +18,22 @@ const BOUND_MS: i64 = 3 * LEASE_TTL_MS_MAX + 5_000;
 /// More rounds than any run needs; a run that needs them all makes no progress.
 const ROUNDS_MAX: u32 = 400;
 
+mod limits;
+
 pub(crate) fn run(world: &mut World) -> Check {
-    let begin = world.now;
+    let mut begin = world.now;
     resume_lanes(world)?;
+    if world.board.limits.on {
+        begin = limits::relax(world)?;
+    }
     let held = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::HeldByOperator);
     // What waits for something that is held has to wait as well.
     let excused = |seen: &Execution| {
         use BlockingReason::{WaitingForChildren, WaitingForDependencies};
         held(seen) || matches!(seen.blocking_reason, Some(WaitingForDependencies | WaitingForChildren))
     };
-    finish_all(world, begin + BOUND_MS, excused)?;
+    let bound = if world.board.limits.on { limits::BOUND_MS } else { BOUND_MS };
+    finish_all(world, begin + bound, excused)?;
     if let Some((id, seen)) = world.checker.unfinished(excused) {
         let text = format!(
             "{id} is still {} {:?} {} ms after the faults stopped",
@@ -43,7 +50,7 @@ pub(crate) fn run(world: &mut World) -> Check {
         ask(world, id, ReleaseExecution::new("ada".to_owned(), id))?;
     }
     let begin = world.now;
-    finish_all(world, begin + BOUND_MS, |_| false)?;
+    finish_all(world, begin + bound, |_| false)?;
     if let Some((id, seen)) = world.checker.unfinished(|_| false) {
         let text = format!("{id} was released and is still {} {:?}", seen.state, seen.blocking_reason);
         return Err(Violation::liveness(text));
@@ -52,6 +59,7 @@ pub(crate) fn run(world: &mut World) -> Check {
         fire(world, route)?;
     }
     world.checker.check_quiet_flows()?;
+    limits::end(world)?;
     retire_all(world)
 }
 
@@ -88,6 +96,9 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         for route in world.board.routes() {
             fire(world, route)?;
         }
+        if world.board.limits.on {
+            limits::reconcile(world)?;
+        }
         unblock(world)?;
         for (route, lane) in busy(world) {
             work(world, route, &lane)?;
@@ -99,7 +110,11 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         if world.checker.unfinished(&except).is_none() {
             return Ok(());
         }
-        let Some(next) = world.checker.next_wake() else {
+        let mut next = world.checker.next_wake();
+        if world.board.limits.on {
+            next = limits::next_wake(world, next)?;
+        }
+        let Some(next) = next else {
             return Ok(());
         };
         if next > until {
@@ -149,7 +164,8 @@ fn all_capabilities() -> Vec<String> {
 fn unblock(world: &mut World) -> Check {
     let waiting: Vec<(ExecutionId, BlockingReason)> =
         world.checker.live().filter_map(|(id, _, seen)| Some((*id, seen.blocking_reason?))).collect();
-    for (id, reason) in &waiting {
+    let by_hand = !world.board.limits.on;
+    for (id, reason) in waiting.iter().filter(|_| by_hand) {
         let reason = match reason {
             BlockingReason::WaitingForQuota => AdmissionReason::WaitingForQuota,
             BlockingReason::WaitingForBudget => AdmissionReason::WaitingForBudget,
@@ -240,9 +256,9 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
         let mut granted = 0;
         if let Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }) = call(world, route, issue)? {
             granted = grants.len();
-            for grant in grants {
+            for (grant, keep) in admitted(world, grants)? {
                 let consume = ConsumeGrant {
-                    keep: None,
+                    keep: (!keep.is_empty()).then_some(keep),
                     attempt_id: AttemptId::from_uuid(world.rng.uuid()),
                     capabilities: all_capabilities(),
                     execution_id: grant.execution_id,
@@ -277,6 +293,28 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
     Err(Violation::liveness(format!("lane {lane} of {route} never runs dry")))
 }
 
+/// Grants that may start, with the sets they keep while they are set aside.
+fn admitted(world: &mut World, grants: Vec<Grant>) -> Result<Vec<(Grant, Vec<String>)>, Violation> {
+    let free = |grant: &Grant| !world.board.limits.on || !needs_admission(grant);
+    let (free, asking): (Vec<Grant>, Vec<Grant>) = grants.into_iter().partition(free);
+    let mut may: Vec<(Grant, Vec<String>)> = free.into_iter().map(|grant| (grant, Vec::new())).collect();
+    let mut batch = Batch::new(asking);
+    while let Some((route, request)) = batch.next() {
+        let outcome = world.execute(route, &request, "settle", None)?;
+        batch.note(&request, &outcome);
+    }
+    for (grant, decision) in batch.conclude() {
+        match decision {
+            Decision::Start { keep } => may.push((grant, keep)),
+            Decision::Block(block) => drop(ask(world, grant.execution_id, block)?),
+            Decision::GiveBack => {
+                return Err(Violation::liveness(format!("nobody decides about {}", grant.execution_id)));
+            }
+        }
+    }
+    Ok(may)
+}
+
 fn drain_outbox(world: &mut World) -> Check {
     let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) = call(world, Route::Fleet, ReadOutbox { limit: 1000 })?
     else {
@@ -306,7 +344,8 @@ fn drain_outbox(world: &mut World) -> Check {
 
 /// Lets every retention, key and registration run out, then looks for what is left.
 fn retire_all(world: &mut World) -> Check {
-    let routes: Vec<Route> = world.board.routes().chain([Route::Fleet]).collect();
+    limits::pay_all(world)?;
+    let routes: Vec<Route> = world.board.routes().chain([Route::Fleet, Route::Quota(0), Route::Budget(0)]).collect();
     for _ in 0..ROUNDS_MAX {
         let mut next: Option<i64> = None;
         for route in &routes {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ff_backend_embedded::{DumpValue, Durability, Embedded, Options, VirtualClock};
 use ff_core::PartitionConfig;
-use ff_core::types::{ExecutionId, FlowId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId};
 use ff_script::generated::*;
 use ff_script::{Bytes, Call, Client, Error, Host, HostError, Route, ScanCursor, Wake, WakeUp, Watch};
 use tempfile::TempDir;
@@ -188,6 +188,43 @@ impl Store {
         }
     }
 
+    /// A budget as it is now.
+    pub fn budget(&self, id: BudgetId) -> Result<Option<Budget>, Violation> {
+        match self.runtime.block_on(self.client().call(Route::Budget(0), &GetBudget { budget_id: id })) {
+            Ok(GetBudgetReply::Found { budget, .. }) => Ok(Some(budget)),
+            Err(Error::Engine(error)) if error.code() == "budget_not_found" => Ok(None),
+            Err(error) => Err(Violation::new(38, format!("get_budget {id}: {error}"))),
+        }
+    }
+
+    /// What a quota knows of a key.
+    pub fn quota_key(&self, id: QuotaPolicyId, key: &str) -> Result<Option<QuotaKeyState>, Violation> {
+        let call = GetQuota { key: Some(key.to_owned()), quota_id: id };
+        match self.runtime.block_on(self.client().call(Route::Quota(0), &call)) {
+            Ok(GetQuotaReply::Quota { state, .. }) => Ok(state),
+            Err(Error::Engine(error)) if error.code() == "quota_not_found" => Ok(None),
+            Err(error) => Err(Violation::new(38, format!("get_quota {id}: {error}"))),
+        }
+    }
+
+    /// Who is in a set.
+    pub fn holders(&self, route: Route, set: String) -> Result<Vec<Holder>, Violation> {
+        let ListHoldersReply::Holders { items, .. } = self.ask(route, &ListHolders { limit: 1000, offset: 0, set })?;
+        Ok(items)
+    }
+
+    /// What a partition owes.
+    pub fn owed(&self, route: Route) -> Result<Vec<Effect>, Violation> {
+        let ReadOutboxReply::Effects { items } = self.ask(route, &ReadOutbox { limit: 1000 })?;
+        Ok(items)
+    }
+
+    /// Budgets whose waiting work was not told of their room.
+    pub fn cleared(&self) -> Result<Vec<ClearedBudget>, Violation> {
+        let ClearedBudgetsReply::Cleared { items, .. } = self.ask(Route::Budget(0), &ClearedBudgets { limit: 64 })?;
+        Ok(items)
+    }
+
     /// When a flow's timer is due.
     pub fn flow_timer(&self, route: Route, id: FlowId) -> Result<Option<i64>, Violation> {
         let tag = route.tag().expect("partitions have tags");
@@ -237,7 +274,8 @@ impl Store {
     /// What the library's own check finds, everywhere.
     pub fn fsck(&self) -> Result<Vec<Finding>, Violation> {
         let mut found = Vec::new();
-        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).chain([Route::Fleet]).collect();
+        let others = [Route::Fleet, Route::Quota(0), Route::Budget(0)];
+        let routes: Vec<Route> = (0..self.partitions.executions).map(Route::Execution).chain(others).collect();
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut cursor = ScanCursor::Start;
         while cursor != ScanCursor::End {
@@ -262,6 +300,9 @@ impl Store {
                     return Err(Violation::new(39, format!("{foreign} keys of {route} carry another tag")));
                 }
                 found.extend(findings);
+            }
+            if !matches!(route, Route::Execution(_)) {
+                continue;
             }
             let mut offset = 0;
             loop {

@@ -63,18 +63,20 @@ pub(crate) struct World {
 impl World {
     pub fn new(options: &Options) -> Self {
         let mut rng = Rng::new(options.seed);
-        let profile = Profile::draw(&mut rng);
+        let profile = Profile::draw(&mut rng, options.limits);
         let partitions = PartitionConfig { executions: profile.partitions, budgets: 1, quotas: 1, schedules: 1 };
         let store = Store::new(&options.library, partitions, BEGIN_MS);
         let mut board = Board::new(partitions, profile.submissions);
+        (board.limits.on, board.limits.widened) = (profile.limits, profile.widened);
         let actors = actor::cast(&profile, &mut board, &mut rng);
         World {
             store,
             checker: Checker::new(partitions),
             board,
             now: BEGIN_MS,
+            // Admission takes calls of its own.
+            steps: options.steps + if profile.limits { options.steps / 2 } else { 0 },
             profile,
-            steps: options.steps,
             done: 0,
             queue: BTreeMap::new(),
             sequence: 0,
@@ -95,6 +97,9 @@ impl World {
         self.note(|| profile);
         self.store.fix_partitions()?;
         self.define_lanes()?;
+        if self.board.limits.on {
+            self.define_limits()?;
+        }
         for actor in 0..self.actors.len() {
             let at = self.now + self.rng.between(0, 100);
             self.schedule(at, Due::Tick(actor));
@@ -131,6 +136,23 @@ impl World {
         Ok(())
     }
 
+    fn define_limits(&mut self) -> Result<(), Violation> {
+        for _ in 0..self.rng.between(2, 3) {
+            let quota = actor::draw_quota(&mut self.rng);
+            self.execute(Route::Quota(0), &PutQuota { quota: quota.clone(), version: None }.into(), "setup", None)?;
+            self.board.limits.quotas.push((quota, 1));
+        }
+        for budget in actor::draw_budgets(&mut self.rng) {
+            let create = CreateBudget { actor: "setup".to_owned(), budget: budget.clone() };
+            self.execute(Route::Budget(0), &create.into(), "setup", None)?;
+            self.board.limits.budgets.push(budget);
+        }
+        for (scope, id) in self.board.limits.scopes() {
+            self.execute(Route::Fleet, &NoteScope::new(id, scope).into(), "setup", None)?;
+        }
+        Ok(())
+    }
+
     fn schedule(&mut self, at: i64, due: Due) {
         self.sequence += 1;
         self.queue.insert((at, self.sequence), due);
@@ -148,14 +170,14 @@ impl World {
         }
         match due {
             Due::Tick(actor) => {
-                let next = self.play(actor, |actor, scene| actor.tick(scene));
+                let next = self.play(actor, None, |actor, scene| actor.tick(scene));
                 self.schedule(self.now + next.max(1), Due::Tick(actor));
             }
             Due::Arrive(token, route, request) => self.arrive(token, route, &request)?,
             Due::Answer(token, outcome) => {
                 if let Some(asked) = self.asked.remove(&token) {
                     let request = asked.request;
-                    self.play(asked.actor, |actor, scene| {
+                    self.play(asked.actor, Some(asked.route), |actor, scene| {
                         actor.answer(&request, &outcome, scene);
                         0
                     });
@@ -171,8 +193,13 @@ impl World {
     }
 
     /// Lets an actor act and sends what it wants to say.
-    fn play(&mut self, index: usize, act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64) -> i64 {
-        let mut scene = Scene { now: self.now, rng: &mut self.rng, board: &mut self.board, said: Vec::new() };
+    fn play(
+        &mut self,
+        index: usize,
+        from: Option<Route>,
+        act: impl FnOnce(&mut dyn Actor, &mut Scene<'_>) -> i64,
+    ) -> i64 {
+        let mut scene = Scene { now: self.now, rng: &mut self.rng, board: &mut self.board, said: Vec::new(), from };
         let next = act(self.actors[index].as_mut(), &mut scene);
         for (route, request) in scene.said {
             self.sequence += 1;
@@ -189,16 +216,18 @@ impl World {
         let asked = self.asked.get_mut(&token).expect("asked before it is sent");
         asked.asks += 1;
         let (route, request) = (asked.route, asked.request.clone());
+        // A grant has one life: a copy that issues it again, and one that consumes it, would start what nobody asked for.
+        let once = self.profile.limits && matches!(*request, Request::IssueGrants(_));
         if self.rng.permille(self.profile.lose_request) {
             self.totals.count("fault", "lost request");
         } else {
-            let late = self.rng.permille(self.profile.late);
+            let late = !once && self.rng.permille(self.profile.late);
             if late {
                 self.totals.count("fault", "late request");
             }
             let took = if late { self.rng.between(500, 12_000) } else { self.rng.between(0, 15) };
             self.schedule(self.now + took, Due::Arrive(token, route, request.clone()));
-            if self.rng.permille(self.profile.duplicate) {
+            if !once && self.rng.permille(self.profile.duplicate) {
                 self.totals.count("fault", "duplicated request");
                 let again = self.now + self.rng.between(0, 6_000);
                 self.schedule(again, Due::Arrive(token, route, request));
@@ -281,7 +310,9 @@ impl World {
         self.totals.count("calls", "all");
         match &outcome {
             Outcome::Reply(reply) => {
-                if matches!(request, Request::DeliverSignal(_) | Request::AppendFrames(_) | Request::ReadStream(_)) {
+                let told =
+                    matches!(request, Request::DeliverSignal(_) | Request::AppendFrames(_) | Request::ReadStream(_));
+                if told || !matches!(route, Route::Execution(_) | Route::Fleet) {
                     self.totals.count("reply", &format!("{}.{}", request.name(), reply.variant()));
                 }
             }

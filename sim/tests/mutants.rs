@@ -17,10 +17,20 @@ fn mutant(changes: &[(&str, &str)]) -> String {
 }
 
 fn is_caught(name: &str, changes: &[(&str, &str)]) {
+    is_caught_on(name, None, changes);
+}
+
+/// The same on days with quotas and budgets only.
+fn is_caught_at_limits(name: &str, changes: &[(&str, &str)]) {
+    is_caught_on(name, Some(true), changes);
+}
+
+fn is_caught_on(name: &str, limits: Option<bool>, changes: &[(&str, &str)]) {
     let library = mutant(changes);
     for seed in 1..=SEEDS_MAX {
         let mut options = Options::new(seed, STEPS);
         options.library.clone_from(&library);
+        options.limits = limits;
         if let Some(violation) = run(&options).violation {
             println!("{name}: seed {seed}: {violation}");
             return;
@@ -451,4 +461,149 @@ fn an_unsealed_flow_that_goes_early_is_caught() {
 #[test]
 fn a_member_that_loses_a_race_and_goes_on_is_caught() {
     is_caught("impossible member not skipped", &[("if d.total - d.dead < needed then return \"skip\" end", "")]);
+}
+
+#[test]
+fn a_release_that_forgets_what_was_held_is_caught() {
+    is_caught_at_limits(
+        "release forgets the hold",
+        &[(
+            "  holds.give_back(tx, path, hold.amounts)\n  for _, reservation in ipairs(hold.reservations) do",
+            "  for _, reservation in ipairs(hold.reservations) do",
+        )],
+    );
+}
+
+#[test]
+fn a_limit_above_that_is_not_checked_is_caught() {
+    is_caught_at_limits(
+        "parent not checked",
+        &[(
+            "for _, b in ipairs(path) do\n    for _, d in ipairs(b.dimensions) do\n      local n = amounts[d.name]\n      if n and d.hard",
+            "for _, b in ipairs({ path[1] }) do\n    for _, d in ipairs(b.dimensions) do\n      local n = amounts[d.name]\n      if n and d.hard",
+        )],
+    );
+}
+
+#[test]
+fn a_window_with_one_start_too_many_is_caught() {
+    is_caught_at_limits(
+        "limit + 1 in a window",
+        &[("use.passes = k.starts < rate.limit", "use.passes = k.starts <= rate.limit")],
+    );
+}
+
+#[test]
+fn a_smooth_rate_that_is_too_dense_is_caught() {
+    is_caught_at_limits(
+        "smooth rate too dense",
+        &[(
+            "if d.rate.mode == \"smooth\" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit) end",
+            "if d.rate.mode == \"smooth\" then k.tat = tx.now + math.ceil(d.rate.window_ms / d.rate.limit / 2) end",
+        )],
+    );
+}
+
+#[test]
+fn an_unused_admission_that_is_not_given_back_is_caught() {
+    is_caught_at_limits(
+        "unused admission kept",
+        &[("if not unused then return true end", "if unused ~= nil then return true end")],
+    );
+}
+
+#[test]
+fn a_report_that_counts_twice_is_caught() {
+    is_caught_at_limits(
+        "dedup ignored",
+        &[(
+            "if known then return reply.ok(\"already_applied\", { same =",
+            "if false then return reply.ok(\"already_applied\", { same =",
+        )],
+    );
+}
+
+#[test]
+fn a_reset_that_keeps_what_is_held_as_used_is_caught() {
+    is_caught_at_limits(
+        "reset keeps held as used",
+        &[(
+            "b.used[d.name], b.base[d.name] = 0, 0\n    -- What",
+            "b.used[d.name], b.base[d.name] = b.held[d.name], b.held[d.name]\n    -- What",
+        )],
+    );
+}
+
+#[test]
+fn a_report_of_a_zombie_is_caught() {
+    is_caught_at_limits(
+        "zombie's report accepted",
+        &[(
+            "    if refusal then return refusal end\n    if next(a.dimensions) == nil",
+            "    if refusal and rec == nil then return refusal end\n    if next(a.dimensions) == nil",
+        )],
+    );
+}
+
+#[test]
+fn one_holder_above_the_cap_is_caught() {
+    is_caught_at_limits("cap + 1", &[("passes = k.held < cap", "passes = k.held <= cap")]);
+}
+
+#[test]
+fn a_waiter_that_is_never_called_is_caught() {
+    is_caught_at_limits("call forgotten", &[("    owe_call(tx, k, one.id, one.holder)\n", "")]);
+}
+
+#[test]
+fn room_that_nobody_hears_of_is_caught() {
+    is_caught_at_limits("room not counted", &[("b.refused, b.rooms = false, b.rooms + 1", "b.refused = false")]);
+}
+
+#[test]
+fn a_weight_that_is_not_trued_up_is_caught() {
+    is_caught_at_limits("true-up lost", &[("  k.reweighed = { member, weight }\n", "")]);
+}
+
+#[test]
+fn a_lease_that_ends_and_keeps_its_place_is_caught() {
+    is_caught_at_limits(
+        "hold outlives its lease",
+        &[(
+            "else owe(tx, rec, h.holder, set, not ran) end",
+            "elseif not ran then owe(tx, rec, h.holder, set, not ran) end",
+        )],
+    );
+}
+
+#[test]
+fn children_that_do_not_share_budgets_are_caught() {
+    is_caught_at_limits("budgets not inherited", &[("ipairs({ own or {}, shared or {} })", "ipairs({ own or {} })")]);
+}
+
+#[test]
+fn a_refused_report_in_the_ledger_of_the_accepted_is_caught() {
+    is_caught_at_limits(
+        "refused entered as accepted",
+        &[("then usage.enter(tx, rec, p, accepted) end", "then usage.enter(tx, rec, p, true) end")],
+    );
+}
+
+#[test]
+fn a_reservation_that_runs_out_below_only_is_caught() {
+    is_caught_at_limits(
+        "expiry forgets the parents",
+        &[(
+            "  holds.give_back(tx, path, hold.amounts)\n  budget.save_all(tx, path)",
+            "  holds.give_back(tx, { path[1] }, hold.amounts)\n  budget.save_all(tx, path)",
+        )],
+    );
+}
+
+#[test]
+fn a_slot_kept_aside_that_never_returns_is_caught() {
+    is_caught_at_limits(
+        "kept slot lost",
+        &[("for _, entry in ipairs(h.kept) do owe(tx, rec, entry[1], entry[2], false) end", "")],
+    );
 }

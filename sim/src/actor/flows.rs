@@ -7,7 +7,7 @@ use ff_script::generated::*;
 use uuid::Uuid;
 
 use super::submitter::{draw_member, fnv, install_in, with_seed};
-use super::{Actor, NAMESPACE, Scene};
+use super::{Actor, NAMESPACE, Scene, treasurer};
 use crate::request::{Outcome, Reply, Request};
 
 /// Flows one maker submits before it goes home.
@@ -44,7 +44,7 @@ impl Flows {
         let seed = u16::from_be_bytes(flow_id.as_uuid().as_bytes()[14..16].try_into().expect("two bytes"));
         (from..from + count)
             .map(|n| {
-                let mut submission = draw_member(scene.rng, scene.now);
+                let mut submission = draw_member(scene);
                 submission.execution_id = with_seed(scene.rng.uuid(), seed);
                 scene.board.known.push(submission.execution_id);
                 let inbound = inbound(scene);
@@ -80,6 +80,7 @@ impl Flows {
         let digest = format!("{:016x}{:016x}", fnv(flow_id.to_string().as_bytes()), 0);
         let mut flow = NewFlow::new(flow_id, NAMESPACE.to_owned(), "pipeline".to_owned(), policy, digest);
         flow.retention_ms = Some(scene.rng.between(0, 10_000));
+        flow.budgets = treasurer::of_flow(scene);
         flow.deadline_ms = scene.rng.percent(8).then(|| scene.rng.between(1_000, 15_000));
         let whole = scene.rng.percent(50);
         let mut pieces = Vec::new();

@@ -1,6 +1,8 @@
 //! Who takes part: each actor acts on its own beliefs, which the network may have made wrong.
 
+mod debts;
 mod flows;
+mod holders;
 mod lanes;
 mod operator;
 mod outbox;
@@ -9,6 +11,8 @@ mod reader;
 mod routes;
 mod submitter;
 mod timers;
+mod treasurer;
+mod unblock;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -22,6 +26,10 @@ use uuid::Uuid;
 use crate::profile::Profile;
 use crate::request::{Outcome, Request};
 use crate::rng::Rng;
+pub(crate) use debts::{apply, payments, settle};
+pub(crate) use holders::{follow, route_of_set};
+pub(crate) use treasurer::{Limits, draw_budgets, draw_quota};
+pub(crate) use unblock::{ROOMS_OF_GONE, tell};
 
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -52,6 +60,8 @@ pub(crate) struct Board {
     pub streams: Vec<ExecutionId>,
     /// What a reader of streams found wrong.
     pub complaints: Vec<String>,
+    /// Quotas and budgets.
+    pub limits: Limits,
 }
 
 /// What an outsider holds: where to signal, and the digest the store knows its token by.
@@ -79,6 +89,7 @@ impl Board {
             flows: Vec::new(),
             streams: Vec::new(),
             complaints: Vec::new(),
+            limits: Limits::default(),
         }
     }
 
@@ -112,6 +123,8 @@ pub(crate) struct Scene<'a> {
     pub rng: &'a mut Rng,
     pub board: &'a mut Board,
     pub said: Vec<(Route, Request)>,
+    /// Whose answer is heard.
+    pub from: Option<Route>,
 }
 
 impl Scene<'_> {
@@ -157,5 +170,11 @@ pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<B
     all.push(Box::new(routes::Routes));
     all.push(Box::new(outbox::Outbox::default()));
     all.push(Box::new(lanes::Lanes));
+    if profile.limits {
+        all.push(Box::new(debts::Debts::default()));
+        all.push(Box::new(holders::Holders));
+        all.push(Box::new(unblock::Unblock::default()));
+        all.push(Box::new(treasurer::Treasurer));
+    }
     all
 }

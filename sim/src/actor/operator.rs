@@ -6,7 +6,8 @@ use ff_script::Route;
 use ff_script::generated::*;
 
 use super::{Actor, LANES, Scene, draw_digest, flows};
-use crate::request::{Outcome, Request};
+use crate::admission::needs_admission;
+use crate::request::{Outcome, Reply, Request};
 
 pub(crate) struct Operator;
 
@@ -105,7 +106,14 @@ impl Actor for Operator {
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
-        if let (Request::GrantReclaim(call), Outcome::Reply(_)) = (request, outcome) {
+        if let (
+            Request::GrantReclaim(call),
+            Outcome::Reply(Reply::GrantReclaim(GrantReclaimReply::Granted { grant })),
+        ) = (request, outcome)
+        {
+            if scene.board.limits.on && needs_admission(grant) {
+                return scene.board.limits.reclaims.push(grant.clone());
+            }
             scene.board.saw_grant(call.execution_id, call.grant_id, &call.instance);
         }
     }

@@ -7,7 +7,7 @@ use ff_script::generated::*;
 use ff_script::{Bytes, Call};
 use uuid::Uuid;
 
-use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene};
+use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, treasurer};
 use crate::request::{Outcome, Reply, Request};
 use crate::rng::Rng;
 
@@ -23,7 +23,8 @@ impl Submitter {
 
     fn fresh(&mut self, scene: &mut Scene<'_>) -> Submission {
         scene.board.submissions_left -= 1;
-        let submission = draw(scene.rng, scene.now);
+        let mut submission = draw(scene.rng, scene.now);
+        treasurer::attach(&mut submission, scene);
         scene.board.known.push(submission.execution_id);
         self.sent.push(submission.clone());
         submission
@@ -144,7 +145,7 @@ pub(super) fn fnv(bytes: &[u8]) -> u64 {
 }
 
 /// Covers every submitted field but the id, the key and the trace.
-fn digest(submission: &Submission) -> String {
+pub(super) fn digest(submission: &Submission) -> String {
     let mut body = submission.clone();
     body.execution_id = ExecutionId::from_uuid(Uuid::nil());
     body.idempotency_key = None;
@@ -229,7 +230,8 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
 }
 
 /// Work that is part of something larger: it comes under no key of its own and does not wait long by itself.
-pub(super) fn draw_member(rng: &mut Rng, now: i64) -> Submission {
+pub(super) fn draw_member(scene: &mut Scene<'_>) -> Submission {
+    let (rng, now) = (&mut *scene.rng, scene.now);
     let mut s = draw(rng, now);
     (s.idempotency_key, s.idempotency_ttl_ms, s.quotas) = (None, None, s.quotas.filter(|_| rng.percent(30)));
     if rng.percent(80) {
@@ -239,6 +241,7 @@ pub(super) fn draw_member(rng: &mut Rng, now: i64) -> Submission {
         s.requires = None;
     }
     s.body_digest = digest(&s);
+    treasurer::attach(&mut s, scene);
     s
 }
 

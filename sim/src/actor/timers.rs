@@ -21,6 +21,12 @@ impl Actor for Timers {
         if scene.rng.percent(25) {
             routes.push(Route::Fleet);
         }
+        if scene.board.limits.on && scene.rng.percent(60) {
+            for route in [Route::Quota(0), Route::Budget(0)] {
+                let draw = scene.rng.between(0, 1000);
+                scene.say(route, FireDue { draw, limit: 64 });
+            }
+        }
         for route in routes {
             let times = if scene.rng.percent(10) { 2 } else { 1 };
             for _ in 0..times {

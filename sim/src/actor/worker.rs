@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId, SuspensionId, WaitpointId};
+use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SuspensionId, WaitpointId};
 use ff_script::Route;
 use ff_script::generated::*;
 use uuid::Uuid;
 
 use super::outsider::NAMES;
-use super::{Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, Token, draw_digest, submitter};
+use super::{
+    Actor, CAPABILITIES, LANES, LEASE_TTL_MS_MAX, NAMESPACE, Scene, Token, debts, draw_digest, submitter, treasurer,
+};
+use crate::admission::{Batch, Decision, needs_admission};
 use crate::request::{Outcome, Reply, Request};
 use crate::rng::Rng;
 
@@ -30,6 +33,10 @@ pub(crate) struct Worker {
     spawns: u32,
     /// How many frames the worker believes each of its attempts has.
     frames: BTreeMap<ExecutionId, i64>,
+    /// Grants that are being admitted, by the question that is open.
+    admissions: Vec<(Request, Batch)>,
+    /// What its executions asked quotas for, and under which grant.
+    entered: Vec<(ExecutionId, Uuid, QuotaRef)>,
 }
 
 impl Worker {
@@ -50,6 +57,8 @@ impl Worker {
             graves: Vec::new(),
             spawns,
             frames: BTreeMap::new(),
+            admissions: Vec::new(),
+            entered: Vec::new(),
         }
     }
 
@@ -76,7 +85,8 @@ impl Worker {
         let partition = scene.rng.below(usize::from(scene.board.partitions.executions)) as u16;
         let route = Route::Execution(partition);
         let max = scene.rng.between(1, 3);
-        if scene.rng.percent(30) {
+        let grants = if scene.board.limits.on { 65 } else { 30 };
+        if scene.rng.percent(grants) {
             let call = IssueGrants {
                 capabilities: self.capabilities.clone(),
                 grant_ids: (0..max).map(|_| scene.rng.uuid()).collect(),
@@ -114,6 +124,10 @@ impl Worker {
         let (id, fence) = held.clone();
         if scene.rng.percent(self.spawns) {
             return Self::family(id, fence, scene);
+        }
+        if scene.board.limits.on && scene.rng.percent(45) {
+            self.spend(id, fence, scene);
+            return false;
         }
         match scene.rng.weighted(&[33, 24, 17, 8, 8, 8, 6, 40, 36, 2, 26]) {
             7 => {
@@ -200,6 +214,71 @@ impl Worker {
         }
     }
 
+    /// Reports, reserves, says what something weighed, or what a provider said.
+    fn spend(&self, id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) {
+        let budget_id = scene.rng.pick(&scene.board.limits.budgets).budget_id;
+        match scene.rng.weighted(&[44, 22, 10, 18, 6]) {
+            0 => {
+                let mut call = NoteUsage::new(budget_id, treasurer::draw_amounts(scene.rng, 8), id, fence);
+                call.dedup_key = scene.rng.percent(35).then(|| format!("k{}", scene.rng.below(12)));
+                scene.tell(id, call);
+            }
+            1 => scene.tell(id, HoldBudget { budget_id, execution_id: id, fence }),
+            2 => treasurer::end_reservation(scene),
+            3 => {
+                let mine = self.entered.iter().rev().find(|(entered, ..)| *entered == id);
+                if let Some((execution_id, holder_id, quota)) = mine.cloned() {
+                    let call = SettleQuota {
+                        execution_id,
+                        holder_id,
+                        key: quota.key,
+                        quota_id: QuotaPolicyId::from_uuid(quota.quota_id),
+                        weight: scene.rng.between(0, 9),
+                    };
+                    scene.say(Route::Quota(0), call);
+                }
+            }
+            _ => {
+                let quota_id = scene.rng.pick(&scene.board.limits.quotas).0.quota_id;
+                let key = (*scene.rng.pick(treasurer::KEYS)).to_owned();
+                let until = scene.now + scene.rng.between(100, 2_500);
+                scene.say(Route::Quota(0), ThrottleQuota { actor: None, key, quota_id, until });
+            }
+        }
+    }
+
+    /// Asks the next question for a batch of grants, or does what all the answers say.
+    fn admit(&mut self, mut batch: Batch, scene: &mut Scene<'_>) {
+        if let Some((route, request)) = batch.next() {
+            self.admissions.push((request.clone(), batch));
+            if self.admissions.len() > 8 {
+                self.admissions.remove(0);
+            }
+            return scene.say(route, request);
+        }
+        for (grant, decision) in batch.conclude() {
+            let (id, grant_id) = (grant.execution_id, grant.grant_id);
+            // It dies between the answer and what it would have done with it.
+            if scene.rng.percent(8) {
+                continue;
+            }
+            match decision {
+                Decision::Start { keep } => {
+                    for quota in grant.quotas.into_iter().flatten() {
+                        self.entered.push((id, grant_id, quota));
+                    }
+                    let lately = self.entered.len().saturating_sub(16);
+                    self.entered.drain(..lately);
+                    self.consume(id, grant_id, keep, scene);
+                }
+                Decision::Block(call) => scene.tell(id, call),
+                Decision::GiveBack => {
+                    scene.tell(id, ReleaseGrant { execution_id: id, grant_id, unheld: None });
+                }
+            }
+        }
+    }
+
     /// Spawns children or waits for them.
     fn family(id: ExecutionId, fence: Fence, scene: &mut Scene<'_>) -> bool {
         if scene.rng.percent(75) {
@@ -207,7 +286,7 @@ impl Worker {
             let count = scene.rng.between(1, 3);
             let children = (0..count)
                 .map(|_| {
-                    let mut submission = submitter::draw_member(scene.rng, scene.now);
+                    let mut submission = submitter::draw_member(scene);
                     submission.execution_id = submitter::with_seed(scene.rng.uuid(), seed);
                     scene.board.known.push(submission.execution_id);
                     let parent_close = scene.rng.percent(40).then_some(ParentClose::Abandon);
@@ -347,9 +426,9 @@ impl Worker {
         self.held.push((task.execution_id, fence));
     }
 
-    fn consume(&self, id: ExecutionId, grant_id: Uuid, scene: &mut Scene<'_>) {
+    fn consume(&self, id: ExecutionId, grant_id: Uuid, keep: Vec<String>, scene: &mut Scene<'_>) {
         let call = ConsumeGrant {
-            keep: None,
+            keep: (!keep.is_empty()).then_some(keep),
             attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
             capabilities: self.capabilities.clone(),
             execution_id: id,
@@ -366,8 +445,10 @@ impl Worker {
     fn granted(&self, grant: &Grant, scene: &mut Scene<'_>) {
         let id = grant.execution_id;
         scene.board.saw_grant(id, grant.grant_id, &self.instance);
-        match scene.rng.weighted(&[70, 8, 12, 10]) {
-            0 => self.consume(id, grant.grant_id, scene),
+        // Where quotas and budgets decide, nobody else does.
+        let blocks = if scene.board.limits.on { 0 } else { 12 };
+        match scene.rng.weighted(&[70, 8, blocks, 10]) {
+            0 => self.consume(id, grant.grant_id, Vec::new(), scene),
             1 => scene.tell(id, ReleaseGrant { execution_id: id, grant_id: grant.grant_id, unheld: None }),
             2 => {
                 let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
@@ -422,6 +503,7 @@ impl Actor for Worker {
             for held in std::mem::take(&mut self.held) {
                 self.bury(held);
             }
+            self.admissions.clear();
             self.incarnation = scene.rng.uuid();
             self.registered = false;
             return scene.rng.between(300, 6_000);
@@ -429,6 +511,11 @@ impl Actor for Worker {
         if scene.rng.permille(30) {
             // A long pause: it wakes up believing that it still holds everything.
             return scene.rng.between(self.lease_ttl_ms, self.lease_ttl_ms * 3);
+        }
+        if !scene.board.limits.reclaims.is_empty() && scene.rng.percent(30) {
+            // Whoever it was given to: the store knows.
+            let grant = scene.board.limits.reclaims.remove(0);
+            self.admit(Batch::new(vec![grant]), scene);
         }
         match scene.rng.weighted(&[36, 40, 11, 5, 1, 7]) {
             0 if self.held.len() < 4 => self.claim(scene),
@@ -446,7 +533,7 @@ impl Actor for Worker {
                 // Its own grant, at last, or one that was given to somebody else.
                 let newest = &scene.board.grants[scene.board.grants.len().saturating_sub(3)..];
                 let (id, grant_id, _) = scene.rng.pick(newest).clone();
-                self.consume(id, grant_id, scene);
+                self.consume(id, grant_id, Vec::new(), scene);
             }
             3 => scene.say(Route::Fleet, HeartbeatWorkers { instances: vec![self.instance.clone()] }),
             4 => {
@@ -462,7 +549,34 @@ impl Actor for Worker {
     }
 
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
+        if let Some(at) = self.admissions.iter().position(|(asked, _)| asked == request) {
+            let (_, mut batch) = self.admissions.remove(at);
+            batch.note(request, outcome);
+            return self.admit(batch, scene);
+        }
         match (request, outcome) {
+            (Request::NoteUsage(call), Outcome::Reply(Reply::NoteUsage(NoteUsageReply::Noted { report })))
+                if scene.rng.percent(80) =>
+            {
+                scene.say(Route::Budget(0), debts::apply(call.execution_id, report))
+            }
+            (Request::ApplyUsage(call), _) if scene.rng.percent(85) => {
+                if let Some(settle) = debts::settle(call, outcome) {
+                    scene.tell(settle.execution_id, settle);
+                }
+            }
+            (
+                Request::SettleUsage(call),
+                Outcome::Reply(Reply::SettleUsage(SettleUsageReply::Settled { ended: true, .. })),
+            ) => self.drop_held(call.execution_id),
+            (Request::HoldBudget(call), Outcome::Reply(Reply::HoldBudget(HoldBudgetReply::Held { holder_id }))) => {
+                let reservation_id = scene.rng.uuid();
+                let holder = BudgetHolder { execution_id: call.execution_id, holder_id: *holder_id };
+                let amounts = treasurer::draw_amounts(scene.rng, 6);
+                let reserve = ReserveBudget::new(call.budget_id, amounts, reservation_id);
+                scene.board.limits.reservations.push((call.budget_id, reservation_id));
+                scene.say(Route::Budget(0), ReserveBudget { holder: Some(holder), ..reserve });
+            }
             (_, Outcome::Reply(Reply::RegisterWorker(_))) => self.registered = true,
             (_, Outcome::Reply(Reply::HeartbeatWorkers(HeartbeatWorkersReply::Beaten { items })))
                 if items.iter().any(|item| !item.known) =>
@@ -484,8 +598,13 @@ impl Actor for Worker {
                 self.took(task);
             }
             (_, Outcome::Reply(Reply::IssueGrants(IssueGrantsReply::Granted { grants, .. }))) => {
-                for grant in grants {
+                let admits = |grant: &&Grant| scene.board.limits.on && needs_admission(grant);
+                let (asking, free): (Vec<&Grant>, Vec<&Grant>) = grants.iter().partition(admits);
+                for grant in free {
                     self.granted(grant, scene);
+                }
+                if !asking.is_empty() {
+                    self.admit(Batch::new(asking.into_iter().cloned().collect()), scene);
                 }
             }
             (

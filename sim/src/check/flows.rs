@@ -23,6 +23,8 @@ pub(crate) struct Hidden {
 pub(crate) struct Book {
     pub partition: u16,
     pub deadline_at: Option<i64>,
+    /// What its members share.
+    pub budgets: Vec<BudgetRef>,
     pub members: BTreeMap<ExecutionId, Option<Inbound>>,
     pub edges: Vec<Edge>,
     /// Edges that an outcome of their upstream has met at some time.
@@ -209,6 +211,7 @@ impl Checker {
             );
             let book = Book {
                 partition: step.partition(),
+                budgets: flow.budgets.clone().unwrap_or_default(),
                 deadline_at: flow.deadline_at.or(flow.deadline_ms.map(|ms| step.now + ms)),
                 members: BTreeMap::new(),
                 edges: Vec::new(),

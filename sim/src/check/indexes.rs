@@ -83,6 +83,19 @@ impl Checker {
             self.flow_wakes(partition).map(|(at, id)| (format!("flow:{id}"), at)).collect();
         require!(11, flows == wanted, "flows wake at {flows:?}, must be {wanted:?}");
         timers.retain(|name, _| !name.starts_with("flow:") && !name.starts_with("owed:"));
+        let reporting = |name: &str| {
+            let id = name.strip_prefix("usage:").and_then(|id| id.parse().ok());
+            id.and_then(|id: ExecutionId| self.executions.get(&id)).is_some_and(|shadow| shadow.usage.is_pending())
+        };
+        let waiting = self.live_in(partition).filter(|(_, shadow, _)| shadow.usage.is_pending()).count();
+        let before = timers.len();
+        timers.retain(|name, _| !reporting(name));
+        require!(
+            11,
+            before - timers.len() == waiting,
+            "{waiting} executions wait for answers to reports, {} timers",
+            before - timers.len()
+        );
         // A key that has run out may have been swept or not.
         let mut ends: Vec<i64> = self
             .keys

@@ -62,6 +62,11 @@ impl Checker {
         let deadlines = [s.deadline_at, s.deadline_ms.map(|ms| now + ms), above];
         // The time a member may wait for a worker begins when it could have one.
         let start_by = s.start_within_ms.filter(|_| !blocked).map(|ms| step.now + ms);
+        let budgets = self.attached(s, &after);
+        require!(34, after.budgets == budgets, "{id} is to ask {:?}, attached were {budgets:?}", after.budgets);
+        let weighed = |quota: &QuotaRef| QuotaRef { weight: Some(quota.weight.unwrap_or(1)), ..quota.clone() };
+        let quotas: Vec<QuotaRef> = s.quotas.iter().flatten().map(weighed).collect();
+        require!(34, after.quotas == quotas, "{id} is to ask {:?}, attached were {quotas:?}", after.quotas);
         let facts = [
             ("created_at", after.created_at == now),
             ("lane", after.lane == s.lane),
@@ -245,6 +250,7 @@ impl Judgement<'_> {
             && before.max_replays == after.max_replays
             && before.fallbacks == after.fallbacks
             && before.quotas == after.quotas
+            && before.budgets == after.budgets
             && (before.flow_id.is_some() || before.start_by.is_some() == after.start_by.is_some())
             && before.flow_id == after.flow_id
             && before.parent_id == after.parent_id
@@ -286,7 +292,7 @@ impl Judgement<'_> {
     }
 
     /// The lease is over and the attempt has one end.
-    fn lease_over(
+    pub(super) fn lease_over(
         &self,
         shadow: &mut Shadow,
         before: &Execution,
@@ -377,6 +383,7 @@ impl Judgement<'_> {
                     open && before.phase == LifecyclePhase::Runnable,
                     "{id} was started by a grant that is not open"
                 );
+                self.admitted(before, c.grant_id)?;
                 let ids = LeaseIds { attempt_id: c.attempt_id, lease_id: c.lease_id };
                 (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, ids)
             }
@@ -524,11 +531,14 @@ impl Judgement<'_> {
         let (instance, ttl_ms, request_id, lease_id) = match self.step.request {
             Request::ClaimExecutions(c) => {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
+                let admitted = before.quotas.is_empty() && before.budgets.is_empty();
+                require!(16, admitted, "{id} needs admission and was claimed without");
                 (&c.instance, c.lease_ttl_ms, c.request_id, c.ids[self.rank()].lease_id)
             }
             Request::ConsumeGrant(c) => {
                 let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()));
                 require!(1, open, "{id} was continued by a grant that is not open");
+                self.admitted(before, c.grant_id)?;
                 (&c.instance, c.lease_ttl_ms, c.request_id, c.lease_id)
             }
             other => return Err(Violation::new(41, format!("{} continued {id}", other.name()))),
@@ -602,6 +612,10 @@ impl Judgement<'_> {
                     shadow.failures
                 );
                 self.over(shadow, before, after, Outcome::Failed, End::Fail, &[AttemptState::Failed])
+            }
+            Request::SettleUsage(_) => {
+                require!(31, category == "budget", "{id} failed as {category} by a report");
+                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::Failed])
             }
             Request::FailSuspension(_) => {
                 require!(9, before.phase == LifecyclePhase::Suspended, "{id} was failed while {}", before.phase);
@@ -748,7 +762,7 @@ impl Judgement<'_> {
         let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
         let end = match self.step.request {
             _ if self.cancelled_for(before)? => End::Other,
-            Request::CancelExecution(_) => End::Other,
+            Request::CancelExecution(_) | Request::SettleUsage(_) => End::Other,
             Request::CancelAttempt(_) => {
                 self.by_holder(shadow, before)?;
                 End::Cancel
@@ -912,6 +926,7 @@ impl Judgement<'_> {
     fn blocked(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         let reason = match self.step.request {
+            Request::SettleUsage(call) => return self.parked(shadow, before, after, call),
             Request::ReviewRoutes(call) => {
                 require!(10, eligible(before), "{id} was blocked by route while {}", before.state);
                 let somebody = call.capability_sets.iter().any(|set| covered(&before.requires, set));
@@ -957,6 +972,7 @@ impl Judgement<'_> {
                 require!(10, waited && somebody, "{id} became ready although nobody covers {:?}", before.requires);
             }
             Request::ReleaseGrant(_) | Request::UnblockExecution(_) => {}
+            Request::UnblockBudget(call) => self.had_room(before, call)?,
             other => {
                 return Err(Violation::new(41, format!("{} made {id} ready", other.name())));
             }

@@ -3,13 +3,16 @@
 //! For each call it works out the answer from what it has seen so far ([`verdict`]), holds every event against the state before and
 //! after ([`judge`]), and requires everything else to be as it was. Now and then it reads the whole store ([`indexes`]).
 
+mod budgets;
 mod ears;
 mod flows;
 mod indexes;
 mod judge;
 mod kin;
+mod limits;
 mod order;
 mod quiet;
+mod quotas;
 mod shadow;
 mod verdict;
 mod waits;
@@ -24,8 +27,11 @@ use ff_script::{Route, Wake};
 
 use crate::request::{Outcome, Reply, Request};
 use crate::store::Store;
+use budgets::Accounts;
 use ears::Ears;
 use flows::{Book, Hidden};
+use quotas::Policies;
+pub(crate) use quotas::set_of;
 use shadow::{Key, diff};
 pub(crate) use shadow::{Shadow, eligible};
 
@@ -98,6 +104,8 @@ pub(crate) struct Checker {
     pub flows: BTreeMap<FlowId, Book>,
     /// Members nobody sees yet.
     hidden: BTreeMap<ExecutionId, Hidden>,
+    pub budgets: Accounts,
+    pub quotas: Policies,
     ears: Ears,
     /// When the last call happened, and the latest time of any call.
     now: i64,
@@ -116,6 +124,8 @@ impl Checker {
             cursors: BTreeMap::new(),
             flows: BTreeMap::new(),
             hidden: BTreeMap::new(),
+            budgets: Accounts::default(),
+            quotas: Policies::default(),
             ears: Ears::new(partitions),
             now: 0,
             latest: 0,
@@ -171,6 +181,9 @@ impl Checker {
         if step.route == Route::Fleet {
             return self.observe_fleet(step);
         }
+        if !matches!(step.route, Route::Execution(_)) {
+            return self.observe_limits(step, store);
+        }
         let verdicts = self.verdicts(step);
         self.check_answer(step, &verdicts)?;
         self.check_order(step)?;
@@ -201,6 +214,7 @@ impl Checker {
         }
         self.refresh(step, store)?;
         self.note_waits(step, &verdicts);
+        self.note_usage(step, &verdicts);
         self.note_lane(step);
         self.check_fired(step)?;
         self.listen(step)
@@ -217,7 +231,7 @@ impl Checker {
                 diff(shadow.seen.as_ref(), found.as_ref())
             );
         }
-        Ok(())
+        self.check_limits(store, self.now)
     }
 
     /// True when a clock that is behind by this much leaves no doubt about which keys are still known.
@@ -260,6 +274,9 @@ impl Checker {
             let expected = wakes.chain(ends).chain(flows).min();
             // What is owed is due since it is owed, which may lie ahead of a clock that went back.
             let debt = next_at.is_some_and(|at| at <= self.latest && expected.is_none_or(|expected| at < expected));
+            // So is a report that waits for its answer: it is looked at again before long.
+            let sooner = next_at.is_some_and(|at| expected.is_none_or(|expected| at < expected));
+            let debt = debt || (sooner && self.awaits_answers(partition));
             require!(11, *next_at == expected || debt, "the next timer is said to be {next_at:?}, it is {expected:?}");
         }
         Ok(())
@@ -334,6 +351,7 @@ impl Checker {
                 format!("fsck: {} in {}", finding.problem, finding.key.escape_ascii()),
             ));
         }
+        self.check_admitted()?;
         self.check_indexes(&store.dump()?)
     }
 }

@@ -41,7 +41,7 @@ impl Checker {
                         expected.updated_at = step.now;
                     }
                 }
-                Request::CloseWaitpoint(_) | Request::AwaitResult(_)
+                Request::CloseWaitpoint(_) | Request::AwaitResult(_) | Request::HoldBudget(_)
                     if after.as_ref().is_some_and(|after| after.updated_at == step.now) =>
                 {
                     expected.updated_at = step.now;

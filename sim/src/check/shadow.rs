@@ -5,6 +5,7 @@ use ff_script::generated::*;
 use uuid::Uuid;
 
 use super::flows::is_kin;
+use super::limits::Usage;
 use super::waits::Ledger;
 
 /// An idempotency key and what it stands for.
@@ -64,6 +65,7 @@ pub(crate) struct Shadow {
     /// Its flow was stopped: it does not start any more.
     pub stopped: bool,
     pub waits: Ledger,
+    pub usage: Usage,
 }
 
 impl Shadow {
@@ -81,6 +83,7 @@ impl Shadow {
             grant: None,
             stopped: false,
             waits: Ledger::default(),
+            usage: Usage::default(),
         }
     }
 

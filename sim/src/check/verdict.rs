@@ -102,6 +102,7 @@ impl Checker {
                 let (id, verdict) = &verdicts[0];
                 agree(step, *id, verdict, &reply.variant())?;
                 self.check_wait_reply(step, reply)?;
+                self.check_limits_reply(step, reply)?;
                 self.check_reply(step, reply)
             }
             Outcome::Refused(error) => {
@@ -143,7 +144,7 @@ impl Checker {
 
     fn verdict(&self, step: &Step<'_>) -> Verdict {
         let now = step.now;
-        if let Some(verdict) = self.wait_verdict(step) {
+        if let Some(verdict) = self.wait_verdict(step).or_else(|| self.usage_verdict(step)) {
             return verdict;
         }
         match step.request {
@@ -297,7 +298,9 @@ impl Checker {
             Request::BlockExecution(call) if waits_for(call.reason) => Quiet("Already"),
             Request::BlockExecution(call) if open(call.grant_id) => Emit("Blocked", &["execution.blocked"]),
             Request::BlockExecution(_) => Refuse("grant_not_found"),
-            Request::UnblockExecution(call) if waits_for(call.reason) => Emit("Unblocked", &["execution.ready"]),
+            Request::UnblockExecution(call) if waits_for(call.reason) || call.holder_id.is_some_and(open) => {
+                Emit("Unblocked", &["execution.ready"])
+            }
             Request::UnblockExecution(_) => Quiet("Already"),
             Request::GrantReclaim(call) if open(call.grant_id) => Quiet("Granted"),
             Request::GrantReclaim(_) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ff_core::condition::{Arrived, Condition, Evaluation, Matcher, Over, evaluate};
-use ff_core::types::{ExecutionId, SignalId, SuspensionId, WaitpointId};
+use ff_core::types::{ExecutionId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use ff_script::Bytes;
 use ff_script::generated::*;
 
@@ -171,6 +171,13 @@ impl Ledger {
         self.time_left = time_left;
         self.satisfied = None;
         self.woken = Some((wait_id, ResumeCause::Children, Vec::new()));
+    }
+
+    /// The attempt waits for a budget; it is known by the lease it ended.
+    pub fn parks(&mut self, lease_id: LeaseId, time_left: Option<i64>) {
+        self.time_left = time_left;
+        self.satisfied = None;
+        self.woken = Some((SuspensionId::from_uuid(*lease_id.as_uuid()), ResumeCause::Budget, Vec::new()));
     }
 
     /// The signal that came under this id.
@@ -452,11 +459,12 @@ impl Shadow {
     ) -> Check {
         let kind = event.r#type.as_str();
         let phase = after.phase;
+        let by_children = event.data.get("cause").is_some_and(|cause| cause == "children");
         let wanted = match phase {
             LifecyclePhase::Active => WaitpointState::Pending,
             LifecyclePhase::Suspended => WaitpointState::Active,
-            // An attempt that waits for its children keeps what it made.
-            LifecyclePhase::Runnable if after.continues && kind != "execution.suspended" && after.children > 0 => {
+            // An attempt that waits for its children or for a budget keeps what it made.
+            LifecyclePhase::Runnable if after.continues && (kind != "execution.resumed" || by_children) => {
                 WaitpointState::Pending
             }
             _ => {
@@ -512,7 +520,6 @@ impl Shadow {
         if kind == "execution.suspended" {
             self.waits.time_left = before.attempt_deadline_at.map(|at| (at - now).max(1));
         }
-        let by_children = event.data.get("cause").is_some_and(|cause| cause == "children");
         if kind == "execution.resumed" && !by_children {
             self.check_cause(id, event, after, now)?;
         }

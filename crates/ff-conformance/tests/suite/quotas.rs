@@ -278,6 +278,22 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_late_copy_of_a_refused_request_leaves_its_execution_in_line(store) {
+        let id = create(&store, Quota { rate: sliding(1, 1_000), ..quota(&store) }).await;
+        let [first, second] = [0; 2].map(|_| asks(&store, "k", 1));
+        assert_eq!(admitted(&store, id, &[first, second.clone()]).await, [true, false]);
+        // The window has passed, nobody was called yet, and the network delivers the same request once more.
+        store.advance(1_000);
+        let answers = ask(&store, id, std::slice::from_ref(&second)).await;
+        assert_eq!((answers[0].admitted, answers[0].part), (false, None), "nothing was decided: its grant is given back");
+        let seen = state(&store, id).await;
+        assert_eq!((seen.held, seen.waiting), (1, 1));
+        store.fire_due(route(&store, id)).await;
+        assert_eq!(called(&store, id).await, [second.execution_id], "whoever was refused is called");
+        assert_eq!(admitted(&store, id, &[second]).await, [true]);
+        store.assert_sound().await;
+    }
+
     async fn weight_is_estimated_and_trued_up(store) {
         let id = create(&store, Quota { weighted: weighted(10, 60_000), ..quota(&store) }).await;
         let [large, small, huge] = [(8, 0), (3, 0), (11, 0)].map(|(weight, _)| asks(&store, "k", weight));

@@ -1,10 +1,11 @@
 //! The same calls to the embedded host and to a real server: equal replies, equal content.
 //!
-//! Half of the calls come from the model's steps, the rest are calls about flows, calls the model does not know and calls no typed
-//! client would make.
+//! A third of the calls come from the model's steps, the rest are calls about flows, quotas and budgets, calls the model does not
+//! know and calls no typed client would make.
 //! `FF_SEED` chooses them, `FF_CALLS` how many; `FF_LONG=1` makes a million.
 
 mod flows;
+mod limits;
 mod odd;
 mod other;
 
@@ -68,6 +69,8 @@ fn both_hosts_answer_and_store_the_same() {
     let missing: Vec<_> =
         FUNCTIONS.iter().filter(|name| !sum.functions.contains(*name) && !LEFT_OUT.contains(name)).collect();
     assert!(calls < 20_000 || missing.is_empty(), "never called: {missing:?}");
+    let refused: Vec<_> = limits::FUNCTIONS.iter().filter(|name| !sum.served.contains(*name)).collect();
+    assert!(calls < 20_000 || refused.is_empty(), "never accepted: {refused:?}");
     assert!(sum.accepted * 3 > calls, "too few calls were accepted");
 }
 
@@ -79,6 +82,8 @@ struct Sum {
     raised: u64,
     dumps: u64,
     functions: BTreeSet<&'static str>,
+    /// Of these, those that were accepted.
+    served: BTreeSet<&'static str>,
 }
 
 struct Pair<'a> {
@@ -115,9 +120,13 @@ impl Pair<'_> {
         }
         let mut flows = Flows::default();
         self.both(Flows::preamble(model.now), sum)?;
+        for invocation in limits::preamble(&mut rng, model.now) {
+            self.both(invocation, sum)?;
+        }
         for (number, step) in case(seed, ROUND).iter().enumerate() {
             let op = memory.resolve(step, &mut model);
-            match rng.random_range(0..13) {
+            match rng.random_range(0..17) {
+                13.. => self.both(limits::call_of(&mut rng, &model), sum)?,
                 10.. => {
                     let invocation = flows.call_of(&mut rng, model.now);
                     let function = invocation.function;
@@ -179,6 +188,7 @@ impl Pair<'_> {
         match embedded {
             Outcome::Answered(reply) if reply["err"].is_nil() => {
                 sum.accepted += 1;
+                sum.served.insert(function);
                 return Ok(sent.ok());
             }
             Outcome::Answered(_) | Outcome::Failed(_) => sum.refused += 1,

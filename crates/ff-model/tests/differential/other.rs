@@ -1,6 +1,6 @@
 //! Calls of the functions the model does not know: workers, servers, lanes of the fleet, lists, checks.
 
-use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
+use ff_core::types::ExecutionId;
 use ff_model::model::Model;
 use ff_model::store::ROUTE;
 use ff_script::Route;
@@ -11,6 +11,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use uuid::Uuid;
 
+use crate::limits::BUDGETS;
 use crate::{LEFT_OUT, call};
 
 /// What to do.
@@ -22,7 +23,7 @@ pub enum Made {
     },
 }
 
-fn maybe<T>(rng: &mut StdRng, make: impl FnOnce(&mut StdRng) -> T) -> Option<T> {
+pub(super) fn maybe<T>(rng: &mut StdRng, make: impl FnOnce(&mut StdRng) -> T) -> Option<T> {
     if rng.random() { Some(make(rng)) } else { None }
 }
 
@@ -30,15 +31,15 @@ fn instance(rng: &mut StdRng) -> String {
     format!("w-{}", rng.random_range(0..4))
 }
 
-fn lane(rng: &mut StdRng) -> String {
+pub(super) fn lane(rng: &mut StdRng) -> String {
     ["main", "aging", "fair", "late"][rng.random_range(0..4)].to_owned()
 }
 
-fn id(rng: &mut StdRng) -> Uuid {
+pub(super) fn id(rng: &mut StdRng) -> Uuid {
     Uuid::from_u64_pair(0, rng.random_range(0..3))
 }
 
-fn some_execution(rng: &mut StdRng, model: &Model) -> ExecutionId {
+pub(super) fn some_execution(rng: &mut StdRng, model: &Model) -> ExecutionId {
     let number = rng.random_range(0..model.executions.len() + 1);
     model.executions.keys().nth(number).copied().unwrap_or_else(|| ExecutionId::from_uuid(Uuid::from_u64_pair(9, 9)))
 }
@@ -65,9 +66,9 @@ fn definition(rng: &mut StdRng) -> g::DefineLane {
 }
 
 /// Where holders are counted.
-const SLOTS: Route = Route::Quota(0);
+pub(super) const SLOTS: Route = Route::Quota(0);
 
-fn holders(rng: &mut StdRng, model: &Model) -> Vec<g::Holder> {
+pub(super) fn holders(rng: &mut StdRng, model: &Model) -> Vec<g::Holder> {
     (0..rng.random_range(0..4))
         .map(|_| g::Holder {
             execution_id: some_execution(rng, model),
@@ -112,83 +113,6 @@ fn slots(rng: &mut StdRng, model: &Model) -> Invocation {
             });
             let adopt = g::AdoptHolders::new(lane, rng.random_range(1..4), "default".to_owned(), rng.random());
             call(ROUTE, &g::AdoptHolders { after, ..adopt }, now)
-        }
-    }
-}
-
-fn quota(rng: &mut StdRng) -> g::Quota {
-    let mode = g::RateMode::ALL[rng.random_range(0..2)];
-    g::Quota {
-        concurrency: maybe(rng, |rng| rng.random_range(1..4)),
-        rate: maybe(rng, |rng| g::QuotaRate {
-            limit: rng.random_range(1..4),
-            mode,
-            window_ms: rng.random_range(1..4_000),
-        }),
-        weighted: maybe(rng, |rng| g::QuotaWeights {
-            limit: rng.random_range(1..9),
-            window_ms: rng.random_range(1..4_000),
-        }),
-        ..g::Quota::new(quota_id(rng), "default".to_owned(), rng.random())
-    }
-}
-
-fn quota_id(rng: &mut StdRng) -> QuotaPolicyId {
-    QuotaPolicyId::from_uuid(id(rng))
-}
-
-/// Calls about quotas: few ids and keys, so that they meet.
-fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
-    const DIGESTS: [&str; 2] = ["86f7e437faa5a7fce15d", "e9d71f5ee7c92d6dc9e9"];
-    let now = model.now;
-    let key = |rng: &mut StdRng| ["a", "b"][rng.random_range(0..2)].to_owned();
-    let quota_id = quota_id(rng);
-    match rng.random_range(0..12) {
-        0 | 1 => {
-            let version = maybe(rng, |rng| rng.random_range(0..4));
-            call(SLOTS, &g::PutQuota { actor: None, quota: quota(rng), version }, now)
-        }
-        2 => call(SLOTS, &g::GetQuota { key: maybe(rng, key), quota_id }, now),
-        3 if rng.random() => {
-            let (after, limit) = (rng.random_range(0..2), rng.random_range(1..3));
-            call(SLOTS, &g::ListQuotaKeys { after, limit, quota_id }, now)
-        }
-        3 if rng.random() => {
-            let limit = rng.random_range(1..3);
-            call(SLOTS, &g::ListQuotaWaiters::new(key(rng), limit, quota_id), now)
-        }
-        3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
-        4 if rng.random_ratio(1, 4) => call(SLOTS, &g::DeleteQuota { actor: None, quota_id }, now),
-        5..=7 => {
-            let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaCandidate {
-                execution_id: holder.execution_id,
-                expires_at: holder.expires_at.unwrap_or(now + 5_000),
-                holder_id: holder.holder_id,
-                key: key(rng),
-                score: rng.random_range(-5..5),
-                weight: rng.random_range(1..9),
-            };
-            let candidates = holders(rng, model).into_iter().map(|holder| one(holder, rng)).collect();
-            call(SLOTS, &g::AdmitQuota { candidates, quota_id }, now)
-        }
-        8 | 9 => {
-            let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaReturn {
-                execution_id: holder.execution_id,
-                holder_id: holder.holder_id,
-                key_digest: DIGESTS[rng.random_range(0..2)].to_owned(),
-                unused: rng.random(),
-            };
-            let items = holders(rng, model).into_iter().map(|holder| one(holder, rng)).collect();
-            call(SLOTS, &g::ReturnQuota { items, quota_id }, now)
-        }
-        10 => {
-            let (execution_id, holder_id) = (some_execution(rng, model), id(rng));
-            let weight = rng.random_range(0..12);
-            call(SLOTS, &g::SettleQuota { execution_id, holder_id, key: key(rng), quota_id, weight }, now)
-        }
-        _ => {
-            let until = now + rng.random_range(-500..2_000);
-            call(SLOTS, &g::ThrottleQuota { actor: None, key: key(rng), quota_id, until }, now)
         }
     }
 }
@@ -285,7 +209,7 @@ fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..47) {
+    match rng.random_range(0..35) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -336,10 +260,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
             call(Route::Fleet, &g::NoteKeys { gone, key_ids: (0..count).map(|_| key(rng)).collect() }, now)
         }
         30..=32 => slots(rng, model),
-        33..=38 => quotas(rng, model),
-        39..=43 => budgets(rng, model),
-        44 => usage(rng, model),
-        45 => grants(rng, model),
+        33 => grants(rng, model),
         21 => call(
             ROUTE,
             &g::CheckExecutions {
@@ -359,160 +280,5 @@ pub fn call_or_acknowledge(rng: &mut StdRng, model: &Model) -> Made {
         Made::Acknowledge { now: model.now }
     } else {
         Made::Call(Box::new(call_of(rng, model)))
-    }
-}
-
-/// Where budgets are.
-const BUDGETS: Route = Route::Budget(0);
-
-fn budget_id(rng: &mut StdRng) -> BudgetId {
-    BudgetId::from_uuid(Uuid::from_u64_pair(7, rng.random_range(0..4)))
-}
-
-fn amounts(rng: &mut StdRng) -> std::collections::BTreeMap<String, i64> {
-    let names = ["tokens", "usd"];
-    (0..rng.random_range(1..3)).map(|at| (names[at].to_owned(), rng.random_range(1..60))).collect()
-}
-
-fn limits(rng: &mut StdRng) -> Vec<g::DimensionLimit> {
-    ["tokens", "usd"]
-        .map(|name| g::DimensionLimit {
-            name: name.to_owned(),
-            hard: maybe(rng, |rng| rng.random_range(0..500)),
-            soft: maybe(rng, |rng| rng.random_range(0..300)),
-        })
-        .into()
-}
-
-fn new_budget(rng: &mut StdRng, now: i64) -> g::NewBudget {
-    use g::ResetType::{Day, Interval, Month, None as Never};
-    let kind = [Never, Interval, Day, Month][rng.random_range(0..4)];
-    let reset = g::BudgetReset {
-        r#type: kind,
-        interval_ms: (kind == Interval).then(|| rng.random_range(1_000..20_000)),
-        zone: (kind == Day).then(|| "Asia/Tokyo".to_owned()),
-    };
-    let scope = g::BudgetScope { r#type: g::ScopeType::ALL[rng.random_range(0..5)], id: None };
-    let (on_soft, on_hard) = (g::OnSoft::ALL[rng.random_range(0..2)], g::OnHard::ALL[rng.random_range(0..4)]);
-    g::NewBudget {
-        parent: maybe(rng, budget_id).filter(|_| rng.random()),
-        next_reset_at: (kind == Day || kind == Month).then(|| now + rng.random_range(0..9_000)),
-        ..g::NewBudget::new(budget_id(rng), "default".to_owned(), scope, limits(rng), reset, on_soft, on_hard)
-    }
-}
-
-/// Calls about budgets where they live.
-fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
-    let now = model.now;
-    let budget_id = budget_id(rng);
-    let (actor, reservation_id) = ("ops".to_owned(), id(rng));
-    match rng.random_range(0..22) {
-        0..=3 => call(BUDGETS, &g::CreateBudget { actor, budget: new_budget(rng, now) }, now),
-        4 => {
-            let change = g::ChangeBudget {
-                version: maybe(rng, |rng| rng.random_range(1..4)).filter(|_| rng.random()),
-                ..g::ChangeBudget::new(actor, budget_id, limits(rng))
-            };
-            call(BUDGETS, &change, now)
-        }
-        5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
-        6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
-        7 => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
-        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id }, now),
-        9 => call(BUDGETS, &g::ApproveBudget { actor, budget_id }, now),
-        10 => {
-            let (delta, dimension, reason) = (rng.random_range(-20..20), "tokens".to_owned(), String::new());
-            call(BUDGETS, &g::CorrectBudget { actor, budget_id, delta, dimension, reason }, now)
-        }
-        11 | 12 => {
-            let candidate = |rng: &mut StdRng, holder: g::Holder| g::BudgetCandidate {
-                estimate: maybe(rng, amounts),
-                ..g::BudgetCandidate::new(holder.execution_id, holder.holder_id, now + 1_000)
-            };
-            let candidates = holders(rng, model).into_iter().map(|holder| candidate(rng, holder)).collect();
-            call(BUDGETS, &g::AdmitBudget { budget_id, candidates }, now)
-        }
-        13 => call(BUDGETS, &g::ReleaseBudget { budget_id, holders: holders(rng, model) }, now),
-        14 => {
-            let holder =
-                maybe(rng, |rng| g::BudgetHolder { execution_id: some_execution(rng, model), holder_id: id(rng) });
-            let ttl_ms = holder.is_none().then(|| rng.random_range(1..5_000));
-            let reserve = g::ReserveBudget::new(budget_id, amounts(rng), reservation_id);
-            call(BUDGETS, &g::ReserveBudget { holder, ttl_ms, ..reserve }, now)
-        }
-        15 => {
-            let settle = g::SettleReservation { budget_id, dimensions: amounts(rng), reservation_id };
-            call(BUDGETS, &settle, now)
-        }
-        16 => call(BUDGETS, &g::ReleaseReservation { budget_id, reservation_id }, now),
-        17 | 18 => {
-            let report = g::UsageReport {
-                execution_id: maybe(rng, |rng| some_execution(rng, model)),
-                holder_id: maybe(rng, id),
-                sequence: maybe(rng, |rng| rng.random_range(1..4)),
-                reservation_id: rng.random_ratio(1, 4).then_some(reservation_id),
-                ..g::UsageReport::new(format!("k{}", rng.random_range(0..40)), amounts(rng))
-            };
-            call(BUDGETS, &g::ApplyUsage { budget_id, report }, now)
-        }
-        19 => {
-            let period = rng.random_range(1..4);
-            call(BUDGETS, &g::SetNextReset { budget_id, next_reset_at: now + 5_000, period }, now)
-        }
-        20 => call(BUDGETS, &g::ClearedBudgets { limit: 3 }, now),
-        _ if rng.random() => call(BUDGETS, &g::FireDue { draw: 1, limit: 5 }, now),
-        _ => call(
-            BUDGETS,
-            &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5), told: rng.random_range(0..5) },
-            now,
-        ),
-    }
-}
-
-/// Calls about what executions used, and about scopes.
-fn usage(rng: &mut StdRng, model: &Model) -> Invocation {
-    let now = model.now;
-    let (budget_id, execution_id) = (budget_id(rng), some_execution(rng, model));
-    let fence = model.executions.get(&execution_id).and_then(|e| e.fence().cloned());
-    let default = || "default".to_owned();
-    let scope = || "namespace:default".to_owned();
-    match (rng.random_range(0..9), fence) {
-        (0, Some(fence)) => {
-            let reservation_id = maybe(rng, id);
-            let note =
-                g::NoteUsage { reservation_id, ..g::NoteUsage::new(budget_id, amounts(rng), execution_id, fence) };
-            call(ROUTE, &note, now)
-        }
-        (7, _) => {
-            // A grant the execution may have: what is kept goes with it.
-            let sets = vec![format!("lane:default/{}", lane(rng))];
-            call(ROUTE, &g::KeepGrant { execution_id, grant_id: id(rng), sets }, now)
-        }
-        (6, Some(fence)) => {
-            let quota_id = quota_id(rng);
-            let key = ["a", "b"][rng.random_range(0..2)].to_owned();
-            call(ROUTE, &g::QuotaHolder { execution_id, fence, key, quota_id }, now)
-        }
-        (1, Some(fence)) => call(ROUTE, &g::HoldBudget { budget_id, execution_id, fence }, now),
-        (2, _) => call(ROUTE, &g::ReadUsage { execution_id }, now),
-        (3, _) => {
-            let outcome = [g::UsageOutcome::Ok, g::UsageOutcome::AlreadyApplied][rng.random_range(0..2)];
-            call(ROUTE, &g::SettleUsage::new(execution_id, outcome, rng.random_range(1..3)), now)
-        }
-        (4, _) => {
-            let free = maybe(rng, |rng| [("tokens".to_owned(), rng.random_range(0..50))].into());
-            let most = maybe(rng, |rng| rng.random_range(1..3));
-            let unblock = g::UnblockBudget::new(budget_id, rng.random_range(1..4), 3);
-            call(ROUTE, &g::UnblockBudget { free, most, ..unblock }, now)
-        }
-        (5, _) if rng.random() => call(ROUTE, &g::AwaitingBudget::new(budget_id, rng.random_range(1..4)), now),
-        (5, _) if rng.random() => call(ROUTE, &g::MissingQuotas::new(rng.random_range(1..4)), now),
-        (5, _) if rng.random() => call(ROUTE, &g::UnblockQuota::new(rng.random_range(1..4), quota_id(rng)), now),
-        (5, _) => call(ROUTE, &g::WaitingForBudgets::new(lane(rng), rng.random_range(1..4), default()), now),
-        _ if rng.random() => call(Route::Fleet, &g::BudgetsOfScopes { scopes: vec![scope()] }, now),
-        _ => {
-            let gone = maybe(rng, |rng| rng.random());
-            call(Route::Fleet, &g::NoteScope { gone, ..g::NoteScope::new(budget_id, scope()) }, now)
-        }
     }
 }

@@ -7,6 +7,7 @@ mod flows;
 mod rows;
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -20,6 +21,20 @@ use rows::{NOW, Row, rows, stage};
 
 /// More commands than any call of the rows makes.
 const COMMANDS_MAX: u64 = 2_000;
+
+/// Rows that ask for what is so already, or only look.
+const QUIET: [&str; 10] = [
+    "suspend again",
+    "signal again",
+    "append frames again",
+    "append frames",
+    "check executions",
+    "check keys",
+    "trim events",
+    "count holders that run",
+    "challenge a worker",
+    "claim in the lane of flows",
+];
 
 fn accepted(row: &Row, reply: &[u8]) {
     let value = rmpv::decode::read_value(&mut &reply[..]).expect("a reply is msgpack");
@@ -56,6 +71,26 @@ fn every_function_has_a_row() {
     let covered: BTreeSet<&str> = rows().iter().map(|row| row.invocation.function).collect();
     let missing: Vec<_> = FUNCTIONS.iter().filter(|name| !covered.contains(*name)).collect();
     assert!(missing.is_empty(), "no row for {missing:?}");
+}
+
+#[test]
+fn every_row_that_may_write_writes() {
+    let quiet = Mutex::new(Vec::new());
+    on_all_rows(|row| {
+        if row.invocation.read_only || QUIET.contains(&row.name) {
+            return 0;
+        }
+        let store = Store::open(&Library::test().text);
+        set_stage(&store);
+        let before = store.dump();
+        accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
+        if store.dump() == before {
+            quiet.lock().unwrap().push(row.name);
+        }
+        1
+    });
+    let quiet = quiet.into_inner().unwrap();
+    assert!(quiet.is_empty(), "these change nothing, so they do not reach their commits: {quiet:?}");
 }
 
 #[test]

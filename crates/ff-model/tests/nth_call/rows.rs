@@ -225,6 +225,8 @@ mod who {
     pub const KEYED: u64 = 17;
     pub const HOLDER: u64 = 18;
     pub const NARROW: u64 = 19;
+    /// Waits for a budget.
+    pub const POOR: u64 = 20;
 }
 
 /// The calls that set the stage.
@@ -312,6 +314,19 @@ pub fn stage() -> Vec<Invocation> {
         calls.push(at(ROUTE, &issue(n, 1, 60_000), START_MS));
     }
     calls.push(block(who::BLOCKED, who::BLOCKED));
+    let budgets = Some(vec![g::BudgetRef::new(*budget_id(2).as_uuid())]);
+    calls.push(submit(g::Submission { budgets, ..submission(who::POOR) }));
+    calls.push(at(ROUTE, &issue(who::POOR, 1, 60_000), START_MS));
+    let refused = g::BlockExecution {
+        unheld: Some(true),
+        detail: [("budget_id", budget_id(2).to_string()), ("rooms", "0".to_owned())]
+            .map(|(k, v)| (k.to_owned(), v))
+            .into(),
+        execution_id: id(who::POOR),
+        grant_id: uuid(who::POOR),
+        reason: g::AdmissionReason::WaitingForBudget,
+    };
+    calls.push(at(ROUTE, &refused, START_MS));
     let mut narrow = entry("narrow", g::Fairness::Fifo, 1);
     narrow.definition.max_active = Some(2);
     calls.push(at(ROUTE, &g::InstallLane { entry: narrow }, START_MS));
@@ -327,6 +342,7 @@ pub fn stage() -> Vec<Invocation> {
         at(ROUTE, &consume(who::HOLDER, who::HOLDER), START_MS),
         at(SLOTS, &g::PutQuota { actor: None, quota: a_quota(1), version: None }, START_MS),
         at(SLOTS, &g::AdmitQuota { candidates: asking(400..404), quota_id: quota_id() }, START_MS),
+        at(SLOTS, &g::AdmitQuota { candidates: vec![lately()], quota_id: quota_id() }, NOW - 500),
     ]);
     calls.extend([
         submit(g::Submission { input: Some(Bytes(vec![0xff; 5_000])), ..submission(who::WAITING) }),
@@ -760,6 +776,11 @@ fn asking(numbers: std::ops::Range<u64>) -> Vec<g::QuotaCandidate> {
     numbers.map(one).collect()
 }
 
+/// One whose weight still counts.
+fn lately() -> g::QuotaCandidate {
+    g::QuotaCandidate { key: "late".to_owned(), ..asking(410..411).remove(0) }
+}
+
 fn quota_rows() -> Vec<Row> {
     let (quota_id, key) = (quota_id(), || "k".to_owned());
     let returned = |unused| g::QuotaReturn {
@@ -790,7 +811,13 @@ fn quota_rows() -> Vec<Row> {
         on(
             SLOTS,
             "settle a weight",
-            &g::SettleQuota { execution_id: id(400), holder_id: uuid(400), key: key(), quota_id, weight: 1 },
+            &g::SettleQuota {
+                execution_id: lately().execution_id,
+                holder_id: lately().holder_id,
+                key: lately().key,
+                quota_id,
+                weight: 1,
+            },
         ),
         on(SLOTS, "throttle a key", &g::ThrottleQuota { actor: None, key: key(), quota_id, until: NOW + 500 }),
         row(
@@ -833,6 +860,18 @@ fn new_budget(n: u64, parent: Option<u64>, interval_ms: i64) -> g::CreateBudget 
         )
     };
     g::CreateBudget { actor: ops(), budget }
+}
+
+fn daily(n: u64) -> g::CreateBudget {
+    let mut create = new_budget(n, None, 1_000);
+    create.budget.reset = g::BudgetReset { r#type: g::ResetType::Day, interval_ms: None, zone: None };
+    create.budget.next_reset_at = Some(START_MS + 1_000);
+    create
+}
+
+fn raise(n: u64) -> g::ChangeBudget {
+    let limit = g::DimensionLimit { name: "tokens".to_owned(), hard: Some(2_000), soft: None };
+    g::ChangeBudget::new(ops(), budget_id(n), vec![limit])
 }
 
 fn budget_candidate(n: u64, estimate: i64) -> g::BudgetCandidate {
@@ -879,6 +918,12 @@ fn budget_stage() -> Vec<Invocation> {
         at(BUDGETS, &new_budget(1, None, 3_600_000), START_MS),
         at(BUDGETS, &new_budget(2, Some(1), 3_000), START_MS),
         at(BUDGETS, &new_budget(3, None, 3_600_000), START_MS),
+        // Somebody was refused, and there is room again.
+        at(BUDGETS, &g::ApplyUsage { budget_id: budget_id(3), ..usage_report(5, 5_000) }, START_MS),
+        at(BUDGETS, &raise(3), START_MS),
+        // A day is over, and nobody has said when the next one is.
+        at(BUDGETS, &daily(5), START_MS),
+        at(BUDGETS, &g::ApproveBudget { actor: ops(), budget_id: budget_id(5) }, START_MS + 2_000),
         at(
             BUDGETS,
             &g::AdmitBudget { budget_id: budget_id(2), candidates: vec![budget_candidate(who::HOLDER, 100)] },
@@ -957,10 +1002,14 @@ fn budget_rows() -> Vec<Row> {
         on(
             BUDGETS,
             "set the next reset",
-            &g::SetNextReset { budget_id: lower(), next_reset_at: NOW + 1_000, period: 1 },
+            &g::SetNextReset { budget_id: budget_id(5), next_reset_at: NOW + 1_000, period: 2 },
         ),
         on(BUDGETS, "cleared budgets", &g::ClearedBudgets { limit: 10 }),
-        on(BUDGETS, "acknowledge a cleared budget", &g::AcknowledgeCleared { budget_id: lower(), rooms: 9, told: 1 }),
+        on(
+            BUDGETS,
+            "acknowledge a cleared budget",
+            &g::AcknowledgeCleared { budget_id: budget_id(3), rooms: 9, told: 9 },
+        ),
         Row { batch: true, ..on(BUDGETS, "fire due budgets", &g::FireDue { draw: 500, limit: 64 }) },
         row("note usage", &note_usage(1)),
         row("settle usage", &settle(g::UsageOutcome::Ok, None)),

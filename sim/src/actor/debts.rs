@@ -1,0 +1,170 @@
+//! Pays what partitions owe each other: releases of holders, calls to whoever waits, reports nobody finished.
+
+use std::collections::BTreeMap;
+
+use ff_core::types::ExecutionId;
+use ff_script::generated::*;
+use ff_script::{HolderSet, Route};
+
+use super::{Actor, Scene};
+use crate::request::{Outcome, Reply, Request};
+
+/// A payment under way: where, what, and which effects it strikes in which partition.
+type Payment = (Request, Route, Vec<String>);
+
+#[derive(Default)]
+pub(crate) struct Debts {
+    under_way: Vec<Payment>,
+}
+
+/// The call that gives back what holders hold in a set, and where it goes.
+pub(crate) fn release(set: &str, leaving: Vec<(Holder, bool)>) -> Option<(Route, Request)> {
+    match HolderSet::read(set)? {
+        HolderSet::Quota { id, digest } => {
+            let one = |(holder, unused): (Holder, bool)| QuotaReturn {
+                execution_id: holder.execution_id,
+                holder_id: holder.holder_id,
+                key_digest: digest.to_owned(),
+                unused,
+            };
+            let items = leaving.into_iter().map(one).collect();
+            Some((Route::Quota(0), ReturnQuota { items, quota_id: id }.into()))
+        }
+        HolderSet::Budget { id } => {
+            let holders = leaving.into_iter().map(|(holder, _)| holder).collect();
+            Some((Route::Budget(0), ReleaseBudget { budget_id: id, holders }.into()))
+        }
+        HolderSet::Lane { .. } => None,
+    }
+}
+
+/// The calls that pay effects, each with the effects it pays. Calls about executions come without a route: theirs is known.
+pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<String>)> {
+    let mut releases: BTreeMap<String, (Vec<(Holder, bool)>, Vec<String>)> = BTreeMap::new();
+    let mut out = Vec::new();
+    for effect in effects {
+        let execution_id: Option<ExecutionId> = effect.data.get("execution_id").and_then(|id| id.parse().ok());
+        let holder_id = effect.data.get("holder_id").and_then(|id| id.parse().ok());
+        match (effect.r#type.as_str(), execution_id) {
+            ("release_holder", Some(execution_id)) => {
+                let holder = Holder { execution_id, expires_at: None, holder_id: holder_id.expect("it names one") };
+                let (leaving, ids) = releases.entry(effect.data["set"].clone()).or_default();
+                leaving.push((holder, effect.data.contains_key("unused")));
+                ids.push(effect.id.clone());
+            }
+            ("unblock", Some(execution_id)) => {
+                let reason = effect.data["reason"].parse().expect("a reason of admission");
+                let call = UnblockExecution { execution_id, holder_id, reason };
+                out.push((None, call.into(), vec![effect.id.clone()]));
+            }
+            ("apply_usage", Some(execution_id)) => {
+                out.push((None, ReadUsage { execution_id }.into(), vec![effect.id.clone()]));
+            }
+            _ => {}
+        }
+    }
+    for (set, (leaving, ids)) in releases {
+        if let Some((route, call)) = release(&set, leaving) {
+            out.push((Some(route), call, ids));
+        }
+    }
+    out
+}
+
+/// What a report becomes when its budget is asked.
+pub(crate) fn apply(execution_id: ExecutionId, report: &PendingUsage) -> ApplyUsage {
+    let usage = UsageReport {
+        execution_id: Some(execution_id),
+        holder_id: report.holder_id,
+        sequence: Some(report.sequence),
+        ..UsageReport::new(report.dedup_key.clone(), report.dimensions.clone())
+    };
+    ApplyUsage { budget_id: report.budget_id, report: usage }
+}
+
+/// The note of what a budget answered to a report of an execution; nothing when it did not answer.
+pub(crate) fn settle(call: &ApplyUsage, outcome: &Outcome) -> Option<SettleUsage> {
+    let mut settle = SettleUsage::new(call.report.execution_id?, UsageOutcome::Ok, call.report.sequence?);
+    match outcome {
+        Outcome::Reply(Reply::ApplyUsage(reply)) => match reply {
+            ApplyUsageReply::Ok => {}
+            ApplyUsageReply::AlreadyApplied { same } => {
+                settle.outcome = UsageOutcome::AlreadyApplied;
+                settle.counted = Some(*same);
+            }
+            ApplyUsageReply::SoftBreach { .. } => settle.outcome = UsageOutcome::SoftBreach,
+            ApplyUsageReply::HardBreach { action, budget_id, dimension, limit, rooms, used } => {
+                settle.outcome = UsageOutcome::HardBreach;
+                settle.breach = Some(UsageBreach {
+                    action: *action,
+                    budget_id: *budget_id,
+                    dimension: dimension.clone(),
+                    limit: *limit,
+                    rooms: *rooms,
+                    used: *used,
+                });
+            }
+        },
+        Outcome::Refused(_) => settle.outcome = UsageOutcome::Invalid,
+        _ => return None,
+    }
+    Some(settle)
+}
+
+impl Debts {
+    fn pay(&mut self, route: Route, request: Request, owner: Route, ids: Vec<String>, scene: &mut Scene<'_>) {
+        self.under_way.push((request.clone(), owner, ids));
+        scene.say(route, request);
+    }
+}
+
+impl Actor for Debts {
+    fn name(&self) -> String {
+        "debts".to_owned()
+    }
+
+    fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
+        // Whatever was not paid by now is read again.
+        self.under_way.clear();
+        let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0)]).collect();
+        for route in routes {
+            scene.say(route, ReadOutbox { limit: 16 });
+        }
+        scene.rng.between(500, 2_000)
+    }
+
+    fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
+        if let (Request::ReadOutbox(_), Outcome::Reply(Reply::ReadOutbox(ReadOutboxReply::Effects { items }))) =
+            (request, outcome)
+        {
+            let owner = scene.from.expect("it was answered");
+            for (route, call, ids) in payments(items) {
+                let route = route.unwrap_or_else(|| scene.board.route_of(&call.targets()[0]));
+                self.pay(route, call, owner, ids, scene);
+            }
+            return;
+        }
+        let (paid, rest): (Vec<Payment>, Vec<Payment>) =
+            std::mem::take(&mut self.under_way).into_iter().partition(|(call, ..)| call == request);
+        self.under_way = rest;
+        for (_, owner, ids) in paid {
+            match (request, outcome) {
+                (_, Outcome::Failed(_)) => {}
+                (Request::ReadUsage(call), Outcome::Reply(Reply::ReadUsage(ReadUsageReply::Usage { pending, .. })))
+                    if !pending.is_empty() =>
+                {
+                    // The oldest is as good as the one that was named.
+                    let apply = apply(call.execution_id, &pending[0]);
+                    self.pay(Route::Budget(0), apply.into(), owner, ids, scene);
+                }
+                (Request::ApplyUsage(call), _) => {
+                    if let Some(settle) = settle(call, outcome) {
+                        let route = scene.board.route_of(&settle.execution_id);
+                        self.pay(route, settle.into(), owner, ids, scene);
+                    }
+                }
+                _ => scene.say(owner, AckOutbox { ids }),
+            }
+        }
+    }
+}
