@@ -139,7 +139,12 @@ impl World {
     fn define_limits(&mut self) -> Result<(), Violation> {
         for _ in 0..self.rng.between(2, 3) {
             let quota = actor::draw_quota(&mut self.rng);
-            self.execute(Route::Quota(0), &PutQuota { quota: quota.clone(), version: None }.into(), "setup", None)?;
+            self.execute(
+                Route::Quota(0),
+                &PutQuota { actor: None, quota: quota.clone(), version: None }.into(),
+                "setup",
+                None,
+            )?;
             self.board.limits.quotas.push((quota, 1));
         }
         for budget in actor::draw_budgets(&mut self.rng) {

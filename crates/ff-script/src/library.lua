@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 26, hash = "7d6f6482298167490b7e487033eb3458652e61949d4b7f300684bab26ae9b6bd" }
+local LIBRARY = { number = 27, hash = "c7928cf1c7f7baaa1abca5383577dfd81953a2173491bca64428a38b4ec74a70" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1919,6 +1919,31 @@ function holds.asked_quotas(rec)
   return refs
 end
 
+-- A budget refused a report and set the attempt aside: it is asked for that much before the attempt goes on. Without this, any
+-- room would start what meets the same limit again. `amounts` is a flat list of dimensions and numbers.
+function holds.want(rec, budget_id, amounts)
+  rec.wanted = cmsgpack.pack({ budget_id, amounts })
+end
+
+-- The budgets of the execution, with the estimates they have to admit.
+function holds.asked_budgets(rec)
+  if rec.wanted == nil then return rec.spec.budgets end
+  local wanted, refs = cmsgpack.unpack(rec.wanted), {}
+  for i, ref in ipairs(rec.spec.budgets or {}) do
+    refs[i] = ref
+    if ref.budget_id == wanted[1] then
+      local estimate = {}
+      for dimension, n in pairs(ref.estimate or {}) do estimate[dimension] = n end
+      for at = 1, #wanted[2], 2 do
+        local dimension = wanted[2][at]
+        estimate[dimension] = math.max(estimate[dimension] or 0, wanted[2][at + 1])
+      end
+      refs[i] = { budget_id = ref.budget_id, estimate = estimate }
+    end
+  end
+  return refs
+end
+
 -- `holder` is the id the execution has in each of the sets.
 function holds.note(rec, holder, sets)
   local h = noted(rec)
@@ -2372,7 +2397,7 @@ local fields = {
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
   { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
+  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "wanted" }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
   -- A member: what it waits for, its edges out and how many of them its end has reached, what its outcome means for the flow.
   { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "fault" }, { "verdict" },
@@ -4190,6 +4215,13 @@ function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
+-- True when the execution stands in line and asked under this holder.
+function room.asked_as(tx, k, candidate)
+  if k.waiting + k.too_large == 0 then return false end
+  local asked = tx:hget(k.asked, candidate.execution_id)
+  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
+end
+
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
 function room.admit(tx, k, member, candidate)
   count(tx, k, candidate.weight)
@@ -5570,7 +5602,8 @@ end
 
 -- An edge counts anew: what it leads to has not been decided, or was skipped and waits again.
 local function take_back(tx, f, up, e)
-  local down = execution.load(tx, e.to)
+  -- Also one that nobody sees yet: the edge was decided for it too.
+  local down = execution.load(tx, e.to, true)
   if e.state == "pending" or down == nil then return end
   local d = dependencies.load(down)
   local skipped = down.phase == "terminal" and down.outcome == "skipped"
@@ -5803,7 +5836,7 @@ end
 function grant.typed(rec)
   return {
     execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
-    budgets = rec.spec.budgets, quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
+    budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
 
@@ -5855,7 +5888,7 @@ function start.lease(tx, rec, holder, ids)
   elseif rec.time_left then
     rec.timeout_at = now + rec.time_left
   end
-  rec.time_left = nil
+  rec.time_left, rec.wanted = nil, nil
   rec.attempt_state = "started"
   rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
   rec.reason, rec.detail, rec.since = nil, nil, nil
@@ -6079,7 +6112,7 @@ function finish.execution(tx, rec, outcome, how)
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.awaiting = nil, nil, nil
+  rec.cancel_by, rec.cancel_reason, rec.awaiting, rec.wanted = nil, nil, nil, nil
   rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then
@@ -9288,6 +9321,9 @@ local function decide(tx, k, c)
   if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
   if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
   local use = room.refusal(tx, k, c.weight)
+  -- It was refused under this very grant: a copy of that request comes late. Its execution waits in line and is called; taken in
+  -- now, it would stand in nobody's line and hold a place for nobody.
+  if use == nil and room.asked_as(tx, k, c) then return { holder_id = c.holder_id, admitted = false } end
   if use == nil then
     room.admit(tx, k, member, c)
     return { holder_id = c.holder_id, admitted = true, keep = keep }
@@ -10895,7 +10931,9 @@ end
 source["usage.settle"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
+local budget = require "record.budget"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local park = require "transition.park"
 local spec = require "record.spec"
 local usage = require "record.usage"
@@ -10931,6 +10969,7 @@ define.fn {
     -- A later lease has not spent this: it will hear of the limit with its own report.
     if a.breach and rec.phase == "active" and rec.lease_id == p.lease_id then
       local b = a.breach
+      if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
         budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))

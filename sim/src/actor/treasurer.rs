@@ -201,13 +201,13 @@ impl Actor for Treasurer {
                 if let Some(rate) = quota.rate.as_mut().filter(|rate| rate.mode == RateMode::Sliding) {
                     rate.limit = more;
                 }
-                scene.say(QUOTAS, PutQuota { quota, version: Some(version) });
+                scene.say(QUOTAS, PutQuota { actor: None, quota, version: Some(version) });
             }
             6 => {
                 let until = scene.now + scene.rng.between(-500, 2_500);
                 scene.say(QUOTAS, ThrottleQuota { actor: None, key, quota_id, until });
             }
-            7 if scene.rng.percent(50) => scene.say(QUOTAS, DeleteQuota { quota_id }),
+            7 if scene.rng.percent(50) => scene.say(QUOTAS, DeleteQuota { actor: None, quota_id }),
             8 => {
                 // Spent outside of any execution.
                 let key = format!("k{}", scene.rng.below(12));

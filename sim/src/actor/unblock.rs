@@ -15,7 +15,11 @@ pub(crate) const ROOMS_OF_GONE: i64 = 1 << 43;
 /// Where a walk for one room still has to go.
 struct Walk {
     rooms: i64,
-    left: BTreeSet<(Route, String)>,
+    /// Everyone who has seen fewer rooms than this is told by it.
+    told: i64,
+    /// What is left below the hard limits, when only those are told who may fit.
+    free: Option<BTreeMap<String, i64>>,
+    left: BTreeSet<Route>,
     second: bool,
 }
 
@@ -24,18 +28,15 @@ pub(crate) struct Unblock {
     walks: BTreeMap<BudgetId, Walk>,
 }
 
-pub(crate) fn tell(lane: &str, budget_id: BudgetId, rooms: i64, limit: i64) -> UnblockBudget {
-    UnblockBudget::new(budget_id, lane.to_owned(), limit, NAMESPACE.to_owned(), rooms)
+pub(crate) fn tell(budget_id: BudgetId, rooms: i64, limit: i64) -> UnblockBudget {
+    UnblockBudget::new(budget_id, limit, rooms)
 }
 
-fn everywhere(scene: &Scene<'_>) -> BTreeSet<(Route, String)> {
-    scene.board.routes().flat_map(|route| LANES.iter().map(move |(lane, ..)| (route, (*lane).to_owned()))).collect()
-}
-
-fn say_everywhere(budget_id: BudgetId, rooms: i64, scene: &mut Scene<'_>) {
-    for (route, lane) in everywhere(scene) {
+fn say_everywhere(budget_id: BudgetId, rooms: i64, free: Option<&BTreeMap<String, i64>>, scene: &mut Scene<'_>) {
+    let routes: Vec<Route> = scene.board.routes().collect();
+    for route in routes {
         let limit = *scene.rng.pick(&[1, 64]);
-        scene.say(route, tell(&lane, budget_id, rooms, limit));
+        scene.say(route, UnblockBudget { free: free.cloned(), ..tell(budget_id, rooms, limit) });
     }
 }
 
@@ -58,37 +59,47 @@ impl Actor for Unblock {
     fn answer(&mut self, request: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
         match (request, outcome) {
             (_, Outcome::Reply(Reply::ClearedBudgets(ClearedBudgetsReply::Cleared { items, .. }))) => {
-                for ClearedBudget { budget_id, rooms, .. } in items {
+                for ClearedBudget { budget_id, rooms, wide, free, .. } in items {
                     let busy = self.walks.get(budget_id).is_some_and(|walk| walk.rooms == *rooms);
                     // A walk that lost its way begins anew.
                     if busy && scene.rng.percent(70) {
                         continue;
                     }
-                    let left = everywhere(scene);
-                    self.walks.insert(*budget_id, Walk { rooms: *rooms, left, second: false });
-                    say_everywhere(*budget_id, *rooms, scene);
+                    let left = scene.board.routes().collect();
+                    // Everyone who has not heard of the last change of limits is told whether it fits or not.
+                    let some = *rooms > *wide && scene.rng.percent(50);
+                    if some {
+                        say_everywhere(*budget_id, *wide, None, scene);
+                    }
+                    let (told, free) = if some { (*wide, Some(free.clone())) } else { (*rooms, None) };
+                    say_everywhere(*budget_id, *rooms, free.as_ref(), scene);
+                    self.walks.insert(*budget_id, Walk { rooms: *rooms, told, free, left, second: false });
                 }
             }
             (
                 Request::UnblockBudget(call),
-                Outcome::Reply(Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next, .. })),
+                Outcome::Reply(Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next, left, .. })),
             ) => {
                 let from = scene.from.expect("it was answered");
                 if let Some(after) = next {
-                    return scene.say(from, UnblockBudget { after: Some(after.clone()), ..call.clone() });
+                    return scene
+                        .say(from, UnblockBudget { after: Some(after.clone()), free: left.clone(), ..call.clone() });
                 }
                 let Some(walk) = self.walks.get_mut(&call.budget_id) else { return };
-                walk.left.remove(&(from, call.lane.clone()));
-                if !walk.left.is_empty() || walk.rooms != call.rooms {
+                if walk.rooms != call.rooms {
+                    return;
+                }
+                walk.left.remove(&from);
+                if !walk.left.is_empty() {
                     return;
                 }
                 if walk.second {
+                    let call = AcknowledgeCleared { budget_id: call.budget_id, rooms: call.rooms, told: walk.told };
                     self.walks.remove(&call.budget_id);
-                    let call = AcknowledgeCleared { budget_id: call.budget_id, rooms: call.rooms };
                     return scene.say(Route::Budget(0), call);
                 }
-                (walk.second, walk.left) = (true, everywhere(scene));
-                say_everywhere(call.budget_id, call.rooms, scene);
+                (walk.second, walk.left) = (true, scene.board.routes().collect());
+                say_everywhere(call.budget_id, call.rooms, walk.free.as_ref(), scene);
             }
             (_, Outcome::Reply(Reply::WaitingForBudgets(WaitingForBudgetsReply::Waiting { items, .. }))) => {
                 for item in items {
@@ -96,10 +107,10 @@ impl Actor for Unblock {
                 }
             }
             (_, Outcome::Reply(Reply::GetBudget(GetBudgetReply::Found { budget, .. }))) => {
-                say_everywhere(budget.budget_id, budget.rooms, scene);
+                say_everywhere(budget.budget_id, budget.rooms, None, scene);
             }
             (Request::GetBudget(call), Outcome::Refused(_)) => {
-                say_everywhere(call.budget_id, ROOMS_OF_GONE, scene);
+                say_everywhere(call.budget_id, ROOMS_OF_GONE, None, scene);
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ fn widen(world: &mut World) -> Check {
         quota.rate.iter_mut().for_each(|rate| rate.limit = 1_000);
         quota.weighted.iter_mut().for_each(|weighted| weighted.limit = 1_000_000);
         loop {
-            let put: Request = PutQuota { quota: quota.clone(), version: Some(version) }.into();
+            let put: Request = PutQuota { actor: None, quota: quota.clone(), version: Some(version) }.into();
             match world.execute(QUOTAS, &put, "settle", None)? {
                 // Somebody changed it, and nobody heard of it.
                 Outcome::Refused(error) if error.code() == "quota_version_conflict" => version += 1,
@@ -161,7 +161,8 @@ fn tell_all(world: &mut World) -> Check {
     for cleared in world.store.cleared()? {
         tell(world, cleared.budget_id, cleared.rooms)?;
         tell(world, cleared.budget_id, cleared.rooms)?;
-        call(world, BUDGETS, AcknowledgeCleared { budget_id: cleared.budget_id, rooms: cleared.rooms })?;
+        let ClearedBudget { budget_id, rooms, .. } = cleared;
+        call(world, BUDGETS, AcknowledgeCleared { budget_id, rooms, told: rooms })?;
     }
     let waits = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::WaitingForBudget);
     let routes: BTreeSet<Route> =
@@ -187,13 +188,11 @@ fn tell_all(world: &mut World) -> Check {
 fn tell(world: &mut World, budget_id: ff_core::types::BudgetId, rooms: i64) -> Check {
     let routes: Vec<Route> = world.board.routes().collect();
     for route in routes {
-        for (lane, ..) in LANES {
-            let mut request = actor::tell(lane, budget_id, rooms, 64);
-            while let Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next: Some(after), .. }) =
-                call(world, route, request.clone())?
-            {
-                request.after = Some(after);
-            }
+        let mut request = actor::tell(budget_id, rooms, 64);
+        while let Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next: Some(after), .. }) =
+            call(world, route, request.clone())?
+        {
+            request.after = Some(after);
         }
     }
     Ok(())
@@ -252,7 +251,7 @@ pub(super) fn end(world: &mut World) -> Check {
     }
     for (quota, _) in world.board.limits.quotas.clone() {
         if world.checker.quotas.exists(quota.quota_id) {
-            call(world, QUOTAS, DeleteQuota { quota_id: quota.quota_id })?;
+            call(world, QUOTAS, DeleteQuota { actor: None, quota_id: quota.quota_id })?;
         }
     }
     reconcile(world)

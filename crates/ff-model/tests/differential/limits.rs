@@ -258,7 +258,11 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
         }
         20 => call(BUDGETS, &g::ClearedBudgets { limit: 3 }, now),
         _ if rng.random() => call(BUDGETS, &g::FireDue { draw: 1, limit: 5 }, now),
-        _ => call(BUDGETS, &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5), told: rng.random_range(0..5) }, now),
+        _ => call(
+            BUDGETS,
+            &g::AcknowledgeCleared { budget_id, rooms: rng.random_range(0..5), told: rng.random_range(0..5) },
+            now,
+        ),
     }
 }
 
