@@ -41,8 +41,8 @@ const ALL_ROOMS: i64 = i64::MAX >> 10;
 const NEXT_SHARE: Duration = Duration::from_millis(100);
 /// Between the two walks for one room.
 const SECOND_WALK: Duration = Duration::from_secs(2);
-/// One partition of executions is looked at this often.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// This often one partition of executions is looked at, for budgets and for quotas in turn.
+const SWEEP_EVERY: Duration = Duration::from_secs(4);
 
 /// What one step did in one partition of budgets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -454,10 +454,13 @@ impl Unblock {
         let owned: Vec<Route> =
             self.owned.borrow().iter().copied().filter(|route| matches!(route, Route::Execution(_))).collect();
         self.turn = self.turn.wrapping_add(1);
-        if let Some(route) = owned.get(self.turn % owned.len().max(1)).copied()
-            && let Err(error) = sweep_once(&self.operations, route).await
-        {
-            tracing::warn!(%route, %error, "a sweep over what waits for budgets failed");
+        let Some(route) = owned.get(self.turn / 2 % owned.len().max(1)).copied() else { return };
+        let swept = match self.turn % 2 {
+            0 => sweep_budgets(&self.operations, route).await,
+            _ => sweep_quotas(&self.operations, route).await,
+        };
+        if let Err(error) = swept {
+            tracing::warn!(%route, %error, "a sweep over what waits for budgets and quotas failed");
         }
     }
 }

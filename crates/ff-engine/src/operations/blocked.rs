@@ -76,6 +76,9 @@ impl FromStr for QuotaLineCursor {
     }
 }
 
+/// One partition's part of a budget's line: how long it is, and a page of it.
+type Line = (i64, Share<(BudgetLineCursor, Blocked), BudgetLineCursor>);
+
 impl Operations {
     /// Who waits for a budget that must exist, refused or parked; in the order in which they will go on, as far as one order
     /// holds over all partitions.
@@ -87,12 +90,11 @@ impl Operations {
     ) -> Result<BlockedPage<BudgetLineCursor>, Error> {
         self.budget(budget_id).await?;
         let limit = limit.clamp(1, BLOCKED_PAGE_MAX);
-        let found: Vec<(i64, Share<(BudgetLineCursor, Blocked), BudgetLineCursor>)> =
-            stream::iter(self.client.execution_routes())
-                .map(|route| self.line_of_budget(route, budget_id, after, limit))
-                .buffer_unordered(AT_ONCE)
-                .try_collect()
-                .await?;
+        let found: Vec<Line> = stream::iter(self.client.execution_routes())
+            .map(|route| self.line_of_budget(route, budget_id, after, limit))
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await?;
         let count = found.iter().map(|(count, _)| count).sum();
         let shares = found.into_iter().map(|(_, share)| share).collect();
         let (items, next) = merge(shares, limit, |(place, _)| *place);
@@ -105,7 +107,7 @@ impl Operations {
         budget_id: BudgetId,
         after: Option<BudgetLineCursor>,
         limit: usize,
-    ) -> Result<(i64, Share<(BudgetLineCursor, Blocked), BudgetLineCursor>), Error> {
+    ) -> Result<Line, Error> {
         let after = after.map(|Place { created_at: score, id }| AwaitsPosition::new(score, id));
         let call = AwaitingBudget { after, budget_id, limit: i64::try_from(limit).unwrap_or(i64::MAX) };
         let AwaitingBudgetReply::Waiting { items, count, next } = self.client.call(route, &call).await?;

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use crate::kit::{eventually, fence};
 
+/// Writes a body around dimensions.
+type Write<'a> = &'a dyn Fn(&str) -> String;
+
 on_both_hosts! {
     async fn a_budget_is_made_patched_reserved_from_and_reported_to(kit) {
         let api = kit.api().await;
@@ -196,7 +199,7 @@ on_both_hosts! {
             (r#"{}"#, "dimensions"),
             (r#"[]"#, "dimensions"),
         ];
-        let bodies: [(String, &dyn Fn(&str) -> String); 4] = [
+        let bodies: [(String, Write<'_>); 4] = [
             (at("/usage"), &|d| format!(r#"{{"dimensions": {d}}}"#)),
             (at("/reserve"), &|d| format!(r#"{{"dimensions": {d}}}"#)),
             (at("/settle"), &|d| format!(r#"{{"reservation_id": "{reservation}", "dimensions": {d}}}"#)),
