@@ -9,6 +9,9 @@ use ff_script::{HolderSet, Route};
 use super::{Actor, Scene};
 use crate::request::{Outcome, Reply, Request};
 
+/// Holders that leave a set; true for one that never ran.
+type Leaving = Vec<(Holder, bool)>;
+
 /// A payment under way: where, what, and which effects it strikes in which partition.
 type Payment = (Request, Route, Vec<String>);
 
@@ -18,7 +21,7 @@ pub(crate) struct Debts {
 }
 
 /// The call that gives back what holders hold in a set, and where it goes.
-pub(crate) fn release(set: &str, leaving: Vec<(Holder, bool)>) -> Option<(Route, Request)> {
+pub(crate) fn release(set: &str, leaving: Leaving) -> Option<(Route, Request)> {
     match HolderSet::read(set)? {
         HolderSet::Quota { id, digest } => {
             let one = |(holder, unused): (Holder, bool)| QuotaReturn {
@@ -40,7 +43,7 @@ pub(crate) fn release(set: &str, leaving: Vec<(Holder, bool)>) -> Option<(Route,
 
 /// The calls that pay effects, each with the effects it pays. Calls about executions come without a route: theirs is known.
 pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<String>)> {
-    let mut releases: BTreeMap<String, (Vec<(Holder, bool)>, Vec<String>)> = BTreeMap::new();
+    let mut releases: BTreeMap<String, (Leaving, Vec<String>)> = BTreeMap::new();
     let mut out = Vec::new();
     for effect in effects {
         let execution_id: Option<ExecutionId> = effect.data.get("execution_id").and_then(|id| id.parse().ok());

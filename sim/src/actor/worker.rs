@@ -352,6 +352,10 @@ impl Worker {
         let suspension_id = SuspensionId::from_uuid(scene.rng.uuid());
         let mut call = SuspendExecution::new(condition, id, fence, reason, suspension_id, behavior, waitpoints);
         call.timeout_ms = scene.rng.percent(50).then(|| scene.rng.between(0, 5_000));
+        if behavior == TimeoutBehavior::Escalate {
+            // A wait that nobody answers soon: few of them live until somebody has to look.
+            call.timeout_ms = Some(scene.rng.between(0, 1_500));
+        }
         call.review_waitpoint_id = Some(WaitpointId::from_uuid(scene.rng.uuid()));
         call.continuation = submitter::draw_bytes(scene.rng);
         if let Some(review) = call.review_waitpoint_id.filter(|_| behavior == TimeoutBehavior::Escalate) {

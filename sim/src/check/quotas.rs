@@ -39,12 +39,18 @@ pub(crate) struct Policies {
     all: BTreeMap<QuotaPolicyId, Policy>,
 }
 
+/// A part in the way, with what is used of it and its limit.
+type Wall = (QuotaPart, i64, i64);
+
+/// What a candidate is told: the set it keeps, or the part in the way.
+type Asked = Result<Option<String>, Option<Wall>>;
+
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Refused(&'static str),
     Done,
     /// Of each candidate: admitted, or the part in the way with what is used of it. Nothing at all for a grant that ran out.
-    Asked(Vec<Result<Option<String>, Option<(QuotaPart, i64, i64)>>>),
+    Asked(Vec<Asked>),
     Settled(i64),
     Gone,
     Throttled(i64),
@@ -72,7 +78,7 @@ impl Line {
     }
 
     /// The first part that does not let so much more pass.
-    fn refusal(&self, quota: &Quota, weight: i64, now: i64) -> Option<(QuotaPart, i64, i64)> {
+    fn refusal(&self, quota: &Quota, weight: i64, now: i64) -> Option<Wall> {
         if self.throttled_until > now {
             return Some((QuotaPart::Throttle, 0, 0));
         }
@@ -318,12 +324,7 @@ impl Policies {
 }
 
 impl Policy {
-    fn ask(
-        &mut self,
-        c: &QuotaCandidate,
-        now: i64,
-        entered: &BTreeSet<String>,
-    ) -> Result<Option<String>, Option<(QuotaPart, i64, i64)>> {
+    fn ask(&mut self, c: &QuotaCandidate, now: i64, entered: &BTreeSet<String>) -> Asked {
         let who = member(c.execution_id, c.holder_id);
         let keep = self.quota.hold_while_suspended.then(|| set_of(self.quota.quota_id, &c.key));
         let line = self.lines.entry(c.key.clone()).or_default();
