@@ -26,6 +26,20 @@ pub struct Store {
 impl Store {
     /// An empty store that runs this library.
     pub fn open(library: &str) -> Store {
+        Self::begin(library, |_| ())
+    }
+
+    /// A store that begins with what [`Store::backup`] put into a directory.
+    pub fn of_backup(library: &str, backup: &Path) -> Store {
+        Self::begin(library, |directory| {
+            for file in std::fs::read_dir(backup).expect("a backup is a directory") {
+                let file = file.expect("a backup can be listed");
+                std::fs::copy(file.path(), directory.join(file.file_name())).expect("a backup can be copied");
+            }
+        })
+    }
+
+    fn begin(library: &str, fill: impl FnOnce(&Path)) -> Store {
         // A disk of memory: the tests ask whether the library is right, not whether the disk is fast.
         let memory = Path::new("/dev/shm");
         let mut directory = tempfile::Builder::new();
@@ -38,6 +52,7 @@ impl Store {
             directory: directory.expect("a directory for a store"),
             runtime,
         };
+        fill(store.directory.path());
         store.reopen();
         store
     }
@@ -50,6 +65,11 @@ impl Store {
         options.strict = true;
         options.map_size = 1 << 30;
         self.host = Some(Embedded::open(options).expect("an embedded store opens"));
+    }
+
+    /// Puts what the store holds into a directory.
+    pub fn backup(&self, directory: &Path) {
+        self.runtime.block_on(self.host().backup(directory)).expect("a store is backed up");
     }
 
     /// The host itself, for faults.

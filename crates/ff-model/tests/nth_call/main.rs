@@ -7,8 +7,8 @@ mod flows;
 mod rows;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
 use ff_conformance::{Kind, Store as Server};
@@ -18,6 +18,7 @@ use ff_script::generated::FUNCTIONS;
 use ff_script::wire::{write_bytes, write_map_len};
 use ff_script::{HostError, Invocation, Library};
 use rows::{NOW, Row, rows, stage};
+use tempfile::TempDir;
 
 /// More commands than any call of the rows makes.
 const COMMANDS_MAX: u64 = 2_000;
@@ -39,6 +40,17 @@ const QUIET: [&str; 10] = [
 fn accepted(row: &Row, reply: &[u8]) {
     let value = rmpv::decode::read_value(&mut &reply[..]).expect("a reply is msgpack");
     assert!(value["err"].is_nil(), "{} was refused: {value}", row.name);
+}
+
+/// A store with the stage set. The calls are made once; every other store begins as a copy of the first.
+fn staged() -> Store {
+    static STAGE: LazyLock<TempDir> = LazyLock::new(|| {
+        let (directory, store) = (tempfile::tempdir().expect("a directory"), Store::open(&Library::test().text));
+        set_stage(&store);
+        store.backup(directory.path());
+        directory
+    });
+    Store::of_backup(&Library::test().text, STAGE.path())
 }
 
 fn set_stage(store: &Store) {
@@ -80,8 +92,7 @@ fn every_row_that_may_write_writes() {
         if row.invocation.read_only || QUIET.contains(&row.name) {
             return 0;
         }
-        let store = Store::open(&Library::test().text);
-        set_stage(&store);
+        let store = staged();
         let before = store.dump();
         accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
         if store.dump() == before {
@@ -97,8 +108,7 @@ fn every_row_that_may_write_writes() {
 fn a_failing_command_leaves_nothing_behind() {
     let since = Instant::now();
     let failures = on_all_rows(|row| {
-        let store = Store::open(&Library::test().text);
-        set_stage(&store);
+        let store = staged();
         let (before, expected) = (store.dump(), after(row));
         let mut n = 0;
         let reply = loop {
@@ -130,8 +140,7 @@ fn a_failing_command_leaves_nothing_behind() {
 fn a_crash_leaves_nothing_behind() {
     let since = Instant::now();
     let crashes = on_all_rows(|row| {
-        let mut store = Store::open(&Library::test().text);
-        set_stage(&store);
+        let mut store = staged();
         let (before, expected) = (store.dump(), after(row));
         let mut n = 0;
         let reply = loop {
@@ -165,8 +174,7 @@ fn a_crash_after_the_commit_loses_only_the_answer() {
         if row.invocation.read_only {
             return 0;
         }
-        let mut store = Store::open(&Library::test().text);
-        set_stage(&store);
+        let mut store = staged();
         let expected = after(row);
         store.host().faults().crash_after_commit();
         assert_eq!(store.send(row.invocation.clone()), Err(HostError::Closed), "{}", row.name);
@@ -197,8 +205,7 @@ fn on_all_rows(work: impl Fn(&Row) -> u64 + Sync) -> u64 {
 
 /// The content after the call on a stage without faults.
 fn after(row: &Row) -> Dump {
-    let store = Store::open(&Library::test().text);
-    set_stage(&store);
+    let store = staged();
     accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
     sound(&store, row);
     store.dump()
@@ -272,9 +279,10 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
             .arg(faulty().text)
             .exec(&mut connection)
             .expect("the faulty library loads");
+        let stage = set_server_stage(&server, &mut connection).await;
         let mut raises = 0;
         for (row, most) in rows {
-            let mut before = set_server_stage(&server).await;
+            let mut before = restore(&server, &mut connection, &stage).await;
             let mut n = 0;
             loop {
                 n += 1;
@@ -300,7 +308,7 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
                         row.name
                     );
                     if before != after {
-                        before = set_server_stage(&server).await;
+                        before = restore(&server, &mut connection, &stage).await;
                     }
                 } else {
                     same(&row, n, &before, &after);
@@ -316,18 +324,36 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
 
 /// A bound on the commands of a batch, from the embedded host's count.
 fn most(row: &Row) -> u64 {
-    let store = Store::open(&Library::test().text);
-    set_stage(&store);
+    let store = staged();
     let before = store.commands();
     store.send(row.invocation.clone()).expect("accepted without faults");
     store.commands() - before
 }
 
-async fn set_server_stage(server: &Server) -> Dump {
+/// What every key of the stage holds, in the server's own words.
+type Stage = Vec<(Vec<u8>, Vec<u8>)>;
+
+async fn set_server_stage(server: &Server, connection: &mut redis::Connection) -> Stage {
     server.wipe().await;
     for invocation in stage() {
         server.host().call(invocation).await.expect("the stage is set");
     }
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(connection).expect("keys are listed");
+    let dump = |key: Vec<u8>, connection: &mut redis::Connection| {
+        let value = redis::cmd("DUMP").arg(&key).query(connection).expect("a key is dumped");
+        (key, value)
+    };
+    keys.into_iter().map(|key| dump(key, connection)).collect()
+}
+
+/// Sets the stage as it was, without its calls; what the store then holds.
+async fn restore(server: &Server, connection: &mut redis::Connection, stage: &Stage) -> Dump {
+    redis::cmd("FLUSHALL").exec(connection).expect("FLUSHALL");
+    let mut pipe = redis::pipe();
+    for (key, value) in stage {
+        pipe.cmd("RESTORE").arg(key).arg(0).arg(value).ignore();
+    }
+    pipe.exec(connection).expect("the stage is restored");
     server.go_to(NOW);
     without_ids(server.dump().await)
 }
