@@ -151,7 +151,7 @@ for_each_host! {
     async fn each_step_of_admission_appends_one_event(store) {
         store.install_default_lane().await;
         let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..tagged(&store) }).await;
-        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
+        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
         let call = issue(&store);
         emits(&store, id, "execution.granted", &[("worker_instance", "w1")], store.ask(&call)).await.unwrap();
         silent(&store, store.ask(&call)).await.unwrap();
