@@ -424,24 +424,27 @@ impl Inner {
             lease_ttl_ms: profile.lease_ttl_ms,
         };
         // Grants reach all of a lane's work in the order of its scores, and what needs no admission too.
-        if errand.admission || errand.room.is_some() {
-            return self.claim_granted(errand, &who, max.min(BATCH), request_id).await;
+        let by_grants = errand.admission || errand.room.is_some();
+        if by_grants && let Some(claimed) = self.claim_granted(errand, &who, max.min(BATCH), request_id).await? {
+            return Ok(claimed);
         }
         let plain = self.operations.claim(route, &who, max.min(BATCH), request_id).await?;
-        if plain.admission_needed {
-            return self.claim_granted(errand, &who, max.min(BATCH), request_id).await;
+        if plain.admission_needed && !by_grants {
+            let claimed = self.claim_granted(errand, &who, max.min(BATCH), request_id).await?;
+            return Ok(claimed.unwrap_or_default());
         }
         Ok(plain)
     }
 
-    /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets.
+    /// Reserves, admits, then claims: the way of work in limited lanes, with quotas or with budgets. Answers nothing when
+    /// nothing waits.
     async fn claim_granted(
         &self,
         errand: &Errand,
         who: &Claimant,
         max: u16,
         request_id: Uuid,
-    ) -> Result<Claimed, Error> {
+    ) -> Result<Option<Claimed>, Error> {
         let route = Route::Execution(errand.partition);
         // No more is reserved than there is room for, and one while that is not known.
         let room = errand.room.map_or(1, |room| u16::try_from(room.max(1)).unwrap_or(u16::MAX));
@@ -454,7 +457,10 @@ impl Inner {
         };
         let issued = self.granting.issue(route, &grantee, max, GRANT_TTL_MS, Some(request_id)).await?;
         if !issued.replayed.is_empty() {
-            return Ok(Claimed { tasks: issued.replayed, next_score: Some(i64::MIN), ..Claimed::default() });
+            return Ok(Some(Claimed { tasks: issued.replayed, next_score: Some(i64::MIN), ..Claimed::default() }));
+        }
+        if issued.nothing {
+            return Ok(None);
         }
         match issued.room {
             Some(room) => self.board().told_room(errand, room.free()),
@@ -462,7 +468,7 @@ impl Inner {
             None => {}
         }
         let tasks = self.consume(route, who, issued.grants, request_id).await?;
-        Ok(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() })
+        Ok(Some(Claimed { tasks, next_score: issued.next_score, ..Claimed::default() }))
     }
 
     /// Turns grants into leases. One that cannot be used is left alone: it runs out, or has ended already.

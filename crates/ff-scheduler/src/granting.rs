@@ -43,6 +43,8 @@ pub(crate) struct Issued {
     pub room: Option<Room>,
     /// Nothing was issued: the request had taken these leases already.
     pub replayed: Vec<Task>,
+    /// Nothing was there to be issued.
+    pub nothing: bool,
 }
 
 /// Issues grants and has them admitted.
@@ -85,6 +87,9 @@ impl Granting {
             IssueGrantsReply::Paused { .. } => return Ok(Issued::default()),
             IssueGrantsReply::Replayed { tasks } => return Ok(Issued { replayed: tasks, ..Issued::default() }),
         };
+        if grants.is_empty() {
+            return Ok(Issued { next_score, nothing: next_score.is_none(), ..Issued::default() });
+        }
         let entered = match self.enter(&grants).await {
             Ok(entered) => entered,
             Err(error) => {

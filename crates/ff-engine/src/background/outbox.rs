@@ -8,6 +8,7 @@ use ff_script::generated::{
     AckOutbox, DrainLeases, DrainLeasesReply, Effect, Holder, ReadOutbox, ReadOutboxReply, UnblockExecution,
 };
 use ff_script::{Client, Error, Route, Wake};
+use futures::FutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -246,7 +247,13 @@ impl Outboxes {
                     Err(_) => return,
                 },
                 heard = news.next() => match heard {
-                    Some(heard) => heard.into_iter().for_each(|item| self.hear(item)),
+                    Some(heard) => {
+                        heard.into_iter().for_each(|item| self.hear(item));
+                        // Whatever else has been said by now is done in the same step.
+                        while let Some(Some(heard)) = news.next().now_or_never() {
+                            heard.into_iter().for_each(|item| self.hear(item));
+                        }
+                    }
                     None => return,
                 },
                 _ = sweep.tick() => self.sweep(),

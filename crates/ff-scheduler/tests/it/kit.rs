@@ -19,7 +19,15 @@ use uuid::Uuid;
 use crate::counted::Counted;
 
 /// A test that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+fn limit() -> Duration {
+    Duration::from_secs(if long() { 1_800 } else { 150 })
+}
+
+/// True in the long runs.
+pub fn long() -> bool {
+    std::env::var("FF_LONG").is_ok_and(|value| value == "1")
+}
+
 const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
 /// The limited lane.
 pub const LANE: &str = "narrow";
@@ -231,7 +239,7 @@ pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F)
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let kit = Arc::new(Kit::open(kind).await);
-        tokio::time::timeout(LIMIT, test(Arc::clone(&kit))).await.expect("the test ends in time");
+        tokio::time::timeout(limit(), test(Arc::clone(&kit))).await.expect("the test ends in time");
         let report = Fsck::run(kit.operations().client(), false).await.unwrap();
         assert!(report.is_clean(), "{report:?}");
     });

@@ -133,6 +133,25 @@ on_both_hosts! {
         assert!(kit.most_at_once().await <= 2);
     }
 
+    async fn what_needs_admission_takes_its_turn_among_what_does_not(kit) {
+        let id = create(&kit, Quota { concurrency: Some(10), ..quota() }).await;
+        for (priority, metered) in [(1, false), (5, true), (3, false), (4, true), (2, false)] {
+            // All in one partition: there the order is exact.
+            let mut new = NewExecution::new("default", LANE, "mail").with_id(ExecutionId::mint_with_seed(3));
+            new.fields.priority = Some(priority);
+            new.fields.quotas = metered.then(|| vec![QuotaRef::new(*id.as_uuid(), "k".to_owned())]);
+            kit.submit_new(new).await;
+        }
+        let dispatcher = kit.dispatcher();
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let task = claim(&dispatcher, &worker("w", &[], 30_000), 1, ms(10_000)).await.remove(0);
+            order.push(task.priority);
+            kit.complete(&task).await;
+        }
+        assert_eq!(order, [5, 4, 3, 2, 1]);
+    }
+
     async fn who_is_refused_says_why_and_a_throttle_holds_all(kit) {
         let id = create(&kit, Quota { concurrency: Some(1), ..quota() }).await;
         let dispatcher = kit.dispatcher();

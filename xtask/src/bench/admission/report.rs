@@ -1,5 +1,6 @@
 //! The figures of admission as a page for people and as JSON for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -18,8 +19,12 @@ struct Figure {
     /// Both rates as a share of those with nothing attached, round by round.
     drained_share: Sample,
     end_to_end_share: Sample,
+    cpu_here: Sample,
+    cpu_server: Sample,
     store_commands: Sample,
     calls: Sample,
+    /// Calls of each function per execution, in the last round.
+    functions: BTreeMap<&'static str, f64>,
 }
 
 /// Everything the bench found.
@@ -53,8 +58,11 @@ impl Report {
                 end_to_end: Sample::default(),
                 drained_share: Sample::default(),
                 end_to_end_share: Sample::default(),
+                cpu_here: Sample::default(),
+                cpu_server: Sample::default(),
                 store_commands: Sample::default(),
                 calls: Sample::default(),
+                functions: BTreeMap::new(),
             });
             self.figures.len() - 1
         });
@@ -63,8 +71,11 @@ impl Report {
         figure.end_to_end.add(found.end_to_end);
         figure.drained_share.add(found.drained / drained);
         figure.end_to_end_share.add(found.end_to_end / end_to_end);
+        figure.cpu_here.add(found.cpu.0);
+        figure.cpu_server.add(found.cpu.1);
         figure.store_commands.add(found.store_commands);
-        figure.calls.add(found.calls);
+        figure.calls.add(found.calls.values().sum());
+        figure.functions = found.calls;
     }
 
     /// The page.
@@ -87,6 +98,8 @@ impl Report {
             "spread of share",
             "at least",
             "",
+            "CPU s per 1_000",
+            "of the store",
             "calls each",
             "store commands each",
         ]);
@@ -104,6 +117,8 @@ impl Report {
                 least.map_or_else(String::new, |least| {
                     if figure.end_to_end_share.median() >= least { "within" } else { "BELOW" }.to_owned()
                 }),
+                format!("{:.2}", figure.cpu_here.median()),
+                format!("{:.2}", figure.cpu_server.median()),
                 format!("{:.1}", figure.calls.median()),
                 format!("{:.1}", figure.store_commands.median()),
             ]);
@@ -147,7 +162,10 @@ impl Report {
                 "end_to_end_per_second": sample(&figure.end_to_end),
                 "end_to_end_share": sample(&figure.end_to_end_share),
                 "share_at_least": figure.attached.share_min(),
+                "cpu_s_per_1000_here": sample(&figure.cpu_here),
+                "cpu_s_per_1000_store": sample(&figure.cpu_server),
                 "calls": sample(&figure.calls),
+                "calls_by_function": figure.functions,
                 "store_commands": sample(&figure.store_commands),
             })).collect::<Vec<_>>(),
             "blocked": self.blocked.iter().map(|(store, blocked)| json!({

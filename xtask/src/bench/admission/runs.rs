@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::super::load::drive;
+use super::super::machine;
 use super::super::phases::{NAMESPACE, new_execution};
 use super::super::waits::world::{World, claim_many};
 
@@ -68,16 +69,18 @@ impl Attached {
 }
 
 /// What one run found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Figures {
     /// Executions per second until a waiting queue was done and everything held was given back.
     pub drained: f64,
     /// The same while they were submitted.
     pub end_to_end: f64,
+    /// CPU seconds per 1_000 executions of this process and of the store's, end to end.
+    pub cpu: (f64, f64),
     /// Store commands per execution, end to end.
     pub store_commands: f64,
-    /// Calls of the library per execution, end to end.
-    pub calls: f64,
+    /// Calls of each function of the library per execution, end to end.
+    pub calls: BTreeMap<&'static str, f64>,
 }
 
 /// What the executions of one run refer to.
@@ -237,6 +240,11 @@ async fn run(world: &World, attached: Attached, count: usize) -> Result<f64> {
     Ok(count as f64 / began.elapsed().as_secs_f64())
 }
 
+fn cpu(world: &World) -> Result<(f64, f64)> {
+    let server = world.store.server_pid().map(machine::cpu_seconds).transpose()?;
+    Ok((machine::cpu_seconds(std::process::id())?, server.unwrap_or_default()))
+}
+
 /// First a queue that waits, then the same while it is submitted.
 pub async fn measure(world: &World, attached: Attached, count: usize) -> Result<Figures> {
     let names = Arc::new(Names::make(world, attached).await?);
@@ -246,16 +254,18 @@ pub async fn measure(world: &World, attached: Attached, count: usize) -> Result<
     names.settled(world).await?;
     let drained = count as f64 / began.elapsed().as_secs_f64();
     let (before, calls) = (world.store.host.store_commands().await?, world.store.counted.calls());
+    let cpu_before = cpu(world)?;
     let end_to_end = run(world, attached, count).await?;
+    let cpu_after = cpu(world)?;
     let commands = world.store.host.store_commands().await? - before;
-    let calls_after = world.store.counted.calls();
-    let each = |n: usize| n as f64 / count as f64;
-    for (function, n) in &calls_after {
-        let n = each(n - calls.get(function).copied().unwrap_or_default());
-        if n >= 0.01 && std::env::var_os("FF_CALLS").is_some() {
-            eprintln!("    {} {} {function} {n:.2}", world.setting.name(), attached.name());
+    let mut calls_each = BTreeMap::new();
+    for (function, n) in world.store.counted.calls() {
+        let n = n - calls.get(function).copied().unwrap_or_default();
+        if n > 0 {
+            calls_each.insert(function, n as f64 / count as f64);
         }
     }
-    let calls = each(calls_after.values().sum::<usize>() - calls.values().sum::<usize>());
-    Ok(Figures { drained, end_to_end, store_commands: commands as f64 / count as f64, calls })
+    let per_1000 = 1_000.0 / count as f64;
+    let cpu = ((cpu_after.0 - cpu_before.0) * per_1000, (cpu_after.1 - cpu_before.1) * per_1000);
+    Ok(Figures { drained, end_to_end, cpu, store_commands: commands as f64 / count as f64, calls: calls_each })
 }
