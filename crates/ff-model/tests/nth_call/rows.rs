@@ -227,6 +227,8 @@ mod who {
     pub const NARROW: u64 = 19;
     /// Waits for a budget.
     pub const POOR: u64 = 20;
+    /// Was refused because its quota was not there.
+    pub const UNKNOWN: u64 = 21;
 }
 
 /// The calls that set the stage.
@@ -325,6 +327,19 @@ pub fn stage() -> Vec<Invocation> {
         execution_id: id(who::POOR),
         grant_id: uuid(who::POOR),
         reason: g::AdmissionReason::WaitingForBudget,
+    };
+    calls.push(at(ROUTE, &refused, START_MS));
+    let quotas = Some(vec![g::QuotaRef { quota_id: *quota_id().as_uuid(), key: "k".to_owned(), weight: 1 }]);
+    calls.push(submit(g::Submission { quotas, ..submission(who::UNKNOWN) }));
+    calls.push(at(ROUTE, &issue(who::UNKNOWN, 1, 60_000), START_MS));
+    let refused = g::BlockExecution {
+        detail: [("quota_id", quota_id().to_string()), ("problem", "not found".to_owned())]
+            .map(|(k, v)| (k.to_owned(), v))
+            .into(),
+        execution_id: id(who::UNKNOWN),
+        grant_id: uuid(who::UNKNOWN),
+        reason: g::AdmissionReason::WaitingForQuota,
+        ..refused
     };
     calls.push(at(ROUTE, &refused, START_MS));
     let mut narrow = entry("narrow", g::Fairness::Fifo, 1);
