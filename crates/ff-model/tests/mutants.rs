@@ -113,11 +113,7 @@ const MUTANTS: &[Mutant] = &[
         to: " then out",
     },
     Mutant { name: "every worker covers everything", from: "if not capabilities[token] then return false end", to: "" },
-    Mutant {
-        name: "a repeated claim takes more",
-        from: "if request == a.request_id then ids",
-        to: "if false then ids",
-    },
+    Mutant { name: "a repeated claim takes more", from: "if other == request then ids", to: "if false then ids" },
     Mutant {
         name: "work past its time hides what stands behind it",
         from: "found.left[name] = #page == found.page and #page or nil",
