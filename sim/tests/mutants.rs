@@ -236,7 +236,7 @@ fn a_repeated_claim_that_takes_more_is_caught() {
 
 #[test]
 fn a_grant_that_reserves_nothing_is_caught() {
-    is_caught("grant for anyone", &[("or rec.grant_worker ~= a.instance or", "or")]);
+    is_caught("grant for anyone", &[("or rec.grant_worker ~= holder.instance or", "or")]);
 }
 
 #[test]

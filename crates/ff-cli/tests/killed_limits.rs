@@ -121,7 +121,7 @@ impl Yard {
     async fn spend(&self, task: &Value) -> bool {
         let id = task["execution_id"].as_str().expect("an id");
         let attempt = format!("{id}-{}", task["lease_id"]);
-        if id.as_bytes()[35] % 2 == 0 {
+        if id.as_bytes()[35].is_multiple_of(2) {
             let body = json!({"dimensions": {"tokens": 10}, "execution_id": id, "fence": fence_of(task), "dedup_key": attempt});
             let (status, answer) = self.line.ask(&format!("/v1/budgets/{}/reserve", self.budget), Some(&body)).await;
             if lost(status, &answer) {
