@@ -329,7 +329,7 @@ pub fn stage() -> Vec<Invocation> {
         reason: g::AdmissionReason::WaitingForBudget,
     };
     calls.push(at(ROUTE, &refused, START_MS));
-    let quotas = Some(vec![g::QuotaRef { quota_id: *quota_id().as_uuid(), key: "k".to_owned(), weight: 1 }]);
+    let quotas = Some(vec![g::QuotaRef::new(*quota_id().as_uuid(), "k".to_owned())]);
     calls.push(submit(g::Submission { quotas, ..submission(who::UNKNOWN) }));
     calls.push(at(ROUTE, &issue(who::UNKNOWN, 1, 60_000), START_MS));
     let refused = g::BlockExecution {
