@@ -50,7 +50,8 @@ impl Checker {
     /// Calls to the partitions of quotas and budgets.
     pub(super) fn observe_limits(&mut self, step: &Step<'_>, store: &Store) -> Check {
         for event in step.events {
-            let fits = event.r#type.starts_with("budget.") && matches!(step.route, Route::Budget(_));
+            let family = if matches!(step.route, Route::Budget(_)) { "budget." } else { "quota." };
+            let fits = event.r#type.starts_with(family);
             require!(41, fits, "{} emitted {}", step.request.name(), event.r#type);
         }
         let now = step.now;

@@ -41,6 +41,10 @@ impl Checker {
                         expected.updated_at = step.now;
                     }
                 }
+                // What it says is judged with the ledger.
+                Request::NoteUsage(_) | Request::SettleUsage(_) => {
+                    expected.usage = after.as_ref().and_then(|after| after.usage.clone());
+                }
                 Request::CloseWaitpoint(_) | Request::AwaitResult(_) | Request::HoldBudget(_)
                     if after.as_ref().is_some_and(|after| after.updated_at == step.now) =>
                 {

@@ -92,7 +92,7 @@ struct Names {
 async fn quota(world: &World, concurrency: Option<i64>, rate: Option<QuotaRate>) -> Result<QuotaPolicyId> {
     let id = QuotaPolicyId::from_uuid(Uuid::now_v7());
     let quota = Quota { concurrency, rate, ..Quota::new(id, NAMESPACE.to_owned(), false) };
-    world.operations().create_quota(quota).await?;
+    world.operations().create_quota(quota, "bench").await?;
     Ok(id)
 }
 
