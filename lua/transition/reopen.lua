@@ -41,7 +41,8 @@ end
 
 -- An edge counts anew: what it leads to has not been decided, or was skipped and waits again.
 local function take_back(tx, f, up, e)
-  local down = execution.load(tx, e.to)
+  -- Also one that nobody sees yet: the edge was decided for it too.
+  local down = execution.load(tx, e.to, true)
   if e.state == "pending" or down == nil then return end
   local d = dependencies.load(down)
   local skipped = down.phase == "terminal" and down.outcome == "skipped"

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 21, hash = "5c90a4ece4a173f783a58954a763d52b0f00bd2b0983baa0d0db9847ec3234d5" }
+local LIBRARY = { number = 22, hash = "40e57ed954ecf32e4ce5b91f7465a0a03ee812de6c3ff5a1f4a9d7cdac2b1063" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -4665,7 +4665,8 @@ end
 
 -- An edge counts anew: what it leads to has not been decided, or was skipped and waits again.
 local function take_back(tx, f, up, e)
-  local down = execution.load(tx, e.to)
+  -- Also one that nobody sees yet: the edge was decided for it too.
+  local down = execution.load(tx, e.to, true)
   if e.state == "pending" or down == nil then return end
   local d = dependencies.load(down)
   local skipped = down.phase == "terminal" and down.outcome == "skipped"

@@ -464,6 +464,34 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn replay_of_a_member_counts_for_those_nobody_sees_yet(store) {
+        store.install_default_lane().await;
+        // More members than one step shows: the last one is hidden while the first one fails and runs again.
+        let names: Vec<String> = (0..150).map(|n| format!("m{n:03}")).collect();
+        let new = store.new_flow();
+        let mut flow = TestFlow { id: new.flow_id, ids: BTreeMap::new() };
+        store.ask(&SubmitFlow { edges: vec![], flow: new, members: vec![], seal: false }).await.unwrap();
+        for chunk in names.chunks(64) {
+            let members = store.members(&chunk.join(" "));
+            flow.ids.extend(members.iter().map(|m| (m.key.clone(), m.submission.execution_id)));
+            let shape = if chunk.contains(&names[149]) { "m000>m149" } else { "" };
+            add(&store, flow.id, members, shape).await.unwrap();
+        }
+        store.ask(&SealFlow { flow_id: flow.id }).await.unwrap();
+        let mut tasks = store.claim_members(&flow).await;
+        store.fail(&tasks.remove("m000").unwrap(), "broken").await;
+        assert_eq!(store.story(flow.of("m149")).await, Vec::<String>::new(), "nobody sees it yet");
+        store.ask(&ReplayExecution::new("ann".into(), flow.of("m000"))).await.unwrap();
+        store.assert_sound().await;
+        for task in tasks.values() {
+            store.complete(task).await;
+        }
+        run(&store, &flow, &[]).await;
+        assert_eq!(store.story(flow.of("m149")).await.last().unwrap(), "execution.completed");
+        assert_eq!(state_of(&store, &flow).await, "completed");
+        store.assert_sound().await;
+    }
+
     async fn a_skipped_member_that_is_replayed_waits_for_its_edges(store) {
         store.install_default_lane().await;
         let flow = store.flow("a b", "a>b").await;
