@@ -19,7 +19,7 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[rec.grant] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
     end
   end
   return out

@@ -16,7 +16,7 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
+    if grant.asked_as(rec) == a.grant_id and grant.open(rec, rec.grant, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
     local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })

@@ -18,7 +18,7 @@ local fields = {
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "holds" },
+  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "grants", true }, { "holds" },
   { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },

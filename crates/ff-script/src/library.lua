@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 27, hash = "c7928cf1c7f7baaa1abca5383577dfd81953a2173491bca64428a38b4ec74a70" }
+local LIBRARY = { number = 28, hash = "83ae137564a629c09b295297162113e354e28620bc056203805f055692042647" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -2392,7 +2392,7 @@ local fields = {
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "holds" },
+  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "grants", true }, { "holds" },
   { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
   { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
   { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
@@ -5826,10 +5826,24 @@ local holds = require "record.holds"
 
 local grant = {}
 
+-- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
+-- would undo what the second was admitted to. The last four digits count on with every grant.
+local function numbered(id, count)
+  local last = (tonumber(string.sub(id, 33), 16) + count) % 65536
+  return string.sub(id, 1, 32) .. string.format("%04x", last)
+end
+
+-- The id under which the request asked for the execution's grant.
+function grant.asked_as(rec)
+  return rec.grant and numbered(rec.grant, 1 - rec.grants)
+end
+
 -- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
-  rec.grant, rec.grant_worker, rec.grant_until = id, instance, tx.now + ttl_ms
-  holds.note(rec, id, holds.needed(rec, copy))
+  local count = rec.grants or 0
+  rec.grants = count + 1
+  rec.grant, rec.grant_worker, rec.grant_until = numbered(id, count), instance, tx.now + ttl_ms
+  holds.note(rec, rec.grant, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
 
@@ -7568,7 +7582,7 @@ local function replayed(tx, copy, found, a)
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
-      if rec and rec.grant and wanted[rec.grant] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
+      if rec and rec.grant and wanted[grant.asked_as(rec)] and grant.open(rec, rec.grant, tx.now) then out[#out + 1] = grant.typed(rec) end
     end
   end
   return out
@@ -7851,7 +7865,7 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    if grant.open(rec, a.grant_id, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
+    if grant.asked_as(rec) == a.grant_id and grant.open(rec, rec.grant, tx.now) then return reply.ok("granted", { grant = grant.typed(rec) }) end
     local free = rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })

@@ -618,6 +618,8 @@ pub(super) fn quietly_same(before: &Execution, after: &Execution) -> bool {
     expected.retire_at = after.retire_at;
     expected.start_by = after.start_by;
     (expected.children, expected.children_open) = (after.children, after.children_open);
+    // A child that was replayed is waited for again, from then on.
+    expected.blocked_since = after.blocked_since;
     expected == *after
 }
 

@@ -337,6 +337,7 @@ impl Judgement<'_> {
         states: &[AttemptState],
     ) -> Check {
         let (id, now) = (self.id, self.step.now);
+        shadow.usage.refused = None;
         require!(
             8,
             after.phase == LifecyclePhase::Terminal && after.outcome == Some(outcome),
@@ -615,7 +616,7 @@ impl Judgement<'_> {
             }
             Request::SettleUsage(_) => {
                 require!(31, category == "budget", "{id} failed as {category} by a report");
-                self.over(shadow, before, after, Outcome::Failed, End::Other, &[AttemptState::Failed])
+                self.over(shadow, before, after, Outcome::Failed, End::Breach, &[AttemptState::Failed])
             }
             Request::FailSuspension(_) => {
                 require!(9, before.phase == LifecyclePhase::Suspended, "{id} was failed while {}", before.phase);
@@ -762,7 +763,8 @@ impl Judgement<'_> {
         let category = after.failure.as_ref().map_or("", |failure| failure.category.as_str());
         let end = match self.step.request {
             _ if self.cancelled_for(before)? => End::Other,
-            Request::CancelExecution(_) | Request::SettleUsage(_) => End::Other,
+            Request::CancelExecution(_) => End::Other,
+            Request::SettleUsage(_) => End::Breach,
             Request::CancelAttempt(_) => {
                 self.by_holder(shadow, before)?;
                 End::Cancel
@@ -1008,6 +1010,9 @@ impl Judgement<'_> {
         require!(1, eligible(before), "{id} was granted while {} {:?}", before.state, before.blocking_reason);
         require!(15, shadow.may_start(before, now), "{id} was granted past its deadline");
         require!(15, after.granted_until == Some(now + ttl_ms), "{id} is granted until {:?}", after.granted_until);
+        let grant_id = numbered(grant_id, shadow.granted.len());
+        require!(32, !shadow.granted.contains(&grant_id), "{id} has the grant {grant_id} for the second time");
+        shadow.granted.push(grant_id);
         shadow.grant = Some((grant_id, instance.clone()));
         Ok(())
     }
@@ -1022,6 +1027,12 @@ impl Judgement<'_> {
         let text = self.event.data.get(name).map_or("", String::as_str);
         text.parse().map_err(|_| Violation::new(14, format!("{name} of {} is {text:?}, not an integer", self.id)))
     }
+}
+
+/// The id of an execution's grant after `count` others: its last four digits count on.
+fn numbered(id: Uuid, count: usize) -> Uuid {
+    let number = id.as_u128();
+    Uuid::from_u128((number & !0xffff) | ((number + count as u128) & 0xffff))
 }
 
 /// The shortest and longest wait the policy allows after this many failures.

@@ -25,10 +25,12 @@ pub(crate) struct Usage {
     pending: BTreeMap<i64, Note>,
     /// Accepted and refused, by attempt, budget and dimension.
     ledger: BTreeMap<(i64, BudgetId, String), (i64, i64)>,
+    /// The report that set the latest lease aside: that much has to be free before it goes on.
+    pub refused: Option<Note>,
 }
 
 #[derive(Clone, Debug)]
-struct Note {
+pub(crate) struct Note {
     budget_id: BudgetId,
     attempt: i64,
     lease_id: LeaseId,
@@ -98,6 +100,7 @@ impl Checker {
         Some(match step.request {
             Request::NoteUsage(call) => match self.standing(call.execution_id, &call.fence, now) {
                 Standing::Current => Quiet("Noted"),
+                Standing::Ended(End::Breach) => Refuse("hard_breach"),
                 other => refused(other),
             },
             Request::HoldBudget(call) => match self.standing(call.execution_id, &call.fence, now) {
@@ -143,9 +146,11 @@ impl Checker {
     /// What was attached at submission is what is asked for; only what was kept inside need not be asked again.
     fn check_grant(&self, grant: &Grant) -> Check {
         let id = grant.execution_id;
-        let Some(seen) = self.seen(&id) else { return Ok(()) };
+        let Some(shadow) = self.executions.get(&id) else { return Ok(()) };
+        let Some(seen) = &shadow.seen else { return Ok(()) };
         let budgets = grant.budgets.clone().unwrap_or_default();
-        require!(34, budgets == seen.budgets, "{id} is to ask {budgets:?}, attached are {:?}", seen.budgets);
+        let attached = shadow.asks();
+        require!(34, budgets == attached, "{id} is to ask {budgets:?}, attached are {attached:?}");
         let asked = grant.quotas.clone().unwrap_or_default();
         for quota in &seen.quotas {
             let policy = QuotaPolicyId::from_uuid(quota.quota_id);
@@ -206,6 +211,12 @@ impl Checker {
                     UsageOutcome::HardBreach => false,
                     UsageOutcome::AlreadyApplied | UsageOutcome::Invalid => return,
                 };
+                let aside = [OnHard::Suspend, OnHard::Block];
+                if matches!(verdicts.first(), Some((_, Emit(..))))
+                    && call.breach.as_ref().is_some_and(|breach| aside.contains(&breach.action))
+                {
+                    shadow.usage.refused = Some(note.clone());
+                }
                 for (name, n) in note.dimensions {
                     let line = shadow.usage.ledger.entry((note.attempt, note.budget_id, name)).or_default();
                     *(if accepted { &mut line.0 } else { &mut line.1 }) += n;
@@ -283,6 +294,25 @@ impl Checker {
     }
 }
 
+impl Shadow {
+    /// Its budgets with what each has to admit.
+    fn asks(&self) -> Vec<BudgetRef> {
+        let mut budgets = self.seen.as_ref().map(|seen| seen.budgets.clone()).unwrap_or_default();
+        let lease_id = self.lease.as_ref().map(|lease| lease.fence.lease_id);
+        let Some(note) = self.usage.refused.as_ref().filter(|note| Some(note.lease_id) == lease_id) else {
+            return budgets;
+        };
+        for budget in budgets.iter_mut().filter(|budget| BudgetId::from_uuid(budget.budget_id) == note.budget_id) {
+            let estimate = budget.estimate.get_or_insert_default();
+            for (name, n) in &note.dimensions {
+                let most = estimate.entry(name.clone()).or_default();
+                *most = (*most).max(*n);
+            }
+        }
+        budgets
+    }
+}
+
 /// Those of a call's candidates that are inside their quota now.
 fn entered(step: &Step<'_>, store: &Store) -> Result<BTreeSet<String>, Violation> {
     let Request::AdmitQuota(call) = step.request else { return Ok(BTreeSet::new()) };
@@ -339,7 +369,7 @@ impl Judgement<'_> {
         let lease_id = before.lease.as_ref().map(|lease| lease.lease_id);
         if breach.action == OnHard::Suspend {
             if let Some(lease) = &mut shadow.lease {
-                lease.ended = Some(End::Other);
+                lease.ended = Some(End::Breach);
             }
             require!(9, after.continues, "{id} was parked and would start a new attempt");
             let lease_id = lease_id.expect("it was active");
@@ -347,7 +377,7 @@ impl Judgement<'_> {
             return self.same_attempt(before, after, AttemptState::Suspended);
         }
         shadow.next = Some(AttemptType::Reclaim);
-        self.lease_over(shadow, before, after, End::Other, &[AttemptState::Interrupted])
+        self.lease_over(shadow, before, after, End::Breach, &[AttemptState::Interrupted])
     }
 
     /// What waited for a budget goes on because that budget had room since it was refused.

@@ -29,6 +29,8 @@ pub(crate) enum End {
     WaitChildren,
     Expired,
     Revoked,
+    /// By the answer to a report of what it used.
+    Breach,
     /// By a person, a deadline or a timeout: no operation of the worker.
     Other,
 }
@@ -62,6 +64,8 @@ pub(crate) struct Shadow {
     pub lease: Option<LastLease>,
     pub cancel_by: Option<i64>,
     pub grant: Option<(Uuid, String)>,
+    /// Every grant id it ever had.
+    pub granted: Vec<Uuid>,
     /// Its flow was stopped: it does not start any more.
     pub stopped: bool,
     pub waits: Ledger,
@@ -81,6 +85,7 @@ impl Shadow {
             lease: None,
             cancel_by: None,
             grant: None,
+            granted: Vec::new(),
             stopped: false,
             waits: Ledger::default(),
             usage: Usage::default(),

@@ -106,7 +106,9 @@ pub struct Block {
 
 #[derive(Clone, Debug)]
 pub struct Granted {
+    /// The id the request asked for, counted on by the grants before it.
     pub id: Uuid,
+    pub asked_as: Uuid,
     pub instance: String,
     pub until: i64,
     /// What it had to enter when it was given: the slots of a limited lane.
@@ -187,6 +189,8 @@ pub struct Execution {
     pub progress: Option<Progress>,
     pub actions: Vec<OperatorAction>,
     pub awaited: bool,
+    /// How often it was granted.
+    pub grants: u16,
     pub waits: Waits,
     pub streams: Streams,
 }

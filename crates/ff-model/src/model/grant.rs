@@ -33,7 +33,7 @@ impl Model {
             .filter(|e| {
                 e.waiting()
                     .and_then(|w| w.grant.as_ref())
-                    .is_some_and(|g| call.grant_ids.contains(&g.id) && self.now < g.until)
+                    .is_some_and(|g| call.grant_ids.contains(&g.asked_as) && self.now < g.until)
             })
             .collect();
         if !open.is_empty() {
@@ -54,12 +54,14 @@ impl Model {
         Ok(IssueGrantsReply::Granted { grants, next_score })
     }
 
-    fn reserve(&mut self, id: ExecutionId, grant_id: Uuid, instance: &str, ttl_ms: i64) -> Grant {
+    fn reserve(&mut self, id: ExecutionId, asked_as: Uuid, instance: &str, ttl_ms: i64) -> Grant {
         let until = self.now + ttl_ms;
         let holder_sets = self.holder_sets(id);
         self.edit(id, |execution| {
+            let grant_id = numbered(asked_as, execution.grants);
+            execution.grants = execution.grants.wrapping_add(1);
             let waiting = execution.waiting_mut().expect("only waiting work is granted");
-            waiting.grant = Some(Granted { id: grant_id, instance: instance.to_owned(), until, holder_sets });
+            waiting.grant = Some(Granted { id: grant_id, asked_as, instance: instance.to_owned(), until, holder_sets });
             typed(execution)
         })
     }
@@ -148,7 +150,8 @@ impl Model {
 
     pub fn grant_reclaim(&mut self, call: &GrantReclaim) -> Answer<GrantReclaimReply> {
         let execution = self.get(call.execution_id)?;
-        if self.open_grant(call.execution_id, call.grant_id).is_ok() {
+        let given = execution.waiting().and_then(|w| w.grant.as_ref());
+        if given.is_some_and(|grant| grant.asked_as == call.grant_id && self.now < grant.until) {
             return Ok(GrantReclaimReply::Granted { grant: typed(execution) });
         }
         let interrupted = execution.waiting().is_some_and(|w| w.next == AttemptType::Reclaim);
@@ -167,6 +170,13 @@ impl Model {
             grant: self.reserve(call.execution_id, call.grant_id, &call.instance, call.ttl_ms),
         })
     }
+}
+
+/// The last four digits of the id count on with every grant, so that no execution has two of one id.
+fn numbered(id: Uuid, count: u16) -> Uuid {
+    let (high, low) = id.as_u64_pair();
+    let last = (low as u16).wrapping_add(count);
+    Uuid::from_u64_pair(high, low & !0xffff | u64::from(last))
 }
 
 /// The slots of a limited lane.

@@ -99,6 +99,7 @@ impl Model {
             progress: None,
             actions: Vec::new(),
             awaited: false,
+            grants: 0,
             waits: Waits::default(),
             streams: Streams::default(),
             said,
