@@ -212,6 +212,11 @@ impl Fleet {
         lock(&self.holders).insert(lease, Arc::clone(worker));
     }
 
+    /// The worker that holds a lease, as far as this server knows.
+    pub fn holder(&self, lease: LeaseId) -> Option<Arc<Worker>> {
+        lock(&self.holders).get(&lease).cloned()
+    }
+
     /// A lease has ended, one way or another.
     pub fn ended(&self, lease: LeaseId) {
         if let Some(worker) = lock(&self.holders).remove(&lease) {
