@@ -8,9 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::Error;
 use crate::claims::fill_random;
 use crate::file::{self, Locked};
-use crate::Error;
 
 /// The name of the root token's file in the data directory.
 const FILE_NAME: &str = "root-token";

@@ -28,7 +28,8 @@ impl Operations {
 
     /// Who may act by a token, and whether there are more.
     pub async fn list_access(&self, after: Option<Uuid>, limit: i64) -> Result<(Vec<Access>, bool), Error> {
-        let ListAccessReply::Page { items, more } = self.client.call(Route::Fleet, &ListAccess { after, limit }).await?;
+        let ListAccessReply::Page { items, more } =
+            self.client.call(Route::Fleet, &ListAccess { after, limit }).await?;
         Ok((items, more))
     }
 

@@ -65,7 +65,11 @@ impl Credentials {
     }
 
     /// Who bears this token; none when it is nobody's.
-    pub async fn find(&self, operations: &Operations, token: Option<&BearerToken>) -> Result<Option<Arc<Principal>>, Error> {
+    pub async fn find(
+        &self,
+        operations: &Operations,
+        token: Option<&BearerToken>,
+    ) -> Result<Option<Arc<Principal>>, Error> {
         let Self::Asked { root, known } = self else { return Ok(Some(Arc::new(Principal::local()))) };
         let Some(token) = token else { return Ok(None) };
         let digest = token.digest();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -40,19 +41,20 @@ impl Guard {
 }
 
 /// Runs the handler for a caller who may ask it.
-pub async fn pass(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut request, body) = request.into_parts();
     match admit(&app, &mut request).await {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+            request.extensions.insert(caller);
+            next.run(Request::from_parts(request, body)).await
         }
         Err(refused) => refused,
     }
 }
 
-async fn admit(app: &App, request: &mut Request) -> Result<Caller, Response> {
-    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
-    let roles = match access_to(request.method().as_str(), &path) {
+async fn admit(app: &App, request: &mut Parts) -> Result<Caller, Response> {
+    let path = request.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let roles = match access_to(request.method.as_str(), &path) {
         Some(Access::Open | Access::WaitpointToken) => return Ok(Caller(Arc::new(Principal::nobody()))),
         Some(Access::Roles(roles)) => roles,
         // The path is served for other methods.
@@ -73,8 +75,8 @@ async fn admit(app: &App, request: &mut Request) -> Result<Caller, Response> {
     Ok(caller)
 }
 
-async fn authenticate(app: &App, request: &Request) -> Result<Arc<Principal>, Response> {
-    let shown = match bearer(request.headers()) {
+async fn authenticate(app: &App, request: &Parts) -> Result<Arc<Principal>, Response> {
+    let shown = match bearer(&request.headers) {
         Ok(shown) => shown,
         Err(problem) => return Err(failed(app, request, problem)),
     };
@@ -83,7 +85,9 @@ async fn authenticate(app: &App, request: &Request) -> Result<Arc<Principal>, Re
         Ok(None) => {
             let detail = match shown {
                 Some(_) => "the token is unknown, was revoked or has expired",
-                None => "a token is missing: send it as Authorization: Bearer <token>; the server's data directory has the root token in the file root-token",
+                None => {
+                    "a token is missing: send it as Authorization: Bearer <token>; the server's data directory has the root token in the file root-token"
+                }
             };
             Err(failed(app, request, Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)))
         }
@@ -93,7 +97,13 @@ async fn authenticate(app: &App, request: &Request) -> Result<Arc<Principal>, Re
 
 /// The bearer token of a request; none when it shows none.
 fn bearer(headers: &HeaderMap) -> Answer<Option<BearerToken>> {
-    let unreadable = || Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", "the Authorization header cannot be read: it must be Bearer <token>");
+    let unreadable = || {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "the Authorization header cannot be read: it must be Bearer <token>",
+        )
+    };
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let text = value.to_str().map_err(|_| unreadable())?;
     let (scheme, token) = text.split_once(' ').ok_or_else(unreadable)?;
@@ -104,10 +114,10 @@ fn bearer(headers: &HeaderMap) -> Answer<Option<BearerToken>> {
 }
 
 /// A refusal for want of credentials; too many of one address are put off.
-fn failed(app: &App, request: &Request, problem: Problem) -> Response {
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+fn failed(app: &App, request: &Parts, problem: Problem) -> Response {
+    let peer = request.extensions.get::<Peer>().map(|peer| peer.0);
     // A request that shows nothing is no guess.
-    let guessed = request.headers().contains_key(header::AUTHORIZATION);
+    let guessed = request.headers.contains_key(header::AUTHORIZATION);
     let wait = peer.filter(|_| guessed).and_then(|peer| app.guard.failures.note(peer, Instant::now()));
     match wait {
         None => {
@@ -117,8 +127,7 @@ fn failed(app: &App, request: &Request, problem: Problem) -> Response {
         }
         Some(wait) => {
             let detail = "too many failed credentials from this address";
-            let mut response =
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).into_response();
+            let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).into_response();
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
             response
         }

@@ -142,11 +142,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
         // Only a route outside of the guard has none, and there is no such route.
-        parts
-            .extensions
-            .get::<Caller>()
-            .cloned()
-            .ok_or_else(|| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
+        parts.extensions.get::<Caller>().cloned().ok_or_else(|| Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! What lies outside is not found, exactly as if it were not there. A caller without a scope costs nothing here.
 
-use axum::RequestExt;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
 
@@ -13,12 +13,12 @@ use crate::app::App;
 use crate::problem::{Answer, Problem};
 
 /// Refuses what the path names when it is not the caller's to reach.
-pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Request) -> Answer<()> {
+pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Parts) -> Answer<()> {
     let own_worker = is_worker_protocol(path) && !caller.is_admin();
     if !caller.is_scoped() && !own_worker {
         return Ok(());
     }
-    let Ok(params) = request.extract_parts::<RawPathParams>().await else { return Ok(()) };
+    let Ok(params) = RawPathParams::from_request_parts(request, &()).await else { return Ok(()) };
     let Some((name, value)) = params.iter().next() else { return Ok(()) };
     // What cannot be read is the handler's to refuse.
     match (path.split('/').nth(2), name) {
@@ -50,7 +50,7 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Requ
         (Some("quotas"), _) => match value.parse::<QuotaPolicyId>() {
             Ok(id) => {
                 let (entry, _) = app.operations.quota(id, None).await?;
-                covered(caller, &entry.definition.namespace, None, ErrorCode::QuotaNotFound)
+                covered(caller, &entry.quota.namespace, None, ErrorCode::QuotaNotFound)
             }
             Err(_) => Ok(()),
         },

@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::suspend::word;
-use crate::app::{ACTOR, App, Id, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, Id, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
@@ -86,7 +87,11 @@ fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
     text.map(|text| word("on_hard", text, OnHard::ALL, OnHard::as_str)).transpose()
 }
 
-async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<(StatusCode, Json<BudgetShape>)> {
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<CreateBody>,
+) -> Answer<(StatusCode, Json<BudgetShape>)> {
     let scope = body.scope.unwrap_or_else(|| ScopeBody::Bare("custom".to_owned())).scope()?;
     let limit = |(name, LimitBody { hard, soft })| DimensionLimit { name, hard, soft };
     let new = NewBudget {
@@ -99,7 +104,7 @@ async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<
         on_soft: on_soft(body.on_soft.as_deref())?.unwrap_or(OnSoft::Notify),
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
     };
-    let (budget, duplicate) = app.operations.create_budget(new, ACTOR).await?;
+    let (budget, duplicate) = app.operations.create_budget(new, caller.name()).await?;
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(budget.into())))
 }
@@ -130,8 +135,8 @@ async fn show(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape>
     Ok(Json(app.operations.budget(id).await?.into()))
 }
 
-async fn delete(State(app): State<App>, Path(id): Path) -> Answer<StatusCode> {
-    app.operations.delete_budget(id, ACTOR).await?;
+async fn delete(State(app): State<App>, caller: Caller, Path(id): Path) -> Answer<StatusCode> {
+    app.operations.delete_budget(id, caller.name()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -159,7 +164,12 @@ struct ChangeBody {
     on_hard: Option<String>,
 }
 
-async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeBody>) -> JsonAnswer<BudgetShape> {
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<ChangeBody>,
+) -> JsonAnswer<BudgetShape> {
     let (on_soft, on_hard) = (on_soft(body.on_soft.as_deref())?, on_hard(body.on_hard.as_deref())?);
     for tries in 1.. {
         let budget = app.operations.budget(id).await?.budget;
@@ -172,7 +182,7 @@ async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeB
             limits.push(DimensionLimit { name: name.clone(), hard, soft });
         }
         let change = BudgetLimits { limits, on_soft, on_hard, version: Some(budget.version) };
-        match app.operations.change_budget(id, change, ACTOR).await {
+        match app.operations.change_budget(id, change, caller.name()).await {
             Ok(budget) => return Ok(Json(budget.into())),
             Err(error) => {
                 let problem = Problem::from(error);
@@ -185,12 +195,12 @@ async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeB
     unreachable!("the last try returns")
 }
 
-async fn reset(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
-    Ok(Json(app.operations.reset_budget(id, ACTOR).await?.into()))
+async fn reset(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+    Ok(Json(app.operations.reset_budget(id, caller.name()).await?.into()))
 }
 
-async fn approve(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
-    Ok(Json(app.operations.approve_budget(id, ACTOR).await?.into()))
+async fn approve(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+    Ok(Json(app.operations.approve_budget(id, caller.name()).await?.into()))
 }
 
 #[derive(Deserialize)]
@@ -201,8 +211,13 @@ struct CorrectBody {
     reason: String,
 }
 
-async fn correct(State(app): State<App>, Path(id): Path, Body(body): Body<CorrectBody>) -> JsonAnswer<BudgetShape> {
-    let budget = app.operations.correct_budget(id, &body.dimension, body.delta, ACTOR, &body.reason).await?;
+async fn correct(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<CorrectBody>,
+) -> JsonAnswer<BudgetShape> {
+    let budget = app.operations.correct_budget(id, &body.dimension, body.delta, caller.name(), &body.reason).await?;
     Ok(Json(budget.into()))
 }
 

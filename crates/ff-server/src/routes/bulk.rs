@@ -11,7 +11,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::list::FilterQuery;
-use crate::app::{ACTOR, App, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer};
 use crate::body::Body;
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
@@ -145,16 +146,17 @@ fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<
 
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let limit = body.limit(&query)?;
     let (ids, next) = matching(&app.operations, &body.filters(query), limit, false).await?;
-    let (reason, grace_ms, operations) = (body.reason.as_deref(), body.grace_ms, &app.operations);
+    let (reason, grace_ms, operations, actor) = (body.reason.as_deref(), body.grace_ms, &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move {
-            settled(operations.cancel(id, ACTOR, reason, grace_ms).await, |reply| match reply {
+            settled(operations.cancel(id, actor, reason, grace_ms).await, |reply| match reply {
                 CancelExecutionReply::Cancelled => Done::Cancelled,
                 CancelExecutionReply::Requested { .. } => Done::Requested,
                 CancelExecutionReply::Already { .. } => Done::Unchanged,
@@ -169,6 +171,7 @@ async fn cancel(
 
 async fn replay(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
@@ -178,9 +181,9 @@ async fn replay(
     }
     let limit = body.limit(&query)?;
     let (ids, next) = matching(&app.operations, &body.filters(query), limit, true).await?;
-    let (reason, operations) = (body.reason.as_deref(), &app.operations);
+    let (reason, operations, actor) = (body.reason.as_deref(), &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
-        .map(|id| async move { settled(operations.replay(id, ACTOR, reason).await, |_| Done::Replayed) })
+        .map(|id| async move { settled(operations.replay(id, actor, reason).await, |_| Done::Replayed) })
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::tasks::REASON_MAX;
-use crate::app::{ACTOR, App, Flow, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, Flow, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::execution_body::{BudgetBody, execution_body};
 use crate::payload::bounded;
@@ -292,17 +293,23 @@ struct Cancelled {
 
 /// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
 /// 202 and how it stands.
-async fn cancel(State(app): State<App>, Flow(id): Flow, Body(body): Body<CancelBody>) -> Answer<Response> {
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Flow(id): Flow,
+    Body(body): Body<CancelBody>,
+) -> Answer<Response> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let policy = body.policy.map_or(CancelPolicy::CancelAll, |Word(policy)| policy);
     let about = |error| Problem::from(error).about(id);
     if body.wait != Some(true) {
-        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), false).await;
+        let reply = app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), false).await;
         return Ok(Json(cancelled(reply.map_err(about)?)).into_response());
     }
     let waiting = app.engine.waiting();
     let ended = async {
-        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), true).await.map_err(about)?;
+        let reply =
+            app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), true).await.map_err(about)?;
         let (flow, _) = waiting.flow(id, CANCEL_WAIT).await.map_err(about)?;
         Ok::<_, Problem>(Cancelled { flow: flow.into(), ..cancelled(reply) })
     };

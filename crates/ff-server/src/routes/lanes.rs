@@ -12,7 +12,8 @@ use ff_script::generated::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
@@ -24,8 +25,8 @@ const AT_ONCE: usize = 32;
 
 pub fn routes() -> Router<App> {
     let state = |state: LaneState| {
-        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| {
-            set_state(app, name, query, state).await
+        post(async move |app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>| {
+            set_state(app, caller, name, query, state).await
         })
     };
     Router::new()
@@ -117,6 +118,7 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 
 async fn define(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     Body(body): Body<LaneBody>,
@@ -135,7 +137,7 @@ async fn define(
         attempt_timeout_ms: body.attempt_timeout_ms,
         retention_ms: body.retention_ms,
         lease_ttl_ms: body.lease_ttl_ms,
-        ..DefineLane::new(ACTOR.to_owned(), lane, query.namespace())
+        ..DefineLane::new(caller.name().to_owned(), lane, query.namespace())
     };
     Ok(Json(app.operations.define_lane(change).await?.into()))
 }
@@ -147,10 +149,11 @@ fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answ
 
 async fn set_state(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     state: LaneState,
 ) -> JsonAnswer<LaneShape> {
-    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, ACTOR).await?;
+    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
 }

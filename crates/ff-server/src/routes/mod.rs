@@ -25,6 +25,7 @@ mod submit;
 pub mod suspend;
 mod tail;
 mod tasks;
+mod tokens;
 mod waitpoints;
 mod worker_protocol;
 mod workers;
@@ -32,6 +33,7 @@ mod workers;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
+use crate::access;
 use crate::app::App;
 use crate::door::{self, Door};
 
@@ -62,9 +64,11 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(stream::routes())
         .merge(tail::routes())
         .merge(keys::routes())
+        .merge(tokens::routes())
         .merge(events::routes())
         .merge(stats::routes())
         .merge(health::routes())
+        .route_layer(from_fn_with_state(app.clone(), access::pass))
         .with_state(app)
         .layer(from_fn_with_state(door, door::pass))
 }

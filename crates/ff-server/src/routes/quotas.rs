@@ -9,7 +9,8 @@ use ff_script::generated::{Quota, QuotaRate, QuotaWeights, RateMode};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
-use crate::app::{ACTOR, App, JsonAnswer, QuotaPath};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, QuotaPath};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
@@ -188,10 +189,11 @@ struct Throttled {
 
 async fn throttle(
     State(app): State<App>,
+    caller: Caller,
     QuotaPath(id): QuotaPath,
     Body(body): Body<ThrottleBody>,
 ) -> JsonAnswer<Throttled> {
-    let throttled = app.operations.throttle_quota(id, &body.key, body.until, Some(ACTOR)).await;
+    let throttled = app.operations.throttle_quota(id, &body.key, body.until, Some(caller.name())).await;
     let throttled_until = throttled.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Throttled { quota_id: id, key: body.key, throttled_until }))
 }

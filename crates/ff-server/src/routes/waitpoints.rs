@@ -7,7 +7,8 @@ use axum::{Json, Router};
 use ff_core::types::WaitpointId;
 use serde::{Deserialize, Serialize};
 
-use crate::app::{ACTOR, App, Id, JsonAnswer, Waitpoint};
+use crate::access::Caller;
+use crate::app::{App, Id, JsonAnswer, Waitpoint};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
@@ -75,10 +76,11 @@ struct Reissued {
 /// A new token for one approver, or for whoever answers; the old one dies.
 async fn reissue(
     State(app): State<App>,
+    caller: Caller,
     Waitpoint(id): Waitpoint,
     Body(body): Body<ReissueBody>,
 ) -> Answer<(StatusCode, Json<Reissued>)> {
-    let issued = app.waitpoints.reissue(id, body.approver.as_deref(), ACTOR).await;
+    let issued = app.waitpoints.reissue(id, body.approver.as_deref(), caller.name()).await;
     let issued = issued.map_err(|error| Problem::from(error).about(id))?;
     Ok((StatusCode::CREATED, Json(Reissued { waitpoint_id: id, token: issued.into() })))
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::children::complete_children;
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
@@ -63,6 +64,7 @@ struct Registered {
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
 async fn register(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<RegisterBody>,
 ) -> JsonAnswer<Registered> {
@@ -71,11 +73,17 @@ async fn register(
         incarnation: body.incarnation,
         lanes: body.lanes,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
+        owner: caller.owner(),
         slots: body.slots.unwrap_or(1),
         take_over: None,
         worker_id: body.worker_id,
         instance,
     };
+    caller.check(&registration.namespace, None)?;
+    for lane in &registration.lanes {
+        caller.check(&registration.namespace, Some(lane))?;
+    }
+    caller.check_capabilities(&registration.capabilities)?;
     let (heartbeat_ms, expires_at) = app.fleet.register(registration).await?;
     Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
 }

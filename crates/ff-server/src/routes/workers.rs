@@ -7,7 +7,8 @@ use ff_script::Route;
 use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply};
 use serde::Serialize;
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::problem::Problem;
 use crate::query::{PageQuery, Query};
 use crate::shape::Listed;
@@ -41,9 +42,12 @@ struct Drained {
 }
 
 /// The worker takes nothing new and is asked to yield what it holds.
-async fn drain(State(app): State<App>, Name(instance): Name) -> JsonAnswer<Drained> {
-    let reply =
-        app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
+async fn drain(State(app): State<App>, caller: Caller, Name(instance): Name) -> JsonAnswer<Drained> {
+    let reply = app
+        .operations
+        .drain_worker(&instance, caller.name())
+        .await
+        .map_err(|error| Problem::from(error).about(&instance))?;
     app.fleet.drain(&instance);
     let outcome = match reply {
         DrainWorkerReply::Draining => "draining",
