@@ -93,6 +93,14 @@ impl Principal {
         }
     }
 
+    /// Refuses a lane outside of its scope.
+    pub fn check_lane(&self, lane: &str) -> Answer<()> {
+        match &self.lanes {
+            Some(lanes) if !lanes.iter().any(|known| known == lane) => Err(outside("lane", lane)),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses capabilities a worker of this principal may not claim to have.
     pub fn check_capabilities(&self, capabilities: &[String]) -> Answer<()> {
         let Some(allowed) = &self.capabilities else { return Ok(()) };
@@ -104,14 +112,22 @@ impl Principal {
 
     /// The namespace a list is about: the one asked for, or the only one there is for this principal.
     pub fn namespace(&self, asked: Option<String>) -> Answer<Option<String>> {
-        match (asked, self.namespaces.as_deref()) {
-            (Some(asked), _) => self.check(&asked, None).map(|()| Some(asked)),
-            (None, None) => Ok(None),
-            (None, Some([only])) => Ok(Some(only.clone())),
-            (None, Some(some)) => {
-                Err(Problem::invalid("namespace", format!("must be given: one of {}", some.join(", "))))
-            }
-        }
+        within("namespace", asked, self.namespaces.as_deref())
+    }
+
+    /// The lane a list is about: the one asked for, or the only one there is for this principal.
+    pub fn lane(&self, asked: Option<String>) -> Answer<Option<String>> {
+        within("lane", asked, self.lanes.as_deref())
+    }
+}
+
+fn within(field: &str, asked: Option<String>, scope: Option<&[String]>) -> Answer<Option<String>> {
+    match (asked, scope) {
+        (asked, None) => Ok(asked),
+        (Some(asked), Some(scope)) if scope.contains(&asked) => Ok(Some(asked)),
+        (Some(asked), Some(_)) => Err(outside(field, &asked)),
+        (None, Some([only])) => Ok(Some(only.clone())),
+        (None, Some(scope)) => Err(Problem::invalid(field, format!("must be given: one of {}", scope.join(", ")))),
     }
 }
 

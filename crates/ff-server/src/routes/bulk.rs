@@ -94,11 +94,12 @@ struct Counts {
 /// Ids of matching executions in the wanted phase, up to `limit`, and where to go on.
 async fn matching(
     operations: &Operations,
+    caller: &Caller,
     filters: &FilterQuery,
     limit: usize,
     ended: bool,
 ) -> Answer<(Vec<ExecutionId>, Option<ListCursor>)> {
-    let wanted = filters.wanted()?;
+    let wanted = filters.wanted(caller)?;
     if !wanted.narrowed {
         return Err(Problem::invalid(
             "filters",
@@ -152,7 +153,7 @@ async fn cancel(
 ) -> JsonAnswer<Counts> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let limit = body.limit(&query)?;
-    let (ids, next) = matching(&app.operations, &body.filters(query), limit, false).await?;
+    let (ids, next) = matching(&app.operations, &caller, &body.filters(query), limit, false).await?;
     let (reason, grace_ms, operations, actor) = (body.reason.as_deref(), body.grace_ms, &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move {
@@ -180,7 +181,7 @@ async fn replay(
         return Err(Problem::invalid("grace_ms", "is not a field of this request"));
     }
     let limit = body.limit(&query)?;
-    let (ids, next) = matching(&app.operations, &body.filters(query), limit, true).await?;
+    let (ids, next) = matching(&app.operations, &caller, &body.filters(query), limit, true).await?;
     let (reason, operations, actor) = (body.reason.as_deref(), &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move { settled(operations.replay(id, actor, reason).await, |_| Done::Replayed) })

@@ -197,6 +197,12 @@ pub async fn patch(
             "must name at least one of priority, lane, tags, deadline_at, delay_until",
         ));
     }
+    if let Some(lane) = &lane
+        && caller.is_scoped()
+    {
+        let namespace = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?.namespace;
+        caller.check(&namespace, Some(lane))?;
+    }
     let change = ChangeExecution {
         actor: caller.name().to_owned(),
         deadline_at,

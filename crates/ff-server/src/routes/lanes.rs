@@ -59,7 +59,7 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
+async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
     if offset < 0 {
@@ -70,13 +70,20 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
     let items = entries
         .into_iter()
         .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
+        .filter(|entry| caller.covers(&entry.namespace, Some(&entry.lane)))
         .map(LaneShape::from)
         .collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
 
-async fn show(State(app): State<App>, Name(lane): Name, Query(query): Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+) -> JsonAnswer<LaneShape> {
     let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
     let client = app.operations.client();
     let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace) };
@@ -123,6 +130,8 @@ async fn define(
     Query(query): Query<NamespaceQuery>,
     Body(body): Body<LaneBody>,
 ) -> JsonAnswer<LaneShape> {
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let change = DefineLane {
         state: word("state", body.state)?,
         fairness: word::<Fairness>("fairness", body.fairness)?,
@@ -137,7 +146,7 @@ async fn define(
         attempt_timeout_ms: body.attempt_timeout_ms,
         retention_ms: body.retention_ms,
         lease_ttl_ms: body.lease_ttl_ms,
-        ..DefineLane::new(caller.name().to_owned(), lane, query.namespace())
+        ..DefineLane::new(caller.name().to_owned(), lane, namespace)
     };
     Ok(Json(app.operations.define_lane(change).await?.into()))
 }
@@ -154,6 +163,8 @@ async fn set_state(
     Query(query): Query<NamespaceQuery>,
     state: LaneState,
 ) -> JsonAnswer<LaneShape> {
-    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, caller.name()).await?;
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
+    let entry = app.operations.set_lane_state(&namespace, &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
 }

@@ -11,6 +11,7 @@ mod explain;
 mod flow_views;
 mod flows;
 mod frames;
+mod fsck;
 mod health;
 mod keys;
 mod lanes;
@@ -65,6 +66,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(tail::routes())
         .merge(keys::routes())
         .merge(tokens::routes())
+        .merge(fsck::routes())
         .merge(events::routes())
         .merge(stats::routes())
         .merge(health::routes())

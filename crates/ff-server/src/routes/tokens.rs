@@ -1,6 +1,6 @@
 //! Access tokens: made, listed and revoked by an admin. A token is told once, when it is made.
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::suspend::word;
 use crate::access::Caller;
-use crate::app::{App, Id, JsonAnswer};
+use crate::app::{App, JsonAnswer};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
@@ -20,7 +20,7 @@ use crate::shape::Listed;
 pub fn routes() -> Router<App> {
     Router::new()
         .route("/v1/admin/tokens", get(list).post(create))
-        .route("/v1/admin/tokens/{id}", axum::routing::delete(revoke))
+        .route("/v1/admin/tokens/{token}", axum::routing::delete(revoke))
 }
 
 /// Who may act by a token.
@@ -120,8 +120,9 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
     Ok(Json(Listed { items: items.into_iter().map(TokenShape::from).collect(), next_cursor }))
 }
 
-async fn revoke(State(app): State<App>, caller: Caller, Id(id): Id) -> Answer<StatusCode> {
-    app.operations.revoke_access(*id.as_uuid(), caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
+async fn revoke(State(app): State<App>, caller: Caller, Path(token): Path<String>) -> Answer<StatusCode> {
+    let id: Uuid = token.parse().map_err(|_| Problem::invalid("token_id", "must be a UUID"))?;
+    app.operations.revoke_access(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
     app.guard.forget();
     Ok(StatusCode::NO_CONTENT)
 }

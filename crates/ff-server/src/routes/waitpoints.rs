@@ -33,7 +33,11 @@ struct InboxQuery {
 }
 
 /// Open waitpoints, oldest first.
-async fn inbox(State(app): State<App>, Query(query): Query<InboxQuery>) -> JsonAnswer<Listed<WaitpointShape>> {
+async fn inbox(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<InboxQuery>,
+) -> JsonAnswer<Listed<WaitpointShape>> {
     let said = |text: Option<String>| text.filter(|text| !text.is_empty());
     if let Some(state) = said(query.state)
         && state != "open"
@@ -45,7 +49,8 @@ async fn inbox(State(app): State<App>, Query(query): Query<InboxQuery>) -> JsonA
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
-    let page = app.operations.open_waitpoints(said(query.namespace).as_deref(), after, limit).await?;
+    let namespace = caller.namespace(said(query.namespace))?;
+    let page = app.operations.open_waitpoints(namespace.as_deref(), after, limit).await?;
     let items = page.items.into_iter().map(WaitpointShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }

@@ -182,13 +182,16 @@ enum LeaseAnswer {
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
 async fn heartbeat(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<HeartbeatBody>,
 ) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let renewals: Vec<(usize, Renewal)> = body
-        .renew
-        .unwrap_or_default()
+    let renew = body.renew.unwrap_or_default();
+    for lease in &renew {
+        app.check_fence(&caller, lease.execution_id, lease.lease_id).await?;
+    }
+    let renewals: Vec<(usize, Renewal)> = renew
         .into_iter()
         .map(|lease| {
             let fence =

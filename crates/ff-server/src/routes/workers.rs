@@ -22,11 +22,16 @@ pub fn routes() -> Router<App> {
         .route("/v1/workers/{name}/drain", post(drain))
 }
 
-async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<WorkerShape>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> JsonAnswer<Listed<WorkerShape>> {
     let (limit, offset) = (query.limit()?, query.offset()?);
     let ListWorkersReply::Workers { items, more } =
         app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
-    let items = items.into_iter().map(WorkerShape::from).collect();
+    let seen = items.into_iter().filter(|worker| caller.covers(&worker.namespace, None));
+    let items = seen.map(WorkerShape::from).collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
 
