@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 23, hash = "3dfd1847eb7407a80897a9532668acd705abcaea3f6111625a48a994f3230b13" }
+local LIBRARY = { number = 24, hash = "30f676c0113423d8b3d3dbde36c19b9f845fef1beb1e12a799eb9afc2cf70286" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -12897,7 +12897,7 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
+        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")

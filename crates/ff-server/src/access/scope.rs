@@ -3,8 +3,8 @@
 //! What lies outside is not found, exactly as if it were not there. A caller without a scope costs nothing here.
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
 
@@ -14,7 +14,7 @@ use crate::problem::{Answer, Problem};
 
 /// Refuses what the path names when it is not the caller's to reach.
 pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Parts) -> Answer<()> {
-    let own_worker = is_worker_protocol(path) && !caller.is_admin();
+    let own_worker = is_worker_protocol(&request.method, path) && !caller.is_admin();
     if !caller.is_scoped() && !own_worker {
         return Ok(());
     }
@@ -60,9 +60,12 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
 }
 
 /// The routes a worker asks about itself; registering is how it comes to be somebody's.
-fn is_worker_protocol(path: &str) -> bool {
-    let protocol = path.strip_prefix("/v1/workers/{name}/");
-    protocol.is_some_and(|route| !matches!(route, "register" | "drain"))
+fn is_worker_protocol(method: &Method, path: &str) -> bool {
+    match path.strip_prefix("/v1/workers/{name}") {
+        Some("") => method == Method::DELETE,
+        Some(route) => !matches!(route, "/register" | "/drain"),
+        None => false,
+    }
 }
 
 async fn execution(app: &App, caller: &Principal, id: ExecutionId) -> Answer<()> {
