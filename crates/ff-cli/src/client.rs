@@ -1,12 +1,16 @@
 //! Talks to a running server: where it is, what it answered, and what to do when it did not.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+
+use crate::store::state_directory;
 
 /// The exit code when an id is unknown.
 const UNKNOWN_ID: u8 = 4;
@@ -17,9 +21,36 @@ pub struct ServerArgs {
     /// The server's address.
     #[arg(long, env = "FF_URL", default_value = "http://127.0.0.1:7433")]
     url: String,
-    /// The token to present, when the server asks for one.
+    /// The token to present, or @FILE to read it from; a server on this machine is shown the root token of the state
+    /// directory unless said.
     #[arg(long, env = "FF_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// The certificate that signed the server's, as PEM, when the system does not know it.
+    #[arg(long, env = "FF_CA_CERT", value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// The token to present.
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        if let Some(token) = &self.token {
+            return Ok(Some(match token.strip_prefix('@') {
+                Some(file) => {
+                    let text =
+                        std::fs::read_to_string(file).with_context(|| format!("cannot read the token in {file}"))?;
+                    text.trim().to_owned()
+                }
+                None => token.clone(),
+            }));
+        }
+        // The root token is shown to nobody but this machine.
+        let host = self.url.split_once("://").map_or("", |(_, rest)| rest).split(['/', '?']).next().unwrap_or("");
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+        let local = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let Some(directory) = state_directory().ok().filter(|_| local) else { return Ok(None) };
+        let known = ff_keys::known_root_token(&directory.join("server"))?;
+        Ok(known.map(|token| token.reveal().to_owned()))
+    }
 }
 
 /// How answers are printed.
@@ -115,7 +146,9 @@ fn next_step(code: &str) -> &'static str {
         "lane_disabled" => "; resume the lane or choose another with --lane",
         "execution_not_terminal" => "; cancel it first, or wait with `ff result --wait`",
         "max_replays" => "; submit it anew",
-        "unauthenticated" => "; present a token with --token or FF_TOKEN",
+        "unauthenticated" => {
+            "; present a token with --token TOKEN or @FILE (the server's data directory has the root token in the file root-token), or set FF_TOKEN"
+        }
         "invalid_token" => "; use the waitpoint token as it was handed out, or ask for another: `ff token reissue`",
         "waitpoint_not_found" => "; `ff approvals` shows the open ones",
         "waitpoint_not_open" => {
@@ -124,6 +157,8 @@ fn next_step(code: &str) -> &'static str {
         "signal_not_allowed" => "; `ff approvals -o json` says which names it takes",
         "execution_not_suspended" => "; `ff show` says what it is doing",
         "attempt_not_found" => "; `ff show` lists its attempts",
+        "access_not_found" => "; `ff token list` shows those there are",
+        "forbidden" => "; use a token with that role or scope: `ff token create` makes one",
         "key_not_found" => "; `ff key list` shows those there are",
         "quota_not_found" => "; `ff quota list` shows those there are",
         "budget_not_found" => "; `ff budget list` shows those there are",
@@ -145,15 +180,25 @@ impl Api {
     /// A client; nothing is sent yet.
     pub fn new(server: &ServerArgs) -> anyhow::Result<Self> {
         let url = server.url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
             bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
         }
-        Ok(Self { url, token: server.token.clone(), http: reqwest::Client::new() })
+        let mut http = reqwest::Client::builder();
+        if let Some(file) = &server.ca_cert {
+            let pem =
+                std::fs::read(file).with_context(|| format!("cannot read the certificate in {}", file.display()))?;
+            let certificate = reqwest::Certificate::from_pem(&pem)
+                .with_context(|| format!("cannot use the certificate in {}", file.display()))?;
+            http = http.add_root_certificate(certificate);
+        }
+        Ok(Self { url, token: server.token()?, http: http.build().context("cannot make an HTTP client")? })
     }
 
     /// A client that presents no credential.
     pub fn anonymous(url: &str) -> anyhow::Result<Self> {
-        Self::new(&ServerArgs { url: url.to_owned(), token: None })
+        let mut api = Self::new(&ServerArgs { url: url.to_owned(), token: None, ca_cert: None })?;
+        api.token = None;
+        Ok(api)
     }
 
     /// Opens an answer that goes on: one JSON object per line. A refusal is an error.
@@ -201,7 +246,7 @@ impl Api {
         request.send().await.map_err(|error| {
             if error.is_connect() {
                 anyhow!(
-                    "no server answers at {}; start one with `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
+                    "no server answers at {}; start one with `ff server`, or say where it is with --url or FF_URL",
                     self.url
                 )
             } else {
@@ -236,6 +281,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                     | "quota_not_found"
                     | "budget_not_found"
                     | "reservation_not_found"
+                    | "access_not_found"
             ) =>
         {
             ExitCode::from(UNKNOWN_ID)

@@ -18,6 +18,7 @@ use futures::stream;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
@@ -68,7 +69,12 @@ enum Form {
     Ndjson,
 }
 
-async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<EventsQuery>) -> Answer<Response> {
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<EventsQuery>,
+) -> Answer<Response> {
     let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let cursor = cursor(&app, last_seen.or_else(|| said(&query.after))).await?;
@@ -84,8 +90,8 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
         Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
     };
     let filter = FeedFilter {
-        namespace: said(&query.namespace),
-        lane: said(&query.lane),
+        namespace: caller.namespace(said(&query.namespace))?,
+        lane: caller.lane(said(&query.lane))?,
         kind: said(&query.kind),
         tag,
         types: said(&query.types)

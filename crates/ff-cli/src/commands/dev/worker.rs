@@ -130,6 +130,7 @@ impl Worker {
             incarnation: None,
             instance: self.instance.clone(),
             lanes: profile.lanes.clone(),
+            owner: None,
             namespace: profile.namespace.clone(),
             slots: i64::from(SLOTS),
             take_over: None,
