@@ -2,11 +2,14 @@
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+
+use crate::progress::Progress;
 
 /// The exit code when an id is unknown.
 const UNKNOWN_ID: u8 = 4;
@@ -20,6 +23,18 @@ pub struct ServerArgs {
     /// The token to present, when the server asks for one.
     #[arg(long, env = "FF_TOKEN", hide_env_values = true)]
     token: Option<String>,
+}
+
+impl ServerArgs {
+    /// The server's address.
+    pub fn url(&self) -> &str {
+        self.url.trim_end_matches('/')
+    }
+
+    /// The token to present.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
 }
 
 /// How answers are printed.
@@ -53,18 +68,23 @@ pub struct IdArgs {
 impl IdArgs {
     /// The ids, those on stdin included.
     pub fn read(&self) -> anyhow::Result<Vec<String>> {
-        let mut ids = Vec::new();
-        for id in &self.ids {
-            if id == "-" {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).context("cannot read ids from stdin")?;
-                ids.extend(text.split_whitespace().map(str::to_owned));
-            } else {
-                ids.push(id.clone());
-            }
-        }
-        Ok(ids)
+        read_ids(&self.ids)
     }
+}
+
+/// Ids as they were named; `-` stands for those on stdin.
+pub fn read_ids(named: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for id in named {
+        if id == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read ids from stdin")?;
+            ids.extend(text.split_whitespace().map(str::to_owned));
+        } else {
+            ids.push(id.clone());
+        }
+    }
+    Ok(ids)
 }
 
 /// What the server said.
@@ -125,6 +145,11 @@ fn next_step(code: &str) -> &'static str {
         "execution_not_suspended" => "; `ff show` says what it is doing",
         "attempt_not_found" => "; `ff show` lists its attempts",
         "key_not_found" => "; `ff key list` shows those there are",
+        "lane_not_found" => "; `ff lane list` shows those there are, `ff lane set` defines one",
+        "worker_not_registered" => "; `ff worker list` shows those that are alive",
+        "budget_not_found" => "; `ff budget list` shows those there are",
+        "quota_not_found" => "; `ff quota list` shows those there are",
+        "cursor_expired" => "; start anew with --after start",
         "store_unavailable" => "; the server cannot reach its store, try again",
         _ => "",
     }
@@ -172,6 +197,11 @@ impl Api {
     /// Asks for something.
     pub async fn post(&self, path: &str, body: String) -> anyhow::Result<Reply> {
         self.with_body(Method::POST, path, body).await
+    }
+
+    /// Defines something.
+    pub async fn put(&self, path: &str, body: String) -> anyhow::Result<Reply> {
+        self.with_body(Method::PUT, path, body).await
     }
 
     /// Changes something.
@@ -230,6 +260,9 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                     | "attempt_not_found"
                     | "key_not_found"
                     | "quota_not_found"
+                    | "budget_not_found"
+                    | "lane_not_found"
+                    | "worker_not_registered"
             ) =>
         {
             ExitCode::from(UNKNOWN_ID)
@@ -244,7 +277,9 @@ pub async fn for_each<F: Future<Output = anyhow::Result<()>>>(
     run: impl Fn(String) -> F,
 ) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
+    let mut progress = Progress::new("done", Some(ids.len() as u64));
     for id in ids {
+        progress.advance(1);
         if let Err(error) = run(id).await {
             if error.downcast_ref::<Refused>().is_none() {
                 return Err(error);
@@ -263,6 +298,11 @@ pub fn say(line: &str) -> anyhow::Result<()> {
     write_out(format!("{line}\n").as_bytes())
 }
 
+/// Prints a text.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    write_out(text.as_bytes())
+}
+
 /// Prints an answer as it came.
 pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
     write_out(bytes)?;
@@ -270,7 +310,8 @@ pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(bytes) {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         done => done.context("cannot write to stdout"),
     }
@@ -321,9 +362,36 @@ pub fn time(value: &Value) -> String {
     format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{:03}", in_day % 1_000)
 }
 
+/// Now, in epoch milliseconds.
+pub fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    i64::try_from(now).unwrap_or(i64::MAX)
+}
+
+/// A duration in its largest unit.
+pub fn span(ms: Option<i64>) -> String {
+    let Some(seconds) = ms.map(|ms| ms.max(0) / 1_000) else { return "-".to_owned() };
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_short() {
+        for (ms, shown) in
+            [(0, "0s"), (-5, "0s"), (119_999, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")]
+        {
+            assert_eq!(span(Some(ms)), shown);
+        }
+        assert_eq!(span(None), "-");
+    }
 
     #[test]
     fn times_are_utc() {

@@ -2,7 +2,11 @@
 
 mod client;
 mod commands;
+mod progress;
 mod store;
+mod terminal;
+mod tree;
+mod view;
 
 use clap::{Parser, Subcommand};
 
@@ -26,12 +30,20 @@ enum Command {
     List(commands::list::List),
     /// Shows everything about executions.
     Show(commands::show::Show),
+    /// Explains why executions are not running, and what would unblock them.
+    Explain(commands::explain::Explain),
+    /// Shows what happened to executions, in the order of time.
+    History(commands::history::History),
     /// Prints results, waiting for them when asked to.
     Result(commands::result::ResultCommand),
     /// Cancels executions.
     Cancel(commands::cancel::Cancel),
     /// Runs ended executions again.
     Replay(commands::replay::Replay),
+    /// Keeps executions from starting.
+    Hold(commands::hold::Hold),
+    /// Lets held executions start.
+    Release(commands::release::Release),
     /// Submits, watches, releases and cancels flows.
     Flow(commands::flow::FlowCommand),
     /// Lists open waitpoints: what waits for an answer.
@@ -42,6 +54,12 @@ enum Command {
     Resume(commands::resume::Resume),
     /// Follows what an execution writes until it ends.
     Tail(commands::tail::Tail),
+    /// Prints what happened, and with --follow what happens.
+    Events(commands::events::Events),
+    /// Lists, shows, defines, pauses and resumes lanes.
+    Lane(commands::lane::LaneCommand),
+    /// Lists, shows and drains workers, and runs any program as one.
+    Worker(commands::worker::WorkerCommand),
     /// Issues waitpoint tokens again.
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
@@ -62,14 +80,21 @@ async fn main() -> std::process::ExitCode {
         Command::Submit(submit) => submit.run().await,
         Command::List(list) => list.run().await,
         Command::Show(show) => show.run().await,
+        Command::Explain(explain) => explain.run().await,
+        Command::History(history) => history.run().await,
         Command::Result(result) => result.run().await,
         Command::Cancel(cancel) => cancel.run().await,
         Command::Replay(replay) => replay.run().await,
+        Command::Hold(hold) => hold.run().await,
+        Command::Release(release) => release.run().await,
         Command::Flow(flow) => flow.run().await,
         Command::Approvals(approvals) => approvals.run().await,
         Command::Signal(signal) => signal.run().await,
         Command::Resume(resume) => resume.run().await,
         Command::Tail(tail) => tail.run().await,
+        Command::Events(events) => events.run().await,
+        Command::Lane(lane) => lane.run().await,
+        Command::Worker(worker) => worker.run().await,
         Command::Token(token) => token.run().await,
         Command::Key(key) => key.run().await,
         Command::Quota(quota) => quota.run().await,
