@@ -1,6 +1,7 @@
-//! `ff worker`: lists, shows and drains workers.
+//! `ff worker`: lists, shows and drains workers, and runs any program as one.
 
 mod drain;
+mod exec;
 mod list;
 mod show;
 
@@ -8,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Lists, shows and drains workers. An unknown instance exits 4.
+/// Lists, shows and drains workers, and runs any program as one. An unknown instance exits 4.
 #[derive(Args)]
 pub struct WorkerCommand {
     #[command(subcommand)]
@@ -21,6 +22,8 @@ enum Verb {
     List(list::List),
     /// Shows a worker and what it holds.
     Show(show::Show),
+    /// Runs a program for every execution of these kinds.
+    Exec(Box<exec::Exec>),
     /// Asks workers to take nothing new and to hand back what they hold.
     Drain(drain::Drain),
 }
@@ -31,6 +34,7 @@ impl WorkerCommand {
         match self.verb {
             Verb::List(list) => list.run().await,
             Verb::Show(show) => show.run().await,
+            Verb::Exec(exec) => exec.run().await,
             Verb::Drain(drain) => drain.run().await,
         }
     }
