@@ -107,7 +107,14 @@ impl Reply {
         if self.status.is_success() {
             return Ok(self);
         }
-        let problem = self.json().unwrap_or(Value::Null);
+        let Some(problem) = self.json().ok().filter(|problem| problem["code"].is_string()) else {
+            let said = String::from_utf8_lossy(&self.bytes);
+            let said: String = said.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
+            bail!(
+                "this is not a FlowFabric server: it answered {} {said:?}; say where one is with --url or FF_URL",
+                self.status
+            );
+        };
         let code = problem["code"].as_str().unwrap_or("unknown");
         let detail = problem["detail"].as_str().unwrap_or("no detail was given");
         Err(Refused { code: code.to_owned(), text: format!("{detail} ({code}){}", next_step(code)) }.into())
@@ -227,7 +234,7 @@ impl Api {
         request.send().await.map_err(|error| {
             if error.is_connect() {
                 anyhow!(
-                    "no server answers at {}; start one with `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
+                    "no server answers at {}; start one with `ff dev` or `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
                     self.url
                 )
             } else {

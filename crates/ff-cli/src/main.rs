@@ -2,18 +2,37 @@
 
 mod client;
 mod commands;
+mod config;
 mod progress;
 mod store;
 mod terminal;
 mod tree;
 mod view;
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use config::Settings;
+
+/// The exit code when the command line or the configuration is wrong.
+const WRONG_USAGE: u8 = 2;
 
 /// A durable execution engine for long-running, interruptible work.
 #[derive(Parser)]
-#[command(name = "ff", version, about)]
+#[command(
+    name = "ff",
+    version,
+    about,
+    after_help = "`ff dev` shows it at work. Exit codes: `ff exit-codes`. Settings: flags, then FF_* variables, then flowfabric.toml; `ff config show`."
+)]
 struct Cli {
+    /// The file of settings; flowfabric.toml in this directory unless said.
+    #[arg(long, env = "FF_CONFIG", value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -68,13 +87,36 @@ enum Command {
     Quota(commands::quota::QuotaCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
+    /// Shows the settings in force and where each came from.
+    Config(commands::config::ConfigCommand),
+    /// Prints what a shell needs to complete commands and flags.
+    Completions(commands::completions::Completions),
+    /// Says what the exit codes mean.
+    #[command(long_about = commands::exit_codes::EXIT_CODES)]
+    ExitCodes,
 }
 
 #[tokio::main]
-async fn main() -> std::process::ExitCode {
+async fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FF_LOG").unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let done = match Cli::parse().command {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let settings = match Settings::read(&args, &Cli::command()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            // Help is given whatever the file says.
+            if let Err(asked) = Cli::command().try_get_matches_from(&args)
+                && matches!(asked.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+            {
+                asked.exit();
+            }
+            eprintln!("ff: {error:#}");
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    let command = settings.apply(Cli::command());
+    let cli = Cli::from_arg_matches(&command.clone().get_matches_from(args)).unwrap_or_else(|error| error.exit());
+    let done = match cli.command {
         Command::Dev(dev) => dev.run().await,
         Command::Server(server) => server.run().await,
         Command::Submit(submit) => submit.run().await,
@@ -99,6 +141,9 @@ async fn main() -> std::process::ExitCode {
         Command::Key(key) => key.run().await,
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
+        Command::Config(config) => config.run(&settings, &command),
+        Command::Completions(completions) => completions.run(Cli::command()),
+        Command::ExitCodes => commands::exit_codes::run(),
     };
     done.unwrap_or_else(|error| {
         eprintln!("ff: {error:#}");

@@ -2,9 +2,13 @@
 
 pub mod acting;
 pub mod approvals;
+pub mod batch;
 pub mod cancel;
+pub mod completions;
+pub mod config;
 pub mod dev;
 pub mod events;
+pub mod exit_codes;
 pub mod explain;
 pub mod flow;
 pub mod fsck;
