@@ -39,7 +39,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the engine on the embedded store with sample work and workers, one of which is killed now and then.
+    /// Runs a server on the embedded store with sample work and workers, one of which is killed now and then.
     Dev(commands::dev::Dev),
     /// Serves the HTTP API over a store.
     Server(commands::server::ServerCommand),
@@ -87,6 +87,8 @@ enum Command {
     Quota(commands::quota::QuotaCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
+    /// Shows lanes, workers and rates live.
+    Top(commands::top::Top),
     /// Shows the settings in force and where each came from.
     Config(commands::config::ConfigCommand),
     /// Prints what a shell needs to complete commands and flags.
@@ -141,6 +143,7 @@ async fn main() -> ExitCode {
         Command::Key(key) => key.run().await,
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
+        Command::Top(top) => top.run().await,
         Command::Config(config) => config.run(&settings, &command),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::ExitCodes => commands::exit_codes::run(),

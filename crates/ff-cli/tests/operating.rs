@@ -175,3 +175,34 @@ fn many_are_cancelled_and_replayed_by_filters() {
         assert_eq!(server.ff(&wrong).status.code(), Some(2), "{wrong:?}");
     }
 }
+
+#[test]
+fn top_draws_one_frame() {
+    if !installed(&["curl"]) {
+        return;
+    }
+    let server = Server::start();
+    submitted(&server, &["--lane", "mail"]);
+    submitted(&server, &["--lane", "mail"]);
+    claimed(&server, "mail");
+    let frame = out(&server.ff(&["top", "--once"]));
+    let lines: Vec<&str> = frame.lines().collect();
+    assert!(lines[0].starts_with(&format!("FlowFabric 0.1.0 at {}   embedded store, fsync", server.url)), "{frame}");
+    assert!(lines[1].starts_with("2 executions, 0 flows"), "{frame}");
+    assert_eq!(
+        lines[3],
+        "LANE                      STATE       WAITING   RUNNING   DELAYED  SUSPENDED   BLOCKED    OLDEST    DONE/S  FAILED/S"
+    );
+    assert!(
+        lines[4].starts_with("mail                      active            1         1         0          0         0 "),
+        "{frame}"
+    );
+    assert!(
+        lines[7].starts_with("w-1                               mailer                live           4 "),
+        "{frame}"
+    );
+    let live = server.going(&["top", "--every-ms", "100"]);
+    live.says("per second:");
+    live.says("mail  ");
+    assert_eq!(live.end("-INT"), Some(0));
+}

@@ -28,4 +28,5 @@ pub mod signal;
 pub mod submit;
 pub mod tail;
 pub mod token;
+pub mod top;
 pub mod worker;

@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(30);
 pub struct Server {
     process: Child,
     pub url: String,
-    directory: tempfile::TempDir,
+    directory: Option<tempfile::TempDir>,
     store: String,
 }
 
@@ -30,14 +30,22 @@ impl Server {
     /// A server on this store.
     pub fn on(directory: tempfile::TempDir, store: String) -> Self {
         let (process, url) = Self::spawn(directory.path(), &store);
-        Self { process, url, directory, store }
+        Self { process, url, directory: Some(directory), store }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ended");
-        (self.process, self.url) = Self::spawn(self.directory.path(), &self.store);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store);
+    }
+
+    /// Ends it as an operator would; what is left is its directory and its store.
+    pub fn stop(mut self) -> (tempfile::TempDir, String) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
+        (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
     fn spawn(directory: &Path, store: &str) -> (Child, String) {
@@ -58,9 +66,14 @@ impl Server {
         (process, url)
     }
 
+    /// The store, as `--store` names it.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
     /// Where the store is, and beside it whatever a test needs.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        self.directory.as_ref().expect("it is there until the end").path()
     }
 
     pub fn ff(&self, args: &[&str]) -> Output {
