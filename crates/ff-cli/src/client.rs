@@ -196,6 +196,14 @@ impl Api {
         Err(Reply { status, bytes }.accepted().err().unwrap_or_else(|| anyhow!("the server answered {status}")))
     }
 
+    /// The server's clock as its answers say it, in whole seconds; nothing when they do not.
+    pub async fn date(&self) -> anyhow::Result<Option<i64>> {
+        let answer = self.answer(self.http.request(Method::GET, format!("{}/livez", self.url))).await?;
+        let said = answer.headers().get("date").and_then(|date| date.to_str().ok());
+        let date = said.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+        Ok(date.map(|date| date.timestamp().as_millisecond()))
+    }
+
     /// Reads something.
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Reply> {
         self.send(self.http.request(Method::GET, format!("{}{path}", self.url)).query(query)).await

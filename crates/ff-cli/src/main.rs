@@ -89,6 +89,10 @@ enum Command {
     Fsck(commands::fsck::FsckCommand),
     /// Shows lanes, workers and rates live.
     Top(commands::top::Top),
+    /// Looks at this installation and says what to do about what it finds.
+    Doctor(commands::doctor::Doctor),
+    /// Measures this installation.
+    Bench(commands::bench::Bench),
     /// Shows the settings in force and where each came from.
     Config(commands::config::ConfigCommand),
     /// Prints what a shell needs to complete commands and flags.
@@ -144,6 +148,8 @@ async fn main() -> ExitCode {
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
         Command::Top(top) => top.run().await,
+        Command::Doctor(doctor) => doctor.run().await,
+        Command::Bench(bench) => bench.run().await,
         Command::Config(config) => config.run(&settings, &command),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::ExitCodes => commands::exit_codes::run(),

@@ -3,10 +3,12 @@
 pub mod acting;
 pub mod approvals;
 pub mod batch;
+pub mod bench;
 pub mod cancel;
 pub mod completions;
 pub mod config;
 pub mod dev;
+pub mod doctor;
 pub mod events;
 pub mod exit_codes;
 pub mod explain;
