@@ -6,6 +6,7 @@ mod config;
 mod progress;
 mod store;
 mod terminal;
+mod transfer;
 mod tree;
 mod view;
 
@@ -93,6 +94,10 @@ enum Command {
     Doctor(commands::doctor::Doctor),
     /// Measures this installation.
     Bench(commands::bench::Bench),
+    /// Writes a whole store, work in flight included, into one file.
+    Export(commands::export::Export),
+    /// Fills an empty store from an export.
+    Import(commands::import::Import),
     /// Shows the settings in force and where each came from.
     Config(commands::config::ConfigCommand),
     /// Prints what a shell needs to complete commands and flags.
@@ -150,6 +155,8 @@ async fn main() -> ExitCode {
         Command::Top(top) => top.run().await,
         Command::Doctor(doctor) => doctor.run().await,
         Command::Bench(bench) => bench.run().await,
+        Command::Export(export) => export.run().await,
+        Command::Import(import) => import.run().await,
         Command::Config(config) => config.run(&settings, &command),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::ExitCodes => commands::exit_codes::run(),
