@@ -42,6 +42,9 @@ struct Cli {
 enum Command {
     /// Runs a server on the embedded store with sample work and workers, one of which is killed now and then.
     Dev(commands::dev::Dev),
+    /// A worker process of `ff dev`.
+    #[command(hide = true)]
+    DevWorker(commands::dev::worker::DevWorker),
     /// Serves the HTTP API over a store.
     Server(commands::server::ServerCommand),
     /// Submits one execution.
@@ -129,6 +132,7 @@ async fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&command.clone().get_matches_from(args)).unwrap_or_else(|error| error.exit());
     let done = match cli.command {
         Command::Dev(dev) => dev.run().await,
+        Command::DevWorker(worker) => worker.run().await,
         Command::Server(server) => server.run().await,
         Command::Submit(submit) => submit.run().await,
         Command::List(list) => list.run().await,
