@@ -27,7 +27,6 @@ const WRONG_USAGE: u8 = 2;
 #[command(
     name = "ff",
     version,
-    about,
     after_help = "`ff dev` shows it at work. Exit codes: `ff exit-codes`. Settings: flags, then FF_* variables, then flowfabric.toml; `ff config show`."
 )]
 struct Cli {
@@ -40,7 +39,6 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs a server on the embedded store with sample work and workers, one of which is killed now and then.
     Dev(commands::dev::Dev),
     /// A worker process of `ff dev`.
     #[command(hide = true)]
@@ -93,13 +91,9 @@ enum Command {
     Fsck(commands::fsck::FsckCommand),
     /// Shows lanes, workers and rates live.
     Top(commands::top::Top),
-    /// Looks at this installation and says what to do about what it finds.
     Doctor(commands::doctor::Doctor),
-    /// Measures this installation.
     Bench(commands::bench::Bench),
-    /// Writes a whole store, work in flight included, into one file.
     Export(commands::export::Export),
-    /// Fills an empty store from an export.
     Import(commands::import::Import),
     /// Shows the settings in force and where each came from.
     Config(commands::config::ConfigCommand),

@@ -12,7 +12,7 @@ pub fn is_live() -> bool {
 
 /// True when stdout is a terminal and NO_COLOR does not say otherwise.
 pub fn is_coloured() -> bool {
-    is_live() && !std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+    is_live() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Columns and rows.

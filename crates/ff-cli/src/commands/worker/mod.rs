@@ -22,7 +22,6 @@ enum Verb {
     List(list::List),
     /// Shows a worker and what it holds.
     Show(show::Show),
-    /// Runs a program for every execution of these kinds.
     Exec(Box<exec::Exec>),
     /// Asks workers to take nothing new and to hand back what they hold.
     Drain(drain::Drain),
