@@ -114,7 +114,7 @@ fn a_cancelled_program_and_its_children_are_asked_to_end_then_killed() {
 #[test]
 fn a_lease_outlives_its_first_term_while_the_program_runs() {
     let server = Server::start();
-    let _worker = worker(&server, "sleep 3; echo 1", &["--lease-ttl-ms", "1000"]);
+    let _worker = worker(&server, "sleep 6; echo 1", &["--lease-ttl-ms", "3000"]);
     let id = submitted(&server, &[]);
     assert_eq!(ended(&server, &id)["result"], json!(1));
     assert_eq!(shown(&server, &id)["attempts"].as_array().map(Vec::len), Some(1), "it was never taken back");

@@ -18,7 +18,7 @@ use super::director::BUDGET;
 use crate::client::Api;
 
 /// Short leases, so that what a killed worker held is soon taken back.
-const LEASE_TTL_MS: u64 = 3_000;
+const LEASE_TTL_MS: u64 = 5_000;
 const SLOTS: usize = 4;
 /// A review that nobody answers goes on after this.
 const REVIEW_MS: u64 = 45_000;
