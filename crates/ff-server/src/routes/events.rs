@@ -45,6 +45,8 @@ struct EventsQuery {
     worker: Option<String>,
     /// The stream ends after this many.
     limit: Option<String>,
+    /// `false` ends the stream once everything that has happened was written.
+    follow: Option<String>,
 }
 
 /// What the feed's own filter does not know.
@@ -105,13 +107,19 @@ async fn events(
             .filter(|limit| *limit > 0)
             .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
+    let follow = match said(&query.follow).as_deref() {
+        None | Some("true") => true,
+        Some("false") => false,
+        Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
+    };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
-    let reader = Reader { feed, further, form, left, first: Some(first), stop: app.stop.clone(), over: false };
+    let first = Some(first);
+    let reader = Reader { feed, further, form, left, follow, first, stop: app.stop.clone(), over: false };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -141,6 +149,7 @@ struct Reader {
     further: Further,
     form: Form,
     left: u64,
+    follow: bool,
     first: Option<Vec<Delivered>>,
     stop: CancellationToken,
     over: bool,
@@ -160,9 +169,14 @@ impl Reader {
         loop {
             let delivered = tokio::select! {
                 () = self.stop.cancelled() => return None,
-                delivered = self.feed.next(KEEP_ALIVE) => delivered,
+                delivered = self.feed.next(if self.follow { KEEP_ALIVE } else { Duration::ZERO }) => delivered,
             };
             match delivered {
+                Ok(none) if none.is_empty() && !self.follow => {
+                    if self.feed.is_caught_up() {
+                        return None;
+                    }
+                }
                 Ok(some) if some.is_empty() => return Some(self.silence()),
                 Ok(some) => {
                     let text = self.write(some);
