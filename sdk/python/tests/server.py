@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -96,6 +97,7 @@ class Proxy:
         for one in self._sockets:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+            one.close()
         self._sockets.clear()
 
     def close(self) -> None:
@@ -134,9 +136,6 @@ def shared() -> Server:
     global _shared
     if _shared is None:
         _shared = Server()
-        unittest.addModuleCleanup  # noqa: B018 - the process ends it
-        import atexit
-
         atexit.register(_shared.close)
     return _shared
 

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 #: How long one claim waits for work before the loop comes round.
 _CLAIM_WAIT_S = 20.0
+#: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
+_ASK_AFTER_S = (0.2, 0.8, 2.0)
 #: The longest reason the engine takes, in bytes.
 _REASON_MAX = 4096
 #: A worker whose server answers nothing asks again no later than this.
@@ -155,8 +157,10 @@ class Runtime:
                 if bool(answer["draining"]) != draining:
                     draining = not draining
                     log.info("%s %s", self.settings.instance, "is drained" if draining else "works again")
-                    self._book.renew_soon()
-                    self._changed.set()
+                    for pause in _ASK_AFTER_S:
+                        await asyncio.sleep(pause)
+                        self._book.renew_soon()
+                        self._changed.set()
             except RequestError as error:
                 if error.code == "not_found":
                     return
