@@ -27,17 +27,23 @@ PATIENCE_S = 30.0
 
 def binary() -> str:
     """The server's binary: FF_BIN, else what the repository has built."""
-    places = [os.environ.get("FF_BIN")] + [str(REPOSITORY / "target" / kind / "ff") for kind in ("debug", "release")]
-    for place in places:
-        if place and os.access(place, os.X_OK):
-            return place
+    named = os.environ.get("FF_BIN")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise RuntimeError(f"FF_BIN names {named}, which is not a program")
+        return named
+    for kind in ("debug", "release"):
+        place = REPOSITORY / "target" / kind / "ff"
+        if os.access(place, os.X_OK):
+            return str(place)
     raise unittest.SkipTest("no ff binary: build it, or set FF_BIN")
 
 
 class Server:
     """A server process; it can be killed and started again over the same data and port."""
 
-    def __init__(self) -> None:
+    def __init__(self, durability: str = "relaxed") -> None:
+        self._durability = durability
         self.directory = tempfile.mkdtemp(prefix="ff-python-")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -50,8 +56,8 @@ class Server:
         """Starts it and waits until it answers."""
         with open(os.path.join(self.directory, "log"), "ab") as log:
             self._process = subprocess.Popen(
-                [binary(), "server", "--no-auth", "--durability", "relaxed", "--listen", f"127.0.0.1:{self.port}",
-                 "--data-dir", os.path.join(self.directory, "data")],
+                [binary(), "server", "--no-auth", "--durability", self._durability,
+                 "--listen", f"127.0.0.1:{self.port}", "--data-dir", os.path.join(self.directory, "data")],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
         until = time.monotonic() + PATIENCE_S

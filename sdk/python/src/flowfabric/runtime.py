@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import dataclasses
 import logging
@@ -15,6 +16,7 @@ from .aio.calls import AsyncTaskCalls
 from .aio.context import AsyncContext
 from .blocking.calls import TaskCalls
 from .blocking.context import Context
+from .deadline import ended, within
 from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
 from .handler import Handler
 from .http.blocking import Transport
@@ -77,6 +79,7 @@ class Runtime:
         self._left_behind = False
         self._freed = asyncio.Event()
         self._changed = asyncio.Event()
+        self._registered_anew = asyncio.Event()
         self._registering = asyncio.Lock()
         self._registered_at = 0.0
         self._heartbeat_s = 10.0
@@ -99,7 +102,7 @@ class Runtime:
                 await self._claim_loop()
             finally:
                 await self._drain()
-                await _ended([*keeping, *self._beats])
+                await ended([*keeping, *self._beats])
                 await self._leave()
         finally:
             self._blocking.close()
@@ -164,6 +167,8 @@ class Runtime:
             except RequestError as error:
                 if error.code == "not_found":
                     return
+                if error.code == "worker_not_registered":
+                    await self._register_again()
                 failures += 1
                 await asyncio.sleep(_RETRY.pause(failures, error))
 
@@ -171,7 +176,7 @@ class Runtime:
         raw = payload.dump({"incarnation": self._incarnation})
         path = f"/v1/workers/{segment(self.settings.instance)}"
         try:
-            await asyncio.wait_for(self._transport.send(Request("DELETE", path, None, raw, once=True)), 5.0)
+            await within(5.0, self._transport.send(Request("DELETE", path, None, raw, once=True)))
         except (RequestError, asyncio.TimeoutError) as error:
             log.warning("the registration of %s is left to run out: %s", self.settings.instance, error)
 
@@ -190,17 +195,15 @@ class Runtime:
                 self._beats.add(beat)
                 beat.add_done_callback(self._beats.discard)
             at = min(self._beat_at, self._book.next_event() or self._beat_at)
-            try:
-                await asyncio.wait_for(self._changed.wait(), max(0.0, at - time.monotonic()))
-            except asyncio.TimeoutError:
-                pass
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(max(0.0, at - time.monotonic()), _heard(self._changed))
 
     async def _beat(self, batch: List[Lease]) -> None:
         sent = time.monotonic()
         renew = [{"execution_id": lease.task.execution_id, **lease.task.fence} for lease in batch]
         limit = min([lease.ttl_s / 3 for lease in batch], default=self._heartbeat_s)
         try:
-            answer = await asyncio.wait_for(self._say("heartbeat", {"renew": renew}), limit)
+            answer = await within(limit, self._say("heartbeat", {"renew": renew}))
             for lease, item in zip(batch, answer["leases"]):
                 _settle(lease, sent, item)
         except (RequestError, asyncio.TimeoutError) as error:
@@ -217,6 +220,8 @@ class Runtime:
     async def _register_again(self) -> None:
         try:
             await self._register()
+            # A claim that still waits was made under the registration that is gone.
+            self._registered_anew.set()
         except RequestError as error:
             log.warning("cannot register %s again yet: %s", self.settings.instance, error)
 
@@ -239,9 +244,11 @@ class Runtime:
                 "lease_ttl_ms": self.settings.lease_ttl_ms,
                 "request_id": request_id,
             }
+            self._registered_anew.clear()
             sent = time.monotonic()
             try:
-                answer = await self._unless_stopped(self._say("claim", said, wait_s=_CLAIM_WAIT_S))
+                claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
+                answer = await self._unless_stopped(claim, self._registered_anew)
             except RequestError as error:
                 failures += 1
                 if error.code == "instance_in_use":
@@ -251,21 +258,21 @@ class Runtime:
                 log.warning("a claim of %s failed and is tried again: %s", self.settings.instance, error)
                 await self._unless_stopped(asyncio.sleep(_RETRY.pause(failures, error)))
                 continue
+            if answer is None:
+                continue
             failures, request_id = 0, None
-            for task in (answer or {}).get("tasks", []):
+            for task in answer["tasks"]:
                 self._start(Task.read(task), sent)
 
-    async def _unless_stopped(self, waited: Coroutine[Any, Any, T]) -> Optional[T]:
-        """What is waited for; None, and it is given up, when the worker is stopped first."""
+    async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
+        """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
         work = asyncio.ensure_future(waited)
-        stopped = asyncio.ensure_future(self._stop.wait())
+        first = [asyncio.ensure_future(event.wait()) for event in (self._stop, *others)]
         try:
-            await asyncio.wait([work, stopped], return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                return work.result()
-            return None
+            await asyncio.wait([work, *first], return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else None
         finally:
-            await _ended([work, stopped])
+            await ended([work, *first])
 
     # Running.
 
@@ -416,7 +423,7 @@ class Runtime:
         self._left_behind = True
         for _ in self._running:
             log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
-        await _ended([everything, hurry, *self._running])
+        await ended([everything, hurry, *self._running])
 
 
 def _settle(lease: Lease, sent: float, item: Mapping[str, Any]) -> None:
@@ -445,14 +452,10 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
         raise TaskError(f"{type(error).__name__}: {error}", TaskError.PANIC) from error
 
 
+async def _heard(event: asyncio.Event) -> None:
+    await event.wait()
+
+
 async def _all(tasks: Set["asyncio.Task[None]"]) -> None:
     while tasks:
         await asyncio.wait(set(tasks))
-
-
-async def _ended(tasks: "Sequence[asyncio.Future[Any]]") -> None:
-    """Cancels what still runs and waits until it has ended."""
-    for task in tasks:
-        if not task.done():
-            task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

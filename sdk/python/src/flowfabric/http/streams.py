@@ -9,6 +9,7 @@ import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Tuple
 
 from .. import payload
+from ..deadline import within
 from ..errors import RequestError, TransportError, of_answer
 from .message import SILENCE_S, TIMEOUT_S, Request, Response, Retry
 from .origin import Origin
@@ -68,7 +69,7 @@ class AsyncTransport:
     async def _try(self, request: Request) -> Response:
         limit = (request.timeout_s or self._timeout_s) + request.wait_s
         try:
-            return await asyncio.wait_for(self._exchange(request), limit)
+            return await within(limit, self._exchange(request))
         except asyncio.TimeoutError as error:
             raise TransportError(f"no answer from {self.origin.url} within {limit:g} s") from error
 
@@ -131,7 +132,7 @@ class AsyncTransport:
         """Begins an answer that goes on: its lines come as the server sends them. One try; the caller goes on by a cursor."""
         pipe = await self._connect()
         try:
-            status, headers = await asyncio.wait_for(self._begin(pipe, request), self._timeout_s)
+            status, headers = await within(self._timeout_s, self._begin(pipe, request))
             if status >= 400:
                 raise of_answer(status, headers, await _whole(pipe[0], request.method, status, headers))
         except (OSError, EOFError, _Malformed, ValueError, asyncio.TimeoutError) as error:
@@ -165,11 +166,11 @@ class AsyncLines:
         pieces = _pieces(self._pipe[0], self._headers)
         while True:
             try:
-                piece = await asyncio.wait_for(pieces.__anext__(), SILENCE_S)
-            except StopAsyncIteration:
-                break
+                piece = await within(SILENCE_S, _next(pieces))
             except (OSError, EOFError, _Malformed, ValueError, asyncio.TimeoutError) as error:
                 raise _failed(self._origin, error) from error
+            if piece is None:
+                break
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 yield line
@@ -179,6 +180,12 @@ class AsyncLines:
     async def close(self) -> None:
         """Ends it."""
         _shut(self._pipe)
+
+
+async def _next(pieces: AsyncIterator[bytes]) -> Optional[bytes]:
+    async for piece in pieces:
+        return piece
+    return None
 
 
 async def _head(reader: asyncio.StreamReader) -> Tuple[int, Dict[str, str]]:
