@@ -18,6 +18,8 @@ ONCE: Any = {"max_attempts": 1}
 class AsyncTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         logging.getLogger("flowfabric").setLevel(logging.CRITICAL)
+        # A busy machine makes every step of a loop in debug mode a slow one.
+        asyncio.get_running_loop().slow_callback_duration = PATIENCE_S
         self.lane = f"lane-{mint()[-8:]}"
         self.client = AsyncClient(shared().url)
         self.worker = Worker(shared().url, lanes=[self.lane], slots=8, lease_ttl_ms=3_000, stop_grace_s=0.5)

@@ -10,7 +10,7 @@ from typing import Any, List
 
 from server import PATIENCE_S, Proxy, Server, shared, until
 
-from flowfabric import Client, Context, Worker, mint
+from flowfabric import Client, Context, Retry, Worker, mint
 
 
 class CrashTest(unittest.TestCase):
@@ -91,7 +91,7 @@ class CrashTest(unittest.TestCase):
         lane = f"lane-{mint()[-8:]}"
         proxy = Proxy(shared().port)
         self.addCleanup(proxy.close)
-        client = Client(proxy.url)
+        client = Client(proxy.url, retry=Retry(tries=1000, max_s=0.2))
         self.addCleanup(client.close)
         worker = Worker(proxy.url, lanes=[lane], slots=4, lease_ttl_ms=10_000)
         runs: List[str] = []

@@ -218,6 +218,54 @@ class WorkerTest(unittest.TestCase):
                 self.assertEqual(self.outcome(id).value, "elsewhere")
             self.assertLess(time.monotonic() - began, 8.0, "it heard long before the next renewal was due")
 
+    def test_a_lease_revoked_with_grace_is_handed_back(self) -> None:
+        started, reasons = threading.Event(), []
+
+        @self.worker.task("k")
+        def work(ctx: Context) -> int:
+            if ctx.attempt_index == 0:
+                started.set()
+                ctx.cancelled.wait(PATIENCE_S)
+                reasons.append(ctx.cancel_reason)
+                raise RuntimeError("handed back")
+            return ctx.attempt_index
+
+        with self.worker.running():
+            id = self.submit("k", retry=ONCE)
+            self.assertTrue(started.wait(PATIENCE_S))
+            self.assertEqual(self.client.revoke_lease(id, "needed elsewhere", grace=True)["outcome"], "requested")
+            self.assertEqual(self.outcome(id).value, 1)
+        self.assertEqual(reasons, ["yield_requested"])
+
+    def test_a_retry_sees_the_next_fallback(self) -> None:
+        @self.worker.task("k")
+        def work(ctx: Context) -> Any:
+            if ctx.attempt_index < 2:
+                raise TaskError("overloaded")
+            return [ctx.task.fallback_index, ctx.task.fallback, ctx.task.attempt_type]
+
+        retry = {**TWICE, "max_attempts": 3}
+        with self.worker.running():
+            id = self.submit("k", retry=retry, fallbacks=[{"model": "medium"}, {"model": "small"}])
+            index, fallback, attempt = self.outcome(id).value
+        self.assertEqual((fallback, attempt), ({"model": "small"}, "retry"), index)
+
+    def test_an_attempt_that_takes_too_long_loses_its_lease(self) -> None:
+        reasons: List[Any] = []
+
+        @self.worker.task("k")
+        def work(ctx: Context) -> str:
+            if ctx.attempt_index == 0:
+                ctx.cancelled.wait(PATIENCE_S)
+                reasons.append(ctx.cancel_reason)
+            return "in time"
+
+        with self.worker.running():
+            id = self.submit("k", retry=TWICE, attempt_timeout_ms=300)
+            self.assertEqual(self.outcome(id).value, "in time")
+        self.assertEqual(reasons, ["lease_lost"])
+        self.assertEqual([one["state"] for one in self.client.get(id)["attempts"]], ["timed_out", "succeeded"])
+
     def test_slots_bound_what_runs_at_once(self) -> None:
         self.worker = Worker(shared().url, lanes=[self.lane], slots=2)
         lock, now, most = threading.Lock(), [0], [0]

@@ -26,8 +26,13 @@ async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
 
 async def ended(tasks: "Iterable[asyncio.Future[Any]]") -> None:
     """Cancels what still runs and waits until it has ended, asking again should something take no notice."""
-    open_ = {task for task in tasks if not task.done()}
+    everything = list(tasks)
+    open_ = {task for task in everything if not task.done()}
     while open_:
         for task in open_:
             task.cancel()
         _, open_ = await asyncio.wait(open_, timeout=1.0)
+    for task in everything:
+        # Looked at, so that asyncio does not complain about an error nobody waits for any more.
+        if not task.cancelled():
+            task.exception()

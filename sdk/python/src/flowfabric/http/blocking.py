@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import selectors
 import socket
 import ssl
 import threading
@@ -95,13 +96,17 @@ class Transport:
         for name, value in self.origin.headers(request.headers, length).items():
             connection.putheader(name, value)
         connection.endheaders(request.body)
-        return connection.getresponse()
+        answer = connection.getresponse()
+        if answer.length is None and not answer.chunked and answer.getheader("connection", "").lower() != "close":
+            # http.client takes a head that was cut off for a whole one; nothing else looks like this.
+            raise http.client.HTTPException("the connection was closed in the head of an answer")
+        return answer
 
     def _take(self) -> Tuple[http.client.HTTPConnection, bool]:
         with self._lock:
             while self._idle:
                 since, connection = self._idle.pop()
-                if time.monotonic() - since < IDLE_S:
+                if time.monotonic() - since < IDLE_S and not _was_closed(connection):
                     return connection, True
                 connection.close()
         return self._connection(), False
@@ -177,6 +182,15 @@ class Lines:
         """Ends it."""
         self._answer.close()
         self._connection.close()
+
+
+def _was_closed(connection: http.client.HTTPConnection) -> bool:
+    """True when an idle connection has something to say, which can only be its end."""
+    if connection.sock is None:
+        return True
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _failed(origin: Origin, error: BaseException) -> TransportError:
