@@ -63,7 +63,7 @@ class Stub:
                 self.heads.append(head.decode())
                 if "content-length: " in text:
                     lines.read(int(text.split("content-length: ")[1].split("\r\n")[0]))
-                answer = self.answers.pop(0) if self.answers else CLOSE
+                answer: Any = self.answers.pop(0) if self.answers else CLOSE
                 if answer != CLOSE:
                     connection.sendall(answer)
                 if self.answers and self.answers[0] == CLOSE:

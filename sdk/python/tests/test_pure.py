@@ -109,7 +109,7 @@ class Handlers(unittest.TestCase):
         def by_type(doing: Context, value: int, more: int = 3) -> None: ...
         async def in_loop(ctx: AsyncContext) -> None: ...
 
-        rows = [(nothing, []), (only_input, ["input"]), (by_name, ["input", "context"]),
+        rows: List[Any] = [(nothing, []), (only_input, ["input"]), (by_name, ["input", "context"]),
                 (by_type, ["context", "input"]), (in_loop, ["context"])]
         for function, places in rows:
             self.assertEqual(Handler("k", function)._places, places, function.__name__)

@@ -9,7 +9,7 @@ from typing import Any, List
 
 from server import PATIENCE_S, Proxy, shared
 
-from flowfabric import Client, Context, TaskError, Worker, mint
+from flowfabric import Client, Context, RetryPolicy, TaskError, Worker, mint
 
 
 class StreamsTest(unittest.TestCase):
@@ -49,7 +49,7 @@ class StreamsTest(unittest.TestCase):
             if ctx.attempt_index == 0:
                 raise TaskError("again")
 
-        retry = {"max_attempts": 2, "backoff": {"type": "fixed", "delay_ms": 10}, "jitter": "none"}
+        retry: RetryPolicy = {"max_attempts": 2, "backoff": {"type": "fixed", "delay_ms": 10}, "jitter": "none"}
         id = self.client.submit("twice", lane=self.lane, retry=retry).execution_id
         with self.worker.running():
             frames = list(self.client.stream(id))

@@ -102,7 +102,10 @@ class WaitsTest(unittest.TestCase):
             id = self.submit("vote")
             self.suspended(id)
             self.assertEqual(set(tokens), {"ada", "bob", "eve"})
-            send = lambda who: self.client.waitpoints.signal(waitpoint[0], id, "yes", tokens[who]).outcome  # noqa: E731
+
+            def send(who: str) -> str:
+                return self.client.waitpoints.signal(waitpoint[0], id, "yes", tokens[who]).outcome
+
             self.assertEqual([send("ada"), send("ada")], ["accepted", "accepted"])
             tokens["eve"] = self.client.waitpoints.reissue(waitpoint[0], "eve")
             self.assertEqual(send("eve"), "triggered_resume")

@@ -30,6 +30,7 @@ from .errors import (
     Unavailable,
     WaitingForChildren,
 )
+from .execution import BudgetRef, ChildFields, Fields, MemberFields, QuotaRef, RetryPolicy
 from .http.message import Retry
 from .ids import mint
 from .lease import CancelReason
@@ -63,9 +64,11 @@ __all__ = [
     "AsyncContext",
     "BatchItem",
     "BudgetAnswer",
+    "BudgetRef",
     "BudgetSpent",
     "CancelReason",
     "Child",
+    "ChildFields",
     "Client",
     "ConfigError",
     "Conflict",
@@ -74,6 +77,7 @@ __all__ = [
     "Event",
     "ExecutionFailed",
     "Failure",
+    "Fields",
     "FlowFabricError",
     "Forbidden",
     "Frame",
@@ -81,16 +85,19 @@ __all__ = [
     "InvalidRequest",
     "Json",
     "LeaseLost",
+    "MemberFields",
     "NonRetryable",
     "NotEnded",
     "NotFound",
     "Opened",
+    "QuotaRef",
     "Replaced",
     "RequestError",
     "Result",
     "Resume",
     "Retry",
     "RetryAfter",
+    "RetryPolicy",
     "ServerFault",
     "SetAside",
     "Signal",

@@ -29,6 +29,9 @@ def follow(
                     failures = 0
                     event = events.feed(line)
                     if event is None:
+                        if not line.strip():
+                            # A stream that is silent may say where it stands.
+                            after = events.last_id or after
                         continue
                     if event.event == "error":
                         raise of_item(json.loads(event.data))

@@ -19,7 +19,8 @@ class SentEvents:
     """Takes lines one by one and answers an event when one is whole; comments are silence."""
 
     def __init__(self) -> None:
-        self._id: Optional[str] = None
+        #: The id that was sent last, with an event or alone.
+        self.last_id: Optional[str] = None
         self._event = ""
         self._data: List[str] = []
 
@@ -30,7 +31,7 @@ class SentEvents:
             if not self._data:
                 self._event = ""
                 return None
-            event = SentEvent(self._id, self._event or "message", "\n".join(self._data))
+            event = SentEvent(self.last_id, self._event or "message", "\n".join(self._data))
             self._event, self._data = "", []
             return event
         name, _, value = line.partition(":")
@@ -40,5 +41,5 @@ class SentEvents:
         elif name == "event":
             self._event = value
         elif name == "id":
-            self._id = value
+            self.last_id = value
         return None
