@@ -94,7 +94,7 @@ class BudgetsTest(unittest.TestCase):
         @self.worker.task("k")
         def work(ctx: Context) -> Any:
             try:
-                ctx.throttle(quota, "provider", 60_000)
+                assert ctx.throttle(quota, "provider", 60_000)
             except NotFound as error:
                 assert error.code == "not_found", error
                 return "not served"
@@ -102,6 +102,22 @@ class BudgetsTest(unittest.TestCase):
 
         self.assertEqual(self.served(self.run_task()), "throttled")
         self.assertIsNotNone(self.client.quotas.get(quota, "provider")["keys"][0]["throttled_until"])
+
+    def test_what_an_attempt_really_weighed_is_put_right(self) -> None:
+        quota = self.client.quotas.create(weighted={"limit": 100, "window_ms": 60_000})["quota_id"]
+
+        @self.worker.task("k")
+        def work(ctx: Context) -> Any:
+            try:
+                return ctx.weigh(quota, "tenant", 7)
+            except NotFound as error:
+                assert error.code == "not_found", error
+                return "not served"
+
+        answer = self.run_task(quotas=[{"quota_id": quota, "key": "tenant", "weight": 30}])
+        self.assertIs(self.served(answer), True)
+        parts = self.client.quotas.get(quota, "tenant")["keys"][0]["parts"]
+        self.assertEqual([part["used"] for part in parts], [7])
 
 
 if __name__ == "__main__":

@@ -168,11 +168,7 @@ class AsyncContext:
         there is room, if the budget parks work.
         """
         said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key, "request_id": mint()}
-        answer = BudgetAnswer.read(await self._calls.call("usage", said))
-        if answer.lease_ended:
-            self._lease.set_aside = True
-            raise BudgetSpent(answer)
-        return answer
+        return self._unless_spent(await self._calls.call("usage", said))
 
     async def reserve(
         self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
@@ -182,17 +178,31 @@ class AsyncContext:
         return BudgetAnswer.read(await self._calls.call("reserve", said))
 
     async def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
-        """Turns a reservation into what was really used; the rest returns."""
+        """Turns a reservation into what was really used; the rest returns. More than was held may meet a hard limit, as in `usage`."""
         said = {"budget_id": budget_id, "reservation_id": reservation_id, "dimensions": dimensions}
-        return BudgetAnswer.read(await self._calls.call("settle", said))
+        return self._unless_spent(await self._calls.call("settle", said))
 
     async def release(self, budget_id: str, reservation_id: str) -> None:
         """Gives a reservation back."""
         await self._calls.call("release", {"budget_id": budget_id, "reservation_id": reservation_id})
 
-    async def throttle(self, quota_id: str, key: str, retry_after_ms: int) -> None:
-        """Passes a provider's 429 on: the whole fleet waits on this key."""
-        await self._calls.call("throttle", {"quota_id": quota_id, "key": key, "retry_after_ms": retry_after_ms})
+    def _unless_spent(self, said: Mapping[str, Any]) -> BudgetAnswer:
+        answer = BudgetAnswer.read(said)
+        if answer.lease_ended:
+            self._lease.set_aside = True
+            raise BudgetSpent(answer)
+        return answer
+
+    async def throttle(self, quota_id: str, key: str, retry_after_ms: int) -> Optional[int]:
+        """Passes a provider's 429 on: the whole fleet waits on this key. Until when it does."""
+        said = {"quota_id": quota_id, "key": key, "retry_after_ms": retry_after_ms}
+        until: Optional[int] = (await self._calls.call("throttle", said)).get("throttled_until")
+        return until
+
+    async def weigh(self, quota_id: str, key: str, weight: int) -> bool:
+        """Says what the attempt really weighed under a key, more or less than it was admitted with; False when that is past."""
+        said = {"quota_id": quota_id, "key": key, "weight": weight}
+        return bool((await self._calls.call("weight", said))["outcome"] == "ok")
 
     # Waiting.
 
