@@ -144,6 +144,13 @@ class HttpTest(unittest.TestCase):
         body = b'{"code":"try_again","retryable":true}'
         busy = b"HTTP/1.1 503 x\r\nretry-after: 0\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
         self.answers([busy, busy, OK], [{"a": 1}], tries=3)
+
+        def same_id(send: Callable[[], List[Any]], stub: Stub) -> None:
+            send()
+            ids = {line for head in stub.heads for line in head.split("\r\n") if line.startswith("X-Request-Id: ")}
+            self.assertEqual((len(stub.heads), len(ids)), (3, 1), "every repetition carries the same id")
+
+        self.both([busy, CLOSE, CLOSE, OK], same_id, tries=3)
         self.answers([CLOSE, OK], [{"a": 1}], tries=3)
 
         def refused(kind: Any) -> Callable[[Callable[[], List[Any]], Stub], None]:

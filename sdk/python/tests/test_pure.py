@@ -240,8 +240,9 @@ class Wire(unittest.TestCase):
         self.assertEqual(origin.target("/v1/x", {"a": 1, "b": None, "c": "ä b"}), "/api/v1/x?a=1&c=%C3%A4+b")
         self.assertEqual(origin.headers({}, None)["Authorization"], "Bearer t")
         self.assertNotIn("t", repr(origin).replace("http", ""))
-        with self.assertRaises(ConfigError):
-            Origin("http://user:pass@h")
+        for wrong in (("http://user:pass@h", None), ("http://h", "a\r\nb")):
+            with self.assertRaises(ConfigError):
+                Origin(*wrong)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ class AsyncTaskCalls:
         raw = payload.dump({"fence": self.task.fence, **said})
         path = f"/v1/tasks/{segment(self.task.execution_id)}/{verb}"
         request = Request("POST", path, None, raw, timeout_s=max(1.0, self.lease.ttl_s / 3), once=True)
+        request = request.identified()
         failures = 0
         while True:
             try:

@@ -30,6 +30,7 @@ class TaskCalls:
         raw = payload.dump({"fence": self.task.fence, **said})
         path = f"/v1/tasks/{segment(self.task.execution_id)}/{verb}"
         request = Request("POST", path, None, raw, timeout_s=max(1.0, self.lease.ttl_s / 3), once=True)
+        request = request.identified()
         failures = 0
         while True:
             try:

@@ -49,7 +49,7 @@ class Transport:
 
     def send(self, request: Request) -> Response:
         """Sends a request until it is answered or is not worth repeating; a refusal is raised."""
-        failures = 0
+        request, failures = request.identified(), 0
         while True:
             try:
                 response = self._try(request)
@@ -58,6 +58,7 @@ class Transport:
                 raise of_answer(response.status, response.headers, response.body)
             except RequestError as error:
                 failures += 1
+                error.request_id = error.request_id or request.headers["X-Request-Id"]
                 if not self.retry.again(request, failures, error):
                     raise
                 time.sleep(self.retry.pause(failures, error))

@@ -8,6 +8,7 @@ import random
 from typing import Any, Dict, Mapping, Optional
 
 from ..errors import ApiError, RequestError, ServerFault, TransportError
+from ..ids import mint
 
 #: How long one try may take, on top of the time it was asked to wait.
 TIMEOUT_S = 30.0
@@ -32,6 +33,12 @@ class Request:
     timeout_s: Optional[float] = None
     #: True to hand the first failure to the caller, who repeats by a rule of its own.
     once: bool = False
+
+    def identified(self) -> "Request":
+        """The same with an id for the logs of both sides, which every repetition carries."""
+        if "X-Request-Id" in self.headers:
+            return self
+        return dataclasses.replace(self, headers={**self.headers, "X-Request-Id": mint()})
 
 
 @dataclasses.dataclass(frozen=True)

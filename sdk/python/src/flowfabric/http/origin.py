@@ -37,6 +37,8 @@ class Origin:
         if parts.scheme == "https":
             self.ssl = ssl_context or ssl.create_default_context()
         self._token = token if token is not None else os.environ.get("FF_TOKEN")
+        if self._token is not None and not (self._token.isascii() and self._token.isprintable()):
+            raise ConfigError("token must be printable ASCII")
 
     def __repr__(self) -> str:
         return f"Origin({self.url!r})"
