@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import shutil
 import socket
@@ -15,6 +16,7 @@ import time
 import unittest
 import urllib.request
 from pathlib import Path
+from typing import IO
 
 SDK = Path(__file__).resolve().parent.parent
 REPOSITORY = SDK.parent.parent
@@ -39,6 +41,33 @@ def binary() -> str:
     raise unittest.SkipTest("no ff binary: build it, or set FF_BIN")
 
 
+#: Outlives a test run that is killed, just long enough to end the servers it leaves and remove their data.
+_GUARDIAN = """
+import os, shutil, signal, sys
+left = {}
+for line in sys.stdin:
+    pid, _, directory = line.strip().partition(" ")
+    left.pop(pid, None) if not directory else left.update({pid: directory})
+for pid, directory in left.items():
+    try:
+        os.kill(int(pid), signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    shutil.rmtree(directory, ignore_errors=True)
+"""
+
+
+@functools.lru_cache(None)
+def _guardian() -> IO[str]:
+    guardian = subprocess.Popen(
+        [sys.executable, "-c", _GUARDIAN], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
+    )
+    assert guardian.stdin is not None
+    # The last thing this process does, after its servers have ended.
+    atexit.register(guardian.communicate)
+    return guardian.stdin
+
+
 class Server:
     """A server process; it can be killed and started again over the same data and port."""
 
@@ -60,6 +89,7 @@ class Server:
                  "--listen", f"127.0.0.1:{self.port}", "--data-dir", os.path.join(self.directory, "data")],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
+        print(self._process.pid, self.directory, file=_guardian(), flush=True)
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             if self._process.poll() is not None:
@@ -75,6 +105,7 @@ class Server:
         """Ends it without a word, as a crash does."""
         assert self._process is not None
         self._process.kill()
+        print(self._process.pid, file=_guardian(), flush=True)
         self._process.wait()
 
     def close(self) -> None:
