@@ -48,7 +48,8 @@ fn an_encrypted_server_is_used_with_its_certificate_and_a_token() {
     let own = [("FF_CA_CERT", ca.as_str()), ("FF_TOKEN", made.as_str())];
     let refused = server.ff_with(&["submit", "--kind", "k"], "", &own);
     assert!(err(&refused).contains("forbidden") && err(&refused).contains("ff token create"), "{}", err(&refused));
-    let worker = server.going_with(&["worker", "exec", "--kind", "k", "--", "echo", "7"], &own);
+    let worker = server.going_with(&["worker", "exec", "--lane", "default", "--kind", "k", "--", "echo", "7"], &own);
+    worker.complains("serves k");
     let result = server.ff_with(&["result", &id, "--wait-ms", "30000", "-o", "json"], "", &trusting);
     let result: Value = serde_json::from_slice(&result.stdout).unwrap_or_else(|_| panic!("{}", err(&result)));
     assert_eq!((&result["outcome"], &result["result"]), (&"success".into(), &7.into()), "{result}");
