@@ -1,12 +1,12 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 28, hash = "83ae137564a629c09b295297162113e354e28620bc056203805f055692042647" }
+local LIBRARY = { number = 29, hash = "0b63ec6b1a6fec8050937320d92e3dd110537a1c4864b3c6dfcc7fe60ffb1ca6" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
-  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
+  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
   "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
@@ -1509,6 +1509,19 @@ function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
+end
+
+source["lib.id"] = function(require, LIBRARY)
+-- Ids made from ids that callers gave.
+local id = {}
+
+-- The last four digits counted on.
+function id.counted(given, count)
+  local last = (tonumber(string.sub(given, 33), 16) + count) % 65536
+  return string.sub(given, 1, 32) .. string.format("%04x", last)
+end
+
+return id
 end
 
 source["lib.backoff"] = function(require, LIBRARY)
@@ -5823,26 +5836,22 @@ source["transition.grant"] = function(require, LIBRARY)
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
 local holds = require "record.holds"
+local ids = require "lib.id"
 
 local grant = {}
 
--- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. The last four digits count on with every grant.
-local function numbered(id, count)
-  local last = (tonumber(string.sub(id, 33), 16) + count) % 65536
-  return string.sub(id, 1, 32) .. string.format("%04x", last)
-end
-
 -- The id under which the request asked for the execution's grant.
 function grant.asked_as(rec)
-  return rec.grant and numbered(rec.grant, 1 - rec.grants)
+  return rec.grant and ids.counted(rec.grant, 1 - rec.grants)
 end
 
--- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
+-- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
+-- before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
-  rec.grant, rec.grant_worker, rec.grant_until = numbered(id, count), instance, tx.now + ttl_ms
+  rec.grant, rec.grant_worker, rec.grant_until = ids.counted(id, count), instance, tx.now + ttl_ms
   holds.note(rec, rec.grant, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
@@ -6616,6 +6625,7 @@ source["transition.resume"] = function(require, LIBRARY)
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -6639,9 +6649,12 @@ end
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
 local function escalate(tx, rec, w)
   rec.wait_until = nil
-  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  -- The id was free when the suspension named it; whoever took it since keeps it.
+  local review_id = w.review_id
+  while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
+  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
