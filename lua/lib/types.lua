@@ -319,10 +319,11 @@ local struct = {
   { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
     { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
+  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
   { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
     { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
     { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
   { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {

@@ -2009,6 +2009,18 @@ impl BudgetAction {
 }
 
 wire_struct! {
+    /// A period that ended, and what was used in it.
+    BudgetPeriod {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        since ("since"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): i64,
+        /// `free`: map from `dimension` to `count`, at most 32
+        used ("used"): BTreeMap<String, i64>,
+    }
+}
+
+wire_struct! {
     /// A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.
     Budget {
         /// `budget_id`: a UUID in lower case
@@ -2043,6 +2055,8 @@ wire_struct! {
         rooms ("rooms"): i64,
         /// `[budget_action]`
         actions ("actions"): Vec<BudgetAction>,
+        /// `[budget_period]`
+        past ("past"): Vec<BudgetPeriod>,
     }
 }
 
@@ -5187,7 +5201,7 @@ wire_reply! {
 wire_call!(SettleQuota -> SettleQuotaReply, "ff_settle_quota", read_only: false);
 
 wire_struct! {
-    /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.
+    /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.
     ///
     /// Calls `ff_throttle_quota`.
     /// Refused with `quota_not_found`.
@@ -5398,7 +5412,7 @@ wire_reply! {
 wire_call!(DeleteBudget -> DeleteBudgetReply, "ff_delete_budget", read_only: false);
 
 wire_struct! {
-    /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.
+    /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.
     ///
     /// Calls `ff_reset_budget`.
     /// Refused with `budget_not_found`.
@@ -5407,6 +5421,8 @@ wire_struct! {
         actor ("actor"): String,
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
     }
 }
 wire_reply! {
@@ -5418,6 +5434,13 @@ wire_reply! {
     }
 }
 wire_call!(ResetBudget -> ResetBudgetReply, "ff_reset_budget", read_only: false);
+impl ResetBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, budget_id: BudgetId) -> Self {
+        Self { actor, budget_id, request_id: None }
+    }
+}
 
 wire_struct! {
     /// An operator lets work start past the soft limits until the period ends.
@@ -5442,7 +5465,7 @@ wire_reply! {
 wire_call!(ApproveBudget -> ApproveBudgetReply, "ff_approve_budget", read_only: false);
 
 wire_struct! {
-    /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.
+    /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.
     ///
     /// Calls `ff_correct_budget`.
     /// Refused with `budget_not_found`.
@@ -5457,6 +5480,8 @@ wire_struct! {
         dimension ("dimension"): String,
         /// `reason`: 0 to 4096 bytes
         reason ("reason"): String,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
     }
 }
 wire_reply! {
@@ -5468,6 +5493,13 @@ wire_reply! {
     }
 }
 wire_call!(CorrectBudget -> CorrectBudgetReply, "ff_correct_budget", read_only: false);
+impl CorrectBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, budget_id: BudgetId, delta: i64, dimension: String, reason: String) -> Self {
+        Self { actor, budget_id, delta, dimension, reason, request_id: None }
+    }
+}
 
 wire_struct! {
     /// Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.
@@ -7262,6 +7294,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<NewBudget>("NewBudget"),
     crate::sample::Specimen::of::<DimensionStatus>("DimensionStatus"),
     crate::sample::Specimen::of::<BudgetAction>("BudgetAction"),
+    crate::sample::Specimen::of::<BudgetPeriod>("BudgetPeriod"),
     crate::sample::Specimen::of::<Budget>("Budget"),
     crate::sample::Specimen::of::<BudgetCandidate>("BudgetCandidate"),
     crate::sample::Specimen::of::<BudgetVerdict>("BudgetVerdict"),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 29, hash = "0b63ec6b1a6fec8050937320d92e3dd110537a1c4864b3c6dfcc7fe60ffb1ca6" }
+local LIBRARY = { number = 30, hash = "d56692d7e6a7b830701bc3c4f78bb2cb0196937d98b776365ada002e55623991" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -131,6 +131,7 @@ return {
   budget_depth_max = 8, -- budgets from one to the root of its tree
   budget_children_max = 1000,
   budget_actions_max = 100,
+  budget_periods_max = 30,
   reservations_per_holder_max = 16,
   reservation_ttl_ms_max = 86400000,
   reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
@@ -522,10 +523,11 @@ local struct = {
   { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
     { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
+  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
   { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
     { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
     { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
   { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
@@ -3726,6 +3728,11 @@ function gone.note(tx, id)
     tx:zrem(keys.gone(tx), old.member)
   end
   tx:zadd(keys.gone(tx), tx.now, id)
+end
+
+-- True for one that was deleted not long ago: to delete it again is no mistake.
+function gone.had(tx, id)
+  return tx:zscore(keys.gone(tx), id) ~= nil
 end
 
 -- One of this name is made: true when there was one before.
@@ -9312,6 +9319,7 @@ end
 source["quota.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local event = require "lib.event"
+local gone = require "index.gone"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
@@ -9325,7 +9333,10 @@ define.fn {
   errs = { "quota_not_found" },
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    if q == nil then
+      if quota.load(tx, a.quota_id, true) or gone.had(tx, a.quota_id) then return reply.ok("deleted") end
+      return reply.err("quota_not_found", { quota_id = a.quota_id })
+    end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
     event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
@@ -9470,7 +9481,7 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_throttle_quota",
-  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.",
+  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.",
   flags = {},
   args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
   reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
@@ -9480,7 +9491,7 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local k = room.load(tx, q, quota.digest(a.key), a.key, true)
     local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
-    k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
+    if wanted == 0 then k.throttled = nil else k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before end
     room.save(tx, k)
     -- A provider's word that changes nothing is no event.
     if k.throttled ~= before then
@@ -9534,6 +9545,7 @@ source["record.budget"] = function(require, LIBRARY)
 -- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local outbox = require "lib.outbox"
 local event = require "lib.event"
 local reply = require "lib.reply"
 local timers = require "index.timers"
@@ -9596,7 +9608,7 @@ function budget.new(tx, definition)
   b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
   b.rooms, b.wide, b.told = 0, 0, 0
   b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
-  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  b.used, b.held, b.base, b.actions, b.past = {}, {}, {}, {}, {}
   for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
   tx.memo[keys.budget(tx, b.id)] = b
   return b
@@ -9633,6 +9645,7 @@ function budget.load(tx, id)
   b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
   b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
   b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  b.past = raw.past and cmsgpack.unpack(raw.past) or {}
   tx.memo[key] = b
   return b
 end
@@ -9654,6 +9667,14 @@ function budget.save(tx, b)
   flag(tx, key, "soft_told", b.soft_told)
   -- An operator put the limit below, or the use above: fsck must not take it for an overshoot.
   flag(tx, key, "passed", b.passed)
+end
+
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
+-- or goes, whatever becomes of the caller.
+function budget.owe_scope(tx, b)
+  local kind, id = b.scope.type, b.scope.id
+  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
 end
 
 function budget.watch(tx, b)
@@ -9691,7 +9712,15 @@ function budget.free(b)
   return free
 end
 
+-- What was used in a period is kept when it ends.
+local function end_period(b, at)
+  b.past[#b.past + 1] = { b.since, at, budget.flat(b.used) }
+  if #b.past > limits.budget_periods_max then table.remove(b.past, 1) end
+end
+
 function budget.start_period(tx, b)
+  end_period(b, tx.now)
+  tx:hset(keys.budget(tx, b.id), { "past", cmsgpack.pack(b.past) })
   local passed = false
   for _, d in ipairs(b.dimensions) do
     b.used[d.name], b.base[d.name] = 0, 0
@@ -9718,6 +9747,7 @@ end
 -- The same for a reader, who writes nothing.
 function budget.rolled(tx, b)
   if b.next_reset == nil or b.next_reset > tx.now then return end
+  end_period(b, b.next_reset)
   for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
   b.approved = false
 end
@@ -9885,9 +9915,24 @@ function budget.prune(tx, b)
   end
 end
 
-function budget.note_action(tx, b, action, actor, dimension, delta, reason)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
   if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+-- True when this very request was done already: its answer was lost, or it comes late.
+function budget.done(b, request_id)
+  for _, a in ipairs(b.actions) do
+    if request_id and a[7] == request_id then return true end
+  end
+  return false
+end
+
+-- The periods that ended, the oldest first.
+local function past_of(b)
+  local past = {}
+  for i, p in ipairs(b.past) do past[i] = { since = p[1], ended_at = p[2], used = budget.map(p[3]) } end
+  return past
 end
 
 function budget.typed(b)
@@ -9896,7 +9941,7 @@ function budget.typed(b)
   for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
   return {
     budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions, past = past_of(b),
   }
 end
 
@@ -10116,6 +10161,7 @@ define.fn {
     if gone.back(tx, b.id) then budget.come_back(tx, b) end
     budget.save(tx, b)
     if b.next_reset then budget.watch(tx, b) end
+    budget.owe_scope(tx, b)
     tx:zadd(keys.budgets(tx), tx.now, b.id)
     event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     return reply.ok("created", { budget = budget.typed(b), duplicate = false })
@@ -10262,7 +10308,10 @@ define.fn {
   errs = { "budget_not_found", "budget_in_use" },
   call = function(tx, a)
     local b = budget.load(tx, a.budget_id)
-    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    if b == nil then
+      if gone.had(tx, a.budget_id) then return reply.ok("deleted") end
+      return reply.err("budget_not_found", { budget_id = a.budget_id })
+    end
     local children = tx:zcard(keys.budget_children(tx, b.id))
     local held = tx:exists(keys.budget_holds(tx, b.id)) or tx:exists(keys.holders(tx, budget.set(b.id)))
     if children > 0 or held then return reply.err("budget_in_use", { children = children, held = held }) end
@@ -10274,6 +10323,7 @@ define.fn {
     tx:zadd(keys.cleared(tx), tx.now, b.id)
     tx:announce("budget", b.id)
     timers.clear(tx, budget.timer(b.id))
+    budget.owe_scope(tx, b)
     gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
     event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
@@ -10290,17 +10340,18 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_reset_budget",
-  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", actor = "actor" },
+  args = { budget_id = "budget_id", actor = "actor", request_id = "request_id?" },
   reply = { reset = { budget = "budget" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
+    if budget.done(b, a.request_id) then return reply.ok("reset", { budget = budget.typed(b) }) end
     budget.start_period(tx, b)
-    budget.note_action(tx, b, "reset", a.actor)
+    budget.note_action(tx, b, "reset", a.actor, nil, nil, nil, a.request_id)
     budget.save(tx, b)
     event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
     return reply.ok("reset", { budget = budget.typed(b) })
@@ -10356,15 +10407,16 @@ end
 
 define.fn {
   name = "ff_correct_budget",
-  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.",
+  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason" },
+  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason", request_id = "request_id?" },
   reply = { corrected = { budget = "budget" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
+    if budget.done(b, a.request_id) then return reply.ok("corrected", { budget = budget.typed(b) }) end
     if b.used[a.dimension] == nil then return reply.err("invalid_argument", { field = "dimension", problem = "is no dimension of the budget: " .. a.dimension }) end
     if a.delta == 0 then return reply.err("invalid_argument", { field = "delta", problem = "must not be 0" }) end
     if b.used[a.dimension] + a.delta < 0 then
@@ -10376,7 +10428,7 @@ define.fn {
       shift(each, a.dimension, a.delta)
       if a.delta < 0 then budget.room(tx, each, true) end
     end
-    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
+    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason, a.request_id)
     budget.save_all(tx, path)
     event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
       "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
@@ -10609,7 +10661,11 @@ define.fn {
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local hold = holds.reservation(tx, a.budget_id, a.reservation_id)
+    local key = "released:" .. a.reservation_id
+    if hold == nil and budget.report(tx, path[1], key) then return reply.ok("released") end
     if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    budget.prune(tx, path[1])
+    budget.keep_report(tx, path[1], key, {})
     holds.drop_reservation(tx, path, a.reservation_id, hold)
     holds.give_back(tx, path, hold.amounts)
     budget.save_all(tx, path)

@@ -566,8 +566,14 @@ fn table(budgets: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What operators did, the latest last.
+/// The periods that ended and what operators did, the latest last.
 fn history(budget: &Value) -> anyhow::Result<()> {
+    for period in budget["past"].as_array().into_iter().flatten() {
+        let used = period["used"].as_object().into_iter().flatten();
+        let used: Vec<String> = used.map(|(name, n)| format!("{n} {name}")).collect();
+        let used = if used.is_empty() { "nothing".to_owned() } else { used.join(", ") };
+        say(&format!("  {} to {}: used {used}", time(&period["since"]), time(&period["ended_at"])))?;
+    }
     for action in budget["actions"].as_array().into_iter().flatten() {
         let mut line = format!("  {}  {} by {}", time(&action["at"]), text(&action["action"]), text(&action["actor"]));
         if let Some(delta) = action["delta"].as_i64() {

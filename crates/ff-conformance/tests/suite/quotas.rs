@@ -369,7 +369,9 @@ for_each_host! {
         assert_eq!(called(&store, id).await, [waiting.execution_id]);
         throttle(store.now() + 60_000).await;
         assert_eq!(admitted(&store, id, std::slice::from_ref(&waiting)).await, [false]);
-        assert_eq!(throttle(store.now()).await, ThrottleQuotaReply::Cleared);
+        let until = store.now() + 60_000;
+        assert_eq!(throttle(store.now()).await, ThrottleQuotaReply::Throttled { until }, "a word that comes late ends nothing");
+        assert_eq!(throttle(0).await, ThrottleQuotaReply::Cleared);
         assert_eq!(called(&store, id).await, [waiting.execution_id]);
     }
 

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ff_core::error_code::ErrorCode;
+use ff_core::types::BudgetId;
 use ff_script::generated::{
-    AckOutbox, DrainLeases, DrainLeasesReply, Effect, Holder, ReadOutbox, ReadOutboxReply, UnblockExecution,
+    AckOutbox, DrainLeases, DrainLeasesReply, Effect, GetBudget, Holder, NoteScope, ReadOutbox, ReadOutboxReply,
+    UnblockExecution,
 };
 use ff_script::{Client, Error, Route, Wake};
 use futures::FutureExt;
@@ -110,6 +112,7 @@ async fn read(client: &Client, route: Route) -> Result<(Owed, Releases), Error> 
             "revoke_leases" => drain(client, effect, true).await?,
             "apply_usage" => apply_usage(client, effect).await?,
             "quota_returned" => quota_returned(client, effect).await?,
+            "note_scope" => note_scope(client, effect).await?,
             "release_holder" => {
                 match (effect.data.get("set"), holder(effect)) {
                     (Some(set), Some(holder)) => {
@@ -184,6 +187,28 @@ async fn quota_returned(client: &Client, effect: &Effect) -> Result<bool, Error>
     let told = stream::iter(client.execution_routes()).map(|route| unblock::tell_of_quota(client, route, quota_id));
     told.buffer_unordered(AT_ONCE).try_collect::<Vec<i64>>().await?;
     Ok(true)
+}
+
+/// A budget of a scope came or went: what is noted there follows what is so now, in whatever order the effects come.
+async fn note_scope(client: &Client, effect: &Effect) -> Result<bool, Error> {
+    let (Some(scope), Some(budget_id)) =
+        (effect.data.get("scope").cloned(), effect.data.get("budget_id").and_then(|id| id.parse::<BudgetId>().ok()))
+    else {
+        tracing::error!(id = %effect.id, "a scope without name or budget is struck");
+        return Ok(true);
+    };
+    let gone = match client.call(client.route_of_budget(&budget_id), &GetBudget { budget_id }).await {
+        Ok(_) => None,
+        Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => Some(true),
+        Err(error) => return Err(error),
+    };
+    match client.call(Route::Fleet, &NoteScope { budget_id, gone, scope: scope.clone() }).await {
+        Err(error) if refused_with(&error) == Some(ErrorCode::BudgetInUse) => {
+            tracing::error!(%budget_id, scope, %error, "the budget does not apply in its scope");
+            Ok(true)
+        }
+        answer => answer.map(|_| true),
+    }
 }
 
 /// Finishes a report of usage whose reporter did not get that far.

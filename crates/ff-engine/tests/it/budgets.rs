@@ -313,6 +313,79 @@ on_both_hosts! {
         engine.stop().await;
     }
 
+    async fn a_scope_follows_its_budget_although_nobody_told_it(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let client = operations.client();
+        // The creator and the deleter died right after their first call.
+        let id = BudgetId::mint();
+        let budget = wire::NewBudget::new(id, "default".into(), BudgetScope { r#type: ScopeType::Lane, id: Some(LANE.into()) }, limit(10), never(), OnSoft::Notify, OnHard::Suspend);
+        let route = client.route_of_budget(&id);
+        client.call(route, &CreateBudget { actor: "ops".into(), budget }).await.unwrap();
+        eventually("the scope is told", ms(20_000), async || {
+            let submitted = submit(operations, work("burn")).await;
+            (budgets_of(operations, submitted).await == [id]).then_some(())
+        }).await;
+        client.call(route, &wire::DeleteBudget { actor: "ops".into(), budget_id: id }).await.unwrap();
+        eventually("the scope is told", ms(20_000), async || {
+            let submitted = submit(operations, work("burn")).await;
+            budgets_of(operations, submitted).await.is_empty().then_some(())
+        }).await;
+        operations.delete_budget(id, "ops").await.unwrap();
+        assert_eq!(refusal(operations.delete_budget(BudgetId::mint(), "ops").await), ErrorCode::BudgetNotFound);
+        for _ in 0..8 {
+            create(operations, scoped(ScopeType::Namespace, None)).await;
+        }
+        let ninth = BudgetId::mint();
+        let refused = operations.create_budget(NewBudget { budget_id: Some(ninth), ..scoped(ScopeType::Namespace, None) }, "ops").await;
+        assert_eq!(refusal(refused), ErrorCode::InvalidArgument);
+        assert_eq!(refusal(operations.budget(ninth).await), ErrorCode::BudgetNotFound, "nothing was made");
+        engine.stop().await;
+    }
+
+    async fn a_budget_is_named_once_and_in_its_namespace(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let ours = create(operations, budget(10)).await;
+        let theirs = create(operations, NewBudget { namespace: "other".into(), ..budget(10) }).await;
+        let named = |ids: &[BudgetId]| Some(ids.iter().map(|id| BudgetRef { budget_id: *id.as_uuid(), estimate: None }).collect::<Vec<_>>());
+        let mut twice = work("burn");
+        twice.fields.budgets = named(&[ours, ours]);
+        assert_eq!(refusal(operations.submit(twice).await), ErrorCode::InvalidArgument);
+        let mut foreign = work("burn");
+        foreign.fields.budgets = named(&[theirs]);
+        assert_eq!(refusal(operations.submit(foreign).await), ErrorCode::BudgetNotFound);
+        for (wrong, code) in [(theirs, ErrorCode::BudgetNotFound), (BudgetId::mint(), ErrorCode::BudgetNotFound)] {
+            let mut flow = NewFlow::new("default", "pipeline").with_member(NewMember::new("a", "step"));
+            flow.fields.budgets = named(&[wrong]);
+            assert_eq!(refusal(operations.submit_flow(flow).await), code);
+        }
+        engine.stop().await;
+    }
+
+    async fn flows_within_a_flow_share_its_budgets(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let (shared, own) = (create(operations, budget(100)).await, create(operations, budget(100)).await);
+        let named = |id: BudgetId| Some(vec![BudgetRef { budget_id: *id.as_uuid(), estimate: None }]);
+        let mut inner = NewFlow::new("default", "inner").with_member(NewMember::new("deep", "step"));
+        inner.fields.budgets = named(own);
+        let mut outer = NewFlow::new("default", "outer").with_member(NewMember { flow: Some(Box::new(inner)), ..NewMember::new("nest", "inner") });
+        outer.fields.budgets = named(shared);
+        let of_flow = create(operations, scoped(ScopeType::Flow, Some(outer.fields.flow_id.to_string()))).await;
+        operations.submit_flow(outer).await.unwrap();
+        let deep = eventually("the inner member is there", ms(20_000), async || {
+            let page = operations.list(&ff_engine::ExecutionFilter::default(), None, 100).await.unwrap();
+            page.items.into_iter().find(|item| item.kind == "step").map(|item| item.execution_id)
+        }).await;
+        let mut found = budgets_of(operations, deep).await;
+        found.sort();
+        let mut expected = vec![shared, own, of_flow];
+        expected.sort();
+        assert_eq!(found, expected);
+        engine.stop().await;
+    }
+
     async fn a_hold_of_an_execution_that_is_gone_is_found_and_dropped(kit) {
         let tool = kit.tool(kit.host()).await;
         let operations = tool.operations();

@@ -215,11 +215,15 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
         5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
         6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
         7 if rng.random_ratio(1, 4) => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
-        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id }, now),
+        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id, request_id: maybe(rng, id) }, now),
         9 => call(BUDGETS, &g::ApproveBudget { actor, budget_id }, now),
         10 => {
             let (delta, dimension, reason) = (rng.random_range(-20..20), "tokens".to_owned(), String::new());
-            call(BUDGETS, &g::CorrectBudget { actor, budget_id, delta, dimension, reason }, now)
+            call(
+                BUDGETS,
+                &g::CorrectBudget { actor, budget_id, delta, dimension, reason, request_id: maybe(rng, id) },
+                now,
+            )
         }
         1 | 7 | 11 | 12 => {
             let candidate = |rng: &mut StdRng, holder: g::Holder| g::BudgetCandidate {

@@ -974,7 +974,7 @@ fn budget_rows() -> Vec<Row> {
         on(BUDGETS, "get a budget", &g::GetBudget { budget_id: lower() }),
         on(BUDGETS, "list budgets", &g::ListBudgets::new(10)),
         on(BUDGETS, "delete a budget", &g::DeleteBudget { actor: ops(), budget_id: budget_id(3) }),
-        on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower() }),
+        on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower(), request_id: None }),
         on(BUDGETS, "approve a budget", &g::ApproveBudget { actor: ops(), budget_id: lower() }),
         on(
             BUDGETS,
@@ -985,6 +985,7 @@ fn budget_rows() -> Vec<Row> {
                 delta: 30,
                 dimension: "tokens".to_owned(),
                 reason: "late bill".to_owned(),
+                request_id: None,
             },
         ),
         on(
