@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::ExecutionId;
+use ff_core::types::{BudgetId, ExecutionId};
 use ff_script::generated::*;
 use ff_script::{HolderSet, Route};
 
@@ -60,6 +60,11 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
                 let call = UnblockExecution { execution_id, holder_id, reason };
                 out.push((None, call.into(), vec![effect.id.clone()]));
             }
+            // Whether it is still there is asked first.
+            ("note_scope", None) => {
+                let budget_id = effect.data["budget_id"].parse().expect("the id of a budget");
+                out.push((Some(Route::Budget(0)), GetBudget { budget_id }.into(), vec![effect.id.clone()]));
+            }
             ("apply_usage", Some(execution_id)) => {
                 out.push((None, ReadUsage { execution_id }.into(), vec![effect.id.clone()]));
             }
@@ -72,6 +77,21 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
         }
     }
     out
+}
+
+/// What the scope of a budget is told that was asked for.
+pub(crate) fn scope_note(
+    call: &GetBudget,
+    outcome: &Outcome,
+    scopes: &BTreeMap<BudgetId, String>,
+) -> Option<NoteScope> {
+    let scope = scopes.get(&call.budget_id)?.clone();
+    let gone = match outcome {
+        Outcome::Refused(_) => Some(true),
+        Outcome::Reply(_) => None,
+        Outcome::Failed(_) => return None,
+    };
+    Some(NoteScope { gone, ..NoteScope::new(call.budget_id, scope) })
 }
 
 /// What a report becomes when its budget is asked.
@@ -129,7 +149,7 @@ impl Actor for Debts {
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
         // Whatever was not paid by now is read again.
         self.under_way.clear();
-        let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0)]).collect();
+        let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0), Route::Budget(0)]).collect();
         for route in routes {
             scene.say(route, ReadOutbox { limit: 16 });
         }
@@ -159,6 +179,13 @@ impl Actor for Debts {
                     // The oldest is as good as the one that was named.
                     let apply = apply(call.execution_id, &pending[0]);
                     self.pay(Route::Budget(0), apply.into(), owner, ids, scene);
+                }
+                (Request::GetBudget(call), _) => {
+                    let scopes = scene.board.limits.scopes().into_iter().map(|(scope, id)| (id, scope)).collect();
+                    match scope_note(call, outcome, &scopes) {
+                        Some(note) => self.pay(Route::Fleet, note.into(), owner, ids, scene),
+                        None => scene.say(owner, AckOutbox { ids }),
+                    }
                 }
                 (Request::ApplyUsage(call), _) => {
                     if let Some(settle) = settle(call, outcome) {
