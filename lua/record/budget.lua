@@ -146,9 +146,16 @@ end
 -- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
 -- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
 -- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement.
+-- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
+-- its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
-  if not b.refused and b.rooms == b.told then return end
+  if not b.refused and b.rooms == b.told then
+    if wide then
+      b.rooms = b.rooms + 1
+      b.wide, b.told = b.rooms, b.rooms
+    end
+    return
+  end
   b.refused, b.rooms = false, b.rooms + 1
   if wide then b.wide = b.rooms end
   mark(tx, b)
@@ -398,7 +405,8 @@ function budget.typed(b)
   for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
   return {
     budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions, past = past_of(b),
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
+    past = past_of(b),
   }
 end
 

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 30, hash = "d56692d7e6a7b830701bc3c4f78bb2cb0196937d98b776365ada002e55623991" }
+local LIBRARY = { number = 31, hash = "5b6e4c49e02e7e1df8fb8c269dbc30e634203335978fb4607556f90311f896a5" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -24,7 +24,7 @@ return {
   "child.spawn", "child.wait", "child.read",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters",
   "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
@@ -243,7 +243,7 @@ local scalar = {
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
   { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
   { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
-  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted" } },
+  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted", "line" } },
   { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
@@ -372,6 +372,7 @@ local list = {
   { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
+  { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
@@ -490,8 +491,8 @@ local struct = {
   { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
   { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
+  { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
   { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
@@ -501,11 +502,12 @@ local struct = {
   { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
     { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
   { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
-  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" } } },
+  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key; `number` is that of its grant.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" }, { "number", "count" } } },
   { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
   { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
+  { name = "quota_absence", doc = "An execution that was called under a key and does not come.", fields = { { "execution_id", "execution_id" }, { "key_digest", "key_digest" } } },
   { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
   { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
@@ -524,10 +526,10 @@ local struct = {
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
     { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
   { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
-  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, `wide` is the number of the last room that everyone is told of.", fields = {
     { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
     { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
+    { "approved", "bool" }, { "rooms", "count" }, { "wide", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
   { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
@@ -4106,13 +4108,17 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called into its place. Whoever has not come by then
--- is not waited for.
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has not come by
+-- then is not waited for.
 local function load_called(tx, k)
-  k.expected = 0
+  k.expected, k.expects = 0, {}
   if k.called_at == nil then return end
   local long_ago = tx.now - limits.call_again_ms
-  if k.called_at > long_ago then k.expected = tx:zcount(k.called, "(" .. text(long_ago), "+inf") end
+  if k.called_at > long_ago then
+    local found = tx:zlowest(k.called, "(" .. text(long_ago), "+inf", limits.window_sweep_max)
+    for _, item in ipairs(found) do k.expects[item.member] = true end
+    k.expected = #found
+  end
   k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
   if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
 end
@@ -4125,7 +4131,7 @@ function room.load(tx, q, digest, key, fresh)
   local k = {
     q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
     -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
+    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
   k.key = k.raw.key or key
   k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
@@ -4192,7 +4198,7 @@ function parts.weighted(tx, k, weight)
   local weighted = k.q.definition.weighted
   if weighted == nil then return nil end
   return {
-    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
+    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit,
     next_at = function()
       if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
     end,
@@ -4207,6 +4213,12 @@ function room.refusal(tx, k, weight)
     local use = parts[name](tx, k, weight)
     if use and not use.passes then return use end
   end
+end
+
+-- True for what no window has room for, whatever leaves it.
+function room.never(k, weight)
+  local weighted = k.q.definition.weighted
+  return weighted ~= nil and weight > weighted.limit
 end
 
 -- Every part but the throttle as it stands.
@@ -4230,29 +4242,87 @@ local function count(tx, k, weight)
   if d.weighted then k.sum = k.sum + weight end
 end
 
+-- Answers `ask` as if those who are expected had come already.
+local function as_if_come(tx, k, ask)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  if k.expected > 0 then
+    count(tx, k, 0)
+    k.held = k.held + k.expected - 1
+    if k.starts then k.starts = k.starts + k.expected - 1 end
+  end
+  local answer = ask()
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  return answer
+end
+
 -- True when the holder is in.
 function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
--- True when the execution stands in line and asked under this holder.
-function room.asked_as(tx, k, candidate)
-  if k.waiting + k.too_large == 0 then return false end
-  local asked = tx:hget(k.asked, candidate.execution_id)
-  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
+-- What was said about an execution when it entered the line.
+local function said(text_of)
+  local holder, weight, number = string.match(text_of or "", "^(%S+) (%d+) (%d+)$")
+  return holder and { holder = holder, weight = tonumber(weight), number = tonumber(number) } or nil
+end
+
+-- Reads who is first in line, and under which grants those stand in it who ask now.
+function room.look_at_line(tx, k, ids)
+  k.standing = {}
+  if k.waiting + k.too_large == 0 then return end
+  for i, found in ipairs(tx:hmget(k.asked, ids)) do k.standing[ids[i]] = said(found or nil) end
+  local first = k.waiting > 0 and tx:zlowest(k.waiters, "-inf", "+inf", 1)[1]
+  k.front = first and first.score or nil
+end
+
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is asked for.
+function room.outdated(k, candidate, copy)
+  local standing = k.standing[candidate.execution_id]
+  if standing == nil then return false end
+  return candidate.number < standing.number or (copy and candidate.holder_id == standing.holder)
+end
+
+-- The refusal of one for whom there is room, but others were called into it or stand in line before it.
+function room.others_first(tx, k, candidate)
+  if k.expects[candidate.execution_id] then return nil end
+  local behind = k.front ~= nil and k.front < candidate.score
+  if not behind then
+    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then return nil end
+  end
+  local at = k.wake or limits.time_ms_max
+  if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
+  return { part = "line", next_at = function() return at end }
+end
+
+-- One that was called has come, whatever is decided about it.
+local function comes(k, id)
+  if k.expects[id] then k.expects[id], k.expected = nil, k.expected - 1 end
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
 function room.admit(tx, k, member, candidate)
   count(tx, k, candidate.weight)
+  comes(k, candidate.execution_id)
   k.enters[#k.enters + 1] = { member = member, candidate = candidate }
   k.entered[member] = true
 end
 
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
-function room.wait(k, candidate, use, next_at)
-  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
+function room.wait(k, candidate, next_at)
+  local never = room.never(k, candidate.weight)
+  comes(k, candidate.execution_id)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = never }
+  if never then return end
+  k.front = math.min(k.front or candidate.score, candidate.score)
   if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- One that was called will not come: nobody waits for it.
+function room.give_up(k, id)
+  if not k.expects[id] then return false end
+  comes(k, id)
+  k.absent[#k.absent + 1] = id
+  return true
 end
 
 -- Takes the weight of an entry in the window off the sum; answers whether there was one.
@@ -4300,35 +4370,33 @@ local function first_of(tx, k, line)
   for i, item in ipairs(found) do names[i] = item.member end
   local asked, out = tx:hmget(k.asked, names), {}
   for i, item in ipairs(found) do
-    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
-    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
-    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
+    local found = said(asked[i] or nil)
+    if found == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
+    out[i] = { id = item.member, holder = found.holder, weight = found.weight }
   end
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already. Who can
+-- never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
 local function call(tx, k)
-  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
   local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
-  if #line > 0 and k.expected > 0 then
-    count(tx, k, 0)
-    k.held = k.held + k.expected - 1
-    if k.starts then k.starts = k.starts + k.expected - 1 end
-  end
+  if #line == 0 then return end
   -- More may stand in line than one call looks at.
   if #line == limits.batch_max then k.head_at = tx.now end
-  for _, one in ipairs(line) do
-    local use = room.refusal(tx, k, one.weight)
-    if use then
-      k.head_at = use.next_at()
-      break
+  as_if_come(tx, k, function()
+    for _, one in ipairs(line) do
+      one.never = room.never(k, one.weight)
+      local use = not one.never and room.refusal(tx, k, one.weight)
+      if use then
+        k.head_at = use.next_at()
+        break
+      end
+      -- Who is called takes nothing until it comes.
+      if not one.never then count(tx, k, one.weight) end
+      k.calls[#k.calls + 1] = one
     end
-    count(tx, k, one.weight)
-    k.calls[#k.calls + 1] = one
-  end
-  -- Who is called takes nothing until it comes.
-  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  end)
 end
 
 -- After a change of the definition everyone may ask anew whom the old one could never let pass.
@@ -4337,15 +4405,16 @@ function room.call_oversized(tx, k)
   for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
 end
 
--- When the key needs attention: the next in line may pass, or nobody uses it any more.
+-- When the key needs attention: the next in line may pass, those called have not come, or nobody uses it any more.
 local function wake_at(tx, k, called)
-  local d = k.q.definition
+  local d, awaited = k.q.definition, called + k.expected > 0
   if k.waiting > 0 then
-    if called + k.expected == 0 then return k.head_at end
+    if not awaited then return k.head_at end
     return math.min(k.head_at or limits.time_ms_max, tx.now + limits.call_again_ms)
   end
   if k.held > 0 or k.too_large > 0 then return nil end
   local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
+  if awaited then at = math.max(at, tx.now + limits.call_again_ms) end
   if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
   if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
   return at
@@ -4404,18 +4473,21 @@ local function write_lines(tx, k)
     local c = one.candidate
     leave_line(tx, k, c.execution_id)
     tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
-    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) .. " " .. text(c.number) })
     if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
   end
   for _, one in ipairs(k.calls) do
     leave_line(tx, k, one.id)
     owe_call(tx, k, one.id, one.holder)
-    tx:zadd(k.called, tx.now, one.id)
-    k.called_at = tx.now
+    if not one.never then
+      tx:zadd(k.called, tx.now, one.id)
+      k.called_at = tx.now
+    end
   end
 end
 
 local function write_passed(tx, k)
+  for _, id in ipairs(k.absent) do tx:zrem(k.called, id) end
   for _, item in ipairs(k.called_passed or {}) do
     if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
   end
@@ -4455,7 +4527,10 @@ end
 -- leaves less than there was.
 function room.save(tx, k, admission)
   if not admission then call(tx, k) end
-  local called = #k.calls
+  local called = 0
+  for _, one in ipairs(k.calls) do
+    if not one.never then called = called + 1 end
+  end
   write_holders(tx, k)
   write_lines(tx, k)
   write_passed(tx, k)
@@ -5865,7 +5940,7 @@ end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score, number = rec.grants,
     budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
@@ -7253,7 +7328,8 @@ define.fn {
     if a.delay_until then rec.delay = a.delay_until end
     if a.deadline_at then rec.deadline = a.deadline_at end
     if a.tags then lists.retag(tx, rec, a.tags) end
-    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker"
+    -- The line of a quota is another partition's: whoever stands in it asks anew, and enters it at its new place.
+    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker" and rec.reason ~= "waiting_for_quota"
     if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
     execution.note_action(tx, rec, "change", a.actor)
     execution.save(tx, rec)
@@ -9359,21 +9435,22 @@ local function decide(tx, k, c)
   if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
   if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
   local use = room.refusal(tx, k, c.weight)
-  -- It was refused under this very grant: a copy of that request comes late. Its execution waits in line and is called; taken in
-  -- now, it would stand in nobody's line and hold a place for nobody.
-  if use == nil and room.asked_as(tx, k, c) then return { holder_id = c.holder_id, admitted = false } end
+  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
+  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
+  if room.outdated(k, c, use == nil) then return { holder_id = c.holder_id, admitted = false } end
+  use = use or room.others_first(tx, k, c)
   if use == nil then
     room.admit(tx, k, member, c)
     return { holder_id = c.holder_id, admitted = true, keep = keep }
   end
-  local next_at = use.next_at()
-  room.wait(k, c, use, next_at)
+  local next_at = not room.never(k, c.weight) and use.next_at() or nil
+  room.wait(k, c, next_at)
   return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
 define.fn {
   name = "ff_admit_quota",
-  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.",
+  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
   flags = {},
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },
@@ -9382,15 +9459,17 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local known, order, items = {}, {}, {}
-    for i, c in ipairs(a.candidates) do
+    for _, c in ipairs(a.candidates) do
       local digest = quota.digest(c.key)
       local k = known[digest]
       if k == nil then
         k = room.load(tx, q, digest, c.key, true)
-        known[digest], order[#order + 1] = k, k
+        k.asking, known[digest], order[#order + 1] = {}, k, k
       end
-      items[i] = decide(tx, k, c)
+      k.asking[#k.asking + 1] = c.execution_id
     end
+    for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
+    for i, c in ipairs(a.candidates) do items[i] = decide(tx, known[quota.digest(c.key)], c) end
     for _, k in ipairs(order) do room.save(tx, k, true) end
     return reply.ok("answered", { items = items })
   end,
@@ -9443,6 +9522,39 @@ define.fn {
     end
     for _, k in ipairs(order) do room.save(tx, k) end
     return reply.ok("returned", { count = count })
+  end,
+}
+end
+
+source["quota.give_up"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_give_up_called",
+  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in line are called. Who is not expected is passed over.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id", items = "quota_absences" },
+  reply = { given_up = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    local known, order, count = {}, {}, 0
+    for _, item in ipairs(q and a.items or {}) do
+      local k = known[item.key_digest]
+      if k == nil then
+        k = room.load(tx, q, item.key_digest) or false
+        known[item.key_digest] = k
+      end
+      if k and room.give_up(k, item.execution_id) then
+        if not k.touched then k.touched, order[#order + 1] = true, k end
+        count = count + 1
+      end
+    end
+    for _, k in ipairs(order) do room.save(tx, k) end
+    return reply.ok("given_up", { count = count })
   end,
 }
 end
@@ -9689,9 +9801,16 @@ end
 -- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
 -- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
 -- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement.
+-- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
+-- its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
-  if not b.refused and b.rooms == b.told then return end
+  if not b.refused and b.rooms == b.told then
+    if wide then
+      b.rooms = b.rooms + 1
+      b.wide, b.told = b.rooms, b.rooms
+    end
+    return
+  end
   b.refused, b.rooms = false, b.rooms + 1
   if wide then b.wide = b.rooms end
   mark(tx, b)
@@ -9941,7 +10060,8 @@ function budget.typed(b)
   for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
   return {
     budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions, past = past_of(b),
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
+    past = past_of(b),
   }
 end
 
@@ -10768,12 +10888,12 @@ define.fn {
   name = "ff_cleared_budgets",
   doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
   flags = { "no-writes" },
-  args = { limit = "batch_size" },
+  args = { offset = "count?", limit = "batch_size" },
   reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
   errs = {},
   call = function(tx, a)
     local items = {}
-    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1)
+    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1, a.offset)
     for i = 1, math.min(#found, a.limit) do
       local b = budget.load(tx, found[i].member)
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
@@ -12065,14 +12185,14 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_read_outbox",
-  doc = "Effects this partition owes, oldest first.",
+  doc = "Effects this partition owes, oldest first; with `after`, those behind that one.",
   flags = { "no-writes" },
-  args = { limit = "list_limit" },
+  args = { after = "stream_id?", limit = "list_limit" },
   reply = { effects = { items = "[effect]" } },
   errs = {},
   call = function(tx, a)
     local items = {}
-    for i, entry in ipairs(tx:xrange(keys.outbox(tx), "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
+    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
     return reply.ok("effects", { items = items })
   end,
 }
@@ -13550,6 +13670,7 @@ redis.register_function{ function_name = "ff_list_quota_keys", callback = functi
 redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
 redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_give_up_called", callback = function(k, a) return invoke("ff_give_up_called", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
 redis.register_function{ function_name = "ff_list_quota_waiters", callback = function(k, a) return invoke("ff_list_quota_waiters", k, a) end, flags = { "no-writes" } }

@@ -18,6 +18,28 @@ type Payment = (Request, Route, Vec<String>);
 #[derive(Default)]
 pub(crate) struct Debts {
     under_way: Vec<Payment>,
+    /// Under which key each execution was called last.
+    called: BTreeMap<ExecutionId, String>,
+}
+
+/// Tells a quota that an execution it called will not come; nothing when it may.
+fn give_up(id: ExecutionId, set: &str, outcome: &Outcome) -> Option<GiveUpCalled> {
+    let gone = match outcome {
+        Outcome::Reply(Reply::UnblockExecution(UnblockExecutionReply::Already { state })) => {
+            !matches!(state, PublicState::Waiting | PublicState::Resumable)
+        }
+        Outcome::Refused(_) => true,
+        _ => false,
+    };
+    let Some(HolderSet::Quota { id: quota_id, digest }) = HolderSet::read(set).filter(|_| gone) else { return None };
+    let items = vec![QuotaAbsence { execution_id: id, key_digest: digest.to_owned() }];
+    Some(GiveUpCalled { items, quota_id })
+}
+
+/// The execution an effect calls, and under which key.
+fn called(effect: &Effect) -> Option<(ExecutionId, String)> {
+    let id = effect.data.get("execution_id")?.parse().ok()?;
+    Some((id, effect.data.get("set")?.clone())).filter(|_| effect.r#type == "unblock")
 }
 
 /// The call that gives back what holders hold in a set, and where it goes.
@@ -151,7 +173,7 @@ impl Actor for Debts {
         self.under_way.clear();
         let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0), Route::Budget(0)]).collect();
         for route in routes {
-            scene.say(route, ReadOutbox { limit: 16 });
+            scene.say(route, ReadOutbox::new(16));
         }
         scene.rng.between(500, 2_000)
     }
@@ -161,6 +183,7 @@ impl Actor for Debts {
             (request, outcome)
         {
             let owner = scene.from.expect("it was answered");
+            self.called.extend(items.iter().filter_map(called));
             for (route, call, ids) in payments(items) {
                 let route = route.unwrap_or_else(|| scene.board.route_of(&call.targets()[0]));
                 self.pay(route, call, owner, ids, scene);
@@ -193,7 +216,15 @@ impl Actor for Debts {
                         self.pay(route, settle.into(), owner, ids, scene);
                     }
                 }
-                _ => scene.say(owner, AckOutbox { ids }),
+                _ => {
+                    if let Request::UnblockExecution(call) = request
+                        && let Some(set) = self.called.remove(&call.execution_id)
+                        && let Some(absent) = give_up(call.execution_id, &set, outcome)
+                    {
+                        scene.say(Route::Quota(0), absent);
+                    }
+                    scene.say(owner, AckOutbox { ids });
+                }
             }
         }
     }

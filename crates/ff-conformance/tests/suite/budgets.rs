@@ -129,7 +129,7 @@ async fn raise(store: &Store, budget_id: BudgetId, hard: i64) -> Budget {
 }
 
 async fn cleared(store: &Store) -> Vec<BudgetId> {
-    let ClearedBudgetsReply::Cleared { items, .. } = store.call(BUDGETS, &ClearedBudgets { limit: 10 }).await.unwrap();
+    let ClearedBudgetsReply::Cleared { items, .. } = store.call(BUDGETS, &ClearedBudgets::new(10)).await.unwrap();
     items.into_iter().map(|item| item.budget_id).collect()
 }
 
@@ -430,7 +430,7 @@ for_each_host! {
         store.fire_due(BUDGETS).await;
         assert_eq!(spent(&store, id).await, (0, 0));
         let ClearedBudgetsReply::Cleared { items, .. } =
-            store.call(BUDGETS, &ClearedBudgets { limit: 10 }).await.unwrap();
+            store.call(BUDGETS, &ClearedBudgets::new(10)).await.unwrap();
         assert!(items[0].next_reset_wanted);
         let done = AcknowledgeCleared { budget_id: id, rooms: items[0].rooms, told: items[0].rooms };
         assert_eq!(store.call(BUDGETS, &done).await, Ok(AcknowledgeClearedReply::Acknowledged { stays: true }));

@@ -306,7 +306,7 @@ for_each_host! {
         store.install_default_lane().await;
         let short = IssueGrants { grant_ids: vec![], ..issue(&store, "w1", 1) };
         assert_eq!(refusal(store.ask(&short).await), ErrorCode::InvalidArgument);
-        let unknown = Grant::new(ExecutionId::from_uuid(store.uuid(0)), store.uuid(0), 0, LANE.into(), "k".into(), 0);
+        let unknown = Grant::new(ExecutionId::from_uuid(store.uuid(0)), store.uuid(0), 0, LANE.into(), "k".into(), 0, 1);
         assert_eq!(refusal(store.ask(&consume(&store, &unknown, "w1")).await), ErrorCode::ExecutionNotFound);
         assert_eq!(refusal(store.call(HOME, &block(&unknown, AdmissionReason::WaitingForQuota)).await), ErrorCode::ExecutionNotFound);
     }

@@ -193,6 +193,7 @@ fn typed(execution: &Execution) -> Grant {
         lane: execution.lane.clone(),
         kind: execution.said.kind.clone(),
         score: execution.score,
+        number: execution.grants.into(),
         budgets: Some(execution.said.budgets.clone()),
         quotas: Some(execution.said.quotas.clone()),
         holder_sets: grant.holder_sets.clone(),
