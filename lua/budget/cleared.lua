@@ -8,12 +8,12 @@ define.fn {
   name = "ff_cleared_budgets",
   doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
   flags = { "no-writes" },
-  args = { limit = "batch_size" },
+  args = { offset = "count?", limit = "batch_size" },
   reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
   errs = {},
   call = function(tx, a)
     local items = {}
-    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1)
+    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1, a.offset)
     for i = 1, math.min(#found, a.limit) do
       local b = budget.load(tx, found[i].member)
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")

@@ -15,7 +15,10 @@ define.fn {
   errs = { "budget_not_found", "budget_in_use" },
   call = function(tx, a)
     local b = budget.load(tx, a.budget_id)
-    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    if b == nil then
+      if gone.had(tx, a.budget_id) then return reply.ok("deleted") end
+      return reply.err("budget_not_found", { budget_id = a.budget_id })
+    end
     local children = tx:zcard(keys.budget_children(tx, b.id))
     local held = tx:exists(keys.budget_holds(tx, b.id)) or tx:exists(keys.holders(tx, budget.set(b.id)))
     if children > 0 or held then return reply.err("budget_in_use", { children = children, held = held }) end
@@ -27,6 +30,7 @@ define.fn {
     tx:zadd(keys.cleared(tx), tx.now, b.id)
     tx:announce("budget", b.id)
     timers.clear(tx, budget.timer(b.id))
+    budget.owe_scope(tx, b)
     gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
     event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })

@@ -41,7 +41,8 @@ define.fn {
     if a.delay_until then rec.delay = a.delay_until end
     if a.deadline_at then rec.deadline = a.deadline_at end
     if a.tags then lists.retag(tx, rec, a.tags) end
-    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker"
+    -- The line of a quota is another partition's: whoever stands in it asks anew, and enters it at its new place.
+    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker" and rec.reason ~= "waiting_for_quota"
     if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
     execution.note_action(tx, rec, "change", a.actor)
     execution.save(tx, rec)

@@ -11,6 +11,11 @@ function gone.note(tx, id)
   tx:zadd(keys.gone(tx), tx.now, id)
 end
 
+-- True for one that was deleted not long ago: to delete it again is no mistake.
+function gone.had(tx, id)
+  return tx:zscore(keys.gone(tx), id) ~= nil
+end
+
 -- One of this name is made: true when there was one before.
 function gone.back(tx, id)
   if tx:zscore(keys.gone(tx), id) == nil then return false end

@@ -44,13 +44,17 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called into its place. Whoever has not come by then
--- is not waited for.
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has not come by
+-- then is not waited for.
 local function load_called(tx, k)
-  k.expected = 0
+  k.expected, k.expects = 0, {}
   if k.called_at == nil then return end
   local long_ago = tx.now - limits.call_again_ms
-  if k.called_at > long_ago then k.expected = tx:zcount(k.called, "(" .. text(long_ago), "+inf") end
+  if k.called_at > long_ago then
+    local found = tx:zlowest(k.called, "(" .. text(long_ago), "+inf", limits.window_sweep_max)
+    for _, item in ipairs(found) do k.expects[item.member] = true end
+    k.expected = #found
+  end
   k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
   if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
 end
@@ -63,7 +67,7 @@ function room.load(tx, q, digest, key, fresh)
   local k = {
     q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
     -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
+    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
   k.key = k.raw.key or key
   k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
@@ -130,7 +134,7 @@ function parts.weighted(tx, k, weight)
   local weighted = k.q.definition.weighted
   if weighted == nil then return nil end
   return {
-    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
+    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit,
     next_at = function()
       if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
     end,
@@ -145,6 +149,12 @@ function room.refusal(tx, k, weight)
     local use = parts[name](tx, k, weight)
     if use and not use.passes then return use end
   end
+end
+
+-- True for what no window has room for, whatever leaves it.
+function room.never(k, weight)
+  local weighted = k.q.definition.weighted
+  return weighted ~= nil and weight > weighted.limit
 end
 
 -- Every part but the throttle as it stands.
@@ -168,29 +178,87 @@ local function count(tx, k, weight)
   if d.weighted then k.sum = k.sum + weight end
 end
 
+-- Answers `ask` as if those who are expected had come already.
+local function as_if_come(tx, k, ask)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  if k.expected > 0 then
+    count(tx, k, 0)
+    k.held = k.held + k.expected - 1
+    if k.starts then k.starts = k.starts + k.expected - 1 end
+  end
+  local answer = ask()
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  return answer
+end
+
 -- True when the holder is in.
 function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
--- True when the execution stands in line and asked under this holder.
-function room.asked_as(tx, k, candidate)
-  if k.waiting + k.too_large == 0 then return false end
-  local asked = tx:hget(k.asked, candidate.execution_id)
-  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
+-- What was said about an execution when it entered the line.
+local function said(text_of)
+  local holder, weight, number = string.match(text_of or "", "^(%S+) (%d+) (%d+)$")
+  return holder and { holder = holder, weight = tonumber(weight), number = tonumber(number) } or nil
+end
+
+-- Reads who is first in line, and under which grants those stand in it who ask now.
+function room.look_at_line(tx, k, ids)
+  k.standing = {}
+  if k.waiting + k.too_large == 0 then return end
+  for i, found in ipairs(tx:hmget(k.asked, ids)) do k.standing[ids[i]] = said(found or nil) end
+  local first = k.waiting > 0 and tx:zlowest(k.waiters, "-inf", "+inf", 1)[1]
+  k.front = first and first.score or nil
+end
+
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is asked for.
+function room.outdated(k, candidate, copy)
+  local standing = k.standing[candidate.execution_id]
+  if standing == nil then return false end
+  return candidate.number < standing.number or (copy and candidate.holder_id == standing.holder)
+end
+
+-- The refusal of one for whom there is room, but others were called into it or stand in line before it.
+function room.others_first(tx, k, candidate)
+  if k.expects[candidate.execution_id] then return nil end
+  local behind = k.front ~= nil and k.front < candidate.score
+  if not behind then
+    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then return nil end
+  end
+  local at = k.wake or limits.time_ms_max
+  if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
+  return { part = "line", next_at = function() return at end }
+end
+
+-- One that was called has come, whatever is decided about it.
+local function comes(k, id)
+  if k.expects[id] then k.expects[id], k.expected = nil, k.expected - 1 end
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
 function room.admit(tx, k, member, candidate)
   count(tx, k, candidate.weight)
+  comes(k, candidate.execution_id)
   k.enters[#k.enters + 1] = { member = member, candidate = candidate }
   k.entered[member] = true
 end
 
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
-function room.wait(k, candidate, use, next_at)
-  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
+function room.wait(k, candidate, next_at)
+  local never = room.never(k, candidate.weight)
+  comes(k, candidate.execution_id)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = never }
+  if never then return end
+  k.front = math.min(k.front or candidate.score, candidate.score)
   if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- One that was called will not come: nobody waits for it.
+function room.give_up(k, id)
+  if not k.expects[id] then return false end
+  comes(k, id)
+  k.absent[#k.absent + 1] = id
+  return true
 end
 
 -- Takes the weight of an entry in the window off the sum; answers whether there was one.
@@ -238,35 +306,33 @@ local function first_of(tx, k, line)
   for i, item in ipairs(found) do names[i] = item.member end
   local asked, out = tx:hmget(k.asked, names), {}
   for i, item in ipairs(found) do
-    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
-    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
-    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
+    local found = said(asked[i] or nil)
+    if found == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
+    out[i] = { id = item.member, holder = found.holder, weight = found.weight }
   end
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already. Who can
+-- never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
 local function call(tx, k)
-  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
   local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
-  if #line > 0 and k.expected > 0 then
-    count(tx, k, 0)
-    k.held = k.held + k.expected - 1
-    if k.starts then k.starts = k.starts + k.expected - 1 end
-  end
+  if #line == 0 then return end
   -- More may stand in line than one call looks at.
   if #line == limits.batch_max then k.head_at = tx.now end
-  for _, one in ipairs(line) do
-    local use = room.refusal(tx, k, one.weight)
-    if use then
-      k.head_at = use.next_at()
-      break
+  as_if_come(tx, k, function()
+    for _, one in ipairs(line) do
+      one.never = room.never(k, one.weight)
+      local use = not one.never and room.refusal(tx, k, one.weight)
+      if use then
+        k.head_at = use.next_at()
+        break
+      end
+      -- Who is called takes nothing until it comes.
+      if not one.never then count(tx, k, one.weight) end
+      k.calls[#k.calls + 1] = one
     end
-    count(tx, k, one.weight)
-    k.calls[#k.calls + 1] = one
-  end
-  -- Who is called takes nothing until it comes.
-  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  end)
 end
 
 -- After a change of the definition everyone may ask anew whom the old one could never let pass.
@@ -275,15 +341,16 @@ function room.call_oversized(tx, k)
   for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
 end
 
--- When the key needs attention: the next in line may pass, or nobody uses it any more.
+-- When the key needs attention: the next in line may pass, those called have not come, or nobody uses it any more.
 local function wake_at(tx, k, called)
-  local d = k.q.definition
+  local d, awaited = k.q.definition, called + k.expected > 0
   if k.waiting > 0 then
-    if called + k.expected == 0 then return k.head_at end
+    if not awaited then return k.head_at end
     return math.min(k.head_at or limits.time_ms_max, tx.now + limits.call_again_ms)
   end
   if k.held > 0 or k.too_large > 0 then return nil end
   local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
+  if awaited then at = math.max(at, tx.now + limits.call_again_ms) end
   if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
   if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
   return at
@@ -342,18 +409,21 @@ local function write_lines(tx, k)
     local c = one.candidate
     leave_line(tx, k, c.execution_id)
     tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
-    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) .. " " .. text(c.number) })
     if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
   end
   for _, one in ipairs(k.calls) do
     leave_line(tx, k, one.id)
     owe_call(tx, k, one.id, one.holder)
-    tx:zadd(k.called, tx.now, one.id)
-    k.called_at = tx.now
+    if not one.never then
+      tx:zadd(k.called, tx.now, one.id)
+      k.called_at = tx.now
+    end
   end
 end
 
 local function write_passed(tx, k)
+  for _, id in ipairs(k.absent) do tx:zrem(k.called, id) end
   for _, item in ipairs(k.called_passed or {}) do
     if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
   end
@@ -393,7 +463,10 @@ end
 -- leaves less than there was.
 function room.save(tx, k, admission)
   if not admission then call(tx, k) end
-  local called = #k.calls
+  local called = 0
+  for _, one in ipairs(k.calls) do
+    if not one.never then called = called + 1 end
+  end
   write_holders(tx, k)
   write_lines(tx, k)
   write_passed(tx, k)

@@ -92,6 +92,7 @@ return {
   budget_depth_max = 8, -- budgets from one to the root of its tree
   budget_children_max = 1000,
   budget_actions_max = 100,
+  budget_periods_max = 30,
   reservations_per_holder_max = 16,
   reservation_ttl_ms_max = 86400000,
   reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for

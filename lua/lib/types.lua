@@ -39,7 +39,7 @@ local scalar = {
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
   { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
   { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
-  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted" } },
+  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted", "line" } },
   { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
@@ -172,6 +172,7 @@ local list = {
   { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
+  { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
@@ -290,8 +291,8 @@ local struct = {
   { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
   { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
+  { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
   { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
@@ -301,11 +302,12 @@ local struct = {
   { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
     { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
   { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
-  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" } } },
+  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key; `number` is that of its grant.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" }, { "number", "count" } } },
   { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
   { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
+  { name = "quota_absence", doc = "An execution that was called under a key and does not come.", fields = { { "execution_id", "execution_id" }, { "key_digest", "key_digest" } } },
   { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
   { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
@@ -323,10 +325,11 @@ local struct = {
   { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
     { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
-  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, `wide` is the number of the last room that everyone is told of.", fields = {
     { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
     { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+    { "approved", "bool" }, { "rooms", "count" }, { "wide", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
   { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {

@@ -1,5 +1,6 @@
 local define = require "lib.define"
 local event = require "lib.event"
+local gone = require "index.gone"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
@@ -13,7 +14,10 @@ define.fn {
   errs = { "quota_not_found" },
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    if q == nil then
+      if quota.load(tx, a.quota_id, true) or gone.had(tx, a.quota_id) then return reply.ok("deleted") end
+      return reply.err("quota_not_found", { quota_id = a.quota_id })
+    end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
     event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))

@@ -2,6 +2,7 @@
 -- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local outbox = require "lib.outbox"
 local event = require "lib.event"
 local reply = require "lib.reply"
 local timers = require "index.timers"
@@ -64,7 +65,7 @@ function budget.new(tx, definition)
   b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
   b.rooms, b.wide, b.told = 0, 0, 0
   b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
-  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  b.used, b.held, b.base, b.actions, b.past = {}, {}, {}, {}, {}
   for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
   tx.memo[keys.budget(tx, b.id)] = b
   return b
@@ -101,6 +102,7 @@ function budget.load(tx, id)
   b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
   b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
   b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  b.past = raw.past and cmsgpack.unpack(raw.past) or {}
   tx.memo[key] = b
   return b
 end
@@ -124,6 +126,14 @@ function budget.save(tx, b)
   flag(tx, key, "passed", b.passed)
 end
 
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
+-- or goes, whatever becomes of the caller.
+function budget.owe_scope(tx, b)
+  local kind, id = b.scope.type, b.scope.id
+  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
+end
+
 function budget.watch(tx, b)
   if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
 end
@@ -136,9 +146,16 @@ end
 -- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
 -- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
 -- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement.
+-- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
+-- its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
-  if not b.refused and b.rooms == b.told then return end
+  if not b.refused and b.rooms == b.told then
+    if wide then
+      b.rooms = b.rooms + 1
+      b.wide, b.told = b.rooms, b.rooms
+    end
+    return
+  end
   b.refused, b.rooms = false, b.rooms + 1
   if wide then b.wide = b.rooms end
   mark(tx, b)
@@ -159,7 +176,15 @@ function budget.free(b)
   return free
 end
 
+-- What was used in a period is kept when it ends.
+local function end_period(b, at)
+  b.past[#b.past + 1] = { b.since, at, budget.flat(b.used) }
+  if #b.past > limits.budget_periods_max then table.remove(b.past, 1) end
+end
+
 function budget.start_period(tx, b)
+  end_period(b, tx.now)
+  tx:hset(keys.budget(tx, b.id), { "past", cmsgpack.pack(b.past) })
   local passed = false
   for _, d in ipairs(b.dimensions) do
     b.used[d.name], b.base[d.name] = 0, 0
@@ -186,6 +211,7 @@ end
 -- The same for a reader, who writes nothing.
 function budget.rolled(tx, b)
   if b.next_reset == nil or b.next_reset > tx.now then return end
+  end_period(b, b.next_reset)
   for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
   b.approved = false
 end
@@ -353,9 +379,24 @@ function budget.prune(tx, b)
   end
 end
 
-function budget.note_action(tx, b, action, actor, dimension, delta, reason)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
   if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+-- True when this very request was done already: its answer was lost, or it comes late.
+function budget.done(b, request_id)
+  for _, a in ipairs(b.actions) do
+    if request_id and a[7] == request_id then return true end
+  end
+  return false
+end
+
+-- The periods that ended, the oldest first.
+local function past_of(b)
+  local past = {}
+  for i, p in ipairs(b.past) do past[i] = { since = p[1], ended_at = p[2], used = budget.map(p[3]) } end
+  return past
 end
 
 function budget.typed(b)
@@ -364,7 +405,8 @@ function budget.typed(b)
   for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
   return {
     budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
+    past = past_of(b),
   }
 end
 

@@ -65,6 +65,7 @@ impl Batch {
                         expires_at: grant.expires_at,
                         holder_id: grant.grant_id,
                         key: quota.key.clone(),
+                        number: grant.number,
                         score: grant.score,
                         weight: quota.weight.unwrap_or(1),
                     };
@@ -144,7 +145,10 @@ impl Batch {
                     } else {
                         let id = item.budget_id.unwrap_or(call.budget_id).to_string();
                         let rooms = item.rooms.unwrap_or(0).to_string();
-                        let facts = [("budget_id", id), ("rooms", rooms)];
+                        let refusal = item.refusal.map(|refusal| refusal.to_string()).unwrap_or_default();
+                        let dimension = item.dimension.clone().unwrap_or_default();
+                        let facts =
+                            [("budget_id", id), ("rooms", rooms), ("refusal", refusal), ("dimension", dimension)];
                         verdict.refused = Some((AdmissionReason::WaitingForBudget, detail(facts)));
                     }
                 }

@@ -106,6 +106,7 @@ requests!(
     DeleteQuota,
     AdmitQuota,
     ReturnQuota,
+    GiveUpCalled,
     SettleQuota,
     ThrottleQuota,
     ListHolders,

@@ -316,7 +316,7 @@ fn admitted(world: &mut World, grants: Vec<Grant>) -> Result<Vec<(Grant, Vec<Str
 }
 
 fn drain_outbox(world: &mut World) -> Check {
-    let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) = call(world, Route::Fleet, ReadOutbox { limit: 1000 })?
+    let Reply::ReadOutbox(ReadOutboxReply::Effects { items }) = call(world, Route::Fleet, ReadOutbox::new(1000))?
     else {
         unreachable!("replies fit their requests")
     };

@@ -215,13 +215,13 @@ impl Store {
 
     /// What a partition owes.
     pub fn owed(&self, route: Route) -> Result<Vec<Effect>, Violation> {
-        let ReadOutboxReply::Effects { items } = self.ask(route, &ReadOutbox { limit: 1000 })?;
+        let ReadOutboxReply::Effects { items } = self.ask(route, &ReadOutbox::new(1000))?;
         Ok(items)
     }
 
     /// Budgets whose waiting work was not told of their room.
     pub fn cleared(&self) -> Result<Vec<ClearedBudget>, Violation> {
-        let ClearedBudgetsReply::Cleared { items, .. } = self.ask(Route::Budget(0), &ClearedBudgets { limit: 64 })?;
+        let ClearedBudgetsReply::Cleared { items, .. } = self.ask(Route::Budget(0), &ClearedBudgets::new(64))?;
         Ok(items)
     }
 

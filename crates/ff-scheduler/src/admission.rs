@@ -206,6 +206,7 @@ fn candidate(grant: &Grant, key: &str, weight: Option<i64>) -> QuotaCandidate {
         expires_at: grant.expires_at,
         holder_id: grant.grant_id,
         key: key.to_owned(),
+        number: grant.number,
         score: grant.score,
         weight: weight.unwrap_or(1),
     }

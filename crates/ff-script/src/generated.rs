@@ -26,6 +26,7 @@ wire_words! {
         Rate = "rate",
         Concurrency = "concurrency",
         Weighted = "weighted",
+        Line = "line",
     }
 }
 
@@ -1595,7 +1596,7 @@ impl BlockedItem {
 }
 
 wire_struct! {
-    /// A reserved execution, waiting for its worker.
+    /// A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.
     Grant {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -1609,6 +1610,8 @@ wire_struct! {
         kind ("kind"): String,
         /// `int`: -9007199254740991 to 9007199254740991
         score ("score"): i64,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
         /// `budget_refs?`: list of `budget_ref`, at most 16
         budgets ("budgets"): Option<Vec<BudgetRef>>,
         /// `quota_refs?`: list of `quota_ref`, at most 16
@@ -1622,8 +1625,8 @@ wire_struct! {
 impl Grant {
     /// What is required, with nothing optional said.
     #[must_use]
-    pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64) -> Self {
-        Self { execution_id, grant_id, expires_at, lane, kind, score, budgets: None, quotas: None, holder_sets: None, keep: None }
+    pub fn new(execution_id: ExecutionId, grant_id: Uuid, expires_at: i64, lane: String, kind: String, score: i64, number: i64) -> Self {
+        Self { execution_id, grant_id, expires_at, lane, kind, score, number, budgets: None, quotas: None, holder_sets: None, keep: None }
     }
 }
 
@@ -1720,7 +1723,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// An execution that asks a quota to start under a key.
+    /// An execution that asks a quota to start under a key; `number` is that of its grant.
     QuotaCandidate {
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
@@ -1734,6 +1737,8 @@ wire_struct! {
         weight ("weight"): i64,
         /// `int`: -9007199254740991 to 9007199254740991
         score ("score"): i64,
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
     }
 }
 
@@ -1744,7 +1749,7 @@ wire_struct! {
         holder_id ("holder_id"): Uuid,
         /// `bool`: true or false
         admitted ("admitted"): bool,
-        /// `quota_part?`: `throttle`, `rate`, `concurrency`, `weighted`
+        /// `quota_part?`: `throttle`, `rate`, `concurrency`, `weighted`, `line`
         part ("part"): Option<QuotaPart>,
         /// `count?`: 0 to 9007199254740991
         used ("used"): Option<i64>,
@@ -1779,9 +1784,19 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// An execution that was called under a key and does not come.
+    QuotaAbsence {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `key_digest`: 20 to 20 bytes of `^%x+$`. The digest under which a quota keeps what it knows of a key.
+        key_digest ("key_digest"): String,
+    }
+}
+
+wire_struct! {
     /// How far one part of a quota is used under a key.
     QuotaUse {
-        /// `quota_part`: `throttle`, `rate`, `concurrency`, `weighted`
+        /// `quota_part`: `throttle`, `rate`, `concurrency`, `weighted`, `line`
         part ("part"): QuotaPart,
         /// `count`: 0 to 9007199254740991
         used ("used"): i64,
@@ -2022,7 +2037,19 @@ impl BudgetAction {
 }
 
 wire_struct! {
-    /// A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.
+    /// A period that ended, and what was used in it.
+    BudgetPeriod {
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        since ("since"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        ended_at ("ended_at"): i64,
+        /// `free`: map from `dimension` to `count`, at most 32
+        used ("used"): BTreeMap<String, i64>,
+    }
+}
+
+wire_struct! {
+    /// A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, `wide` is the number of the last room that everyone is told of.
     Budget {
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
@@ -2054,8 +2081,12 @@ wire_struct! {
         approved ("approved"): bool,
         /// `count`: 0 to 9007199254740991
         rooms ("rooms"): i64,
+        /// `count`: 0 to 9007199254740991
+        wide ("wide"): i64,
         /// `[budget_action]`
         actions ("actions"): Vec<BudgetAction>,
+        /// `[budget_period]`
+        past ("past"): Vec<BudgetPeriod>,
     }
 }
 
@@ -5274,7 +5305,7 @@ impl DeleteQuota {
 }
 
 wire_struct! {
-    /// Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.
+    /// Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.
     ///
     /// Calls `ff_admit_quota`.
     /// Refused with `quota_not_found`.
@@ -5317,6 +5348,27 @@ wire_reply! {
 wire_call!(ReturnQuota -> ReturnQuotaReply, "ff_return_quota", read_only: false);
 
 wire_struct! {
+    /// Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in line are called. Who is not expected is passed over.
+    ///
+    /// Calls `ff_give_up_called`.
+    GiveUpCalled {
+        /// `quota_absences`: list of `quota_absence`, at most 64
+        items ("items"): Vec<QuotaAbsence>,
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+    }
+}
+wire_reply! {
+    /// What [`GiveUpCalled`] answers.
+    GiveUpCalledReply {
+        GivenUp ("given_up") {
+            count ("count"): i64,
+        },
+    }
+}
+wire_call!(GiveUpCalled -> GiveUpCalledReply, "ff_give_up_called", read_only: false);
+
+wire_struct! {
     /// Says what an admitted execution really weighed. It may be more than the limit: later admissions wait for it. `gone`: the window has passed it, or it weighs nothing here.
     ///
     /// Calls `ff_settle_quota`.
@@ -5347,7 +5399,7 @@ wire_reply! {
 wire_call!(SettleQuota -> SettleQuotaReply, "ff_settle_quota", read_only: false);
 
 wire_struct! {
-    /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.
+    /// Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.
     ///
     /// Calls `ff_throttle_quota`.
     /// Refused with `quota_not_found`.
@@ -5558,7 +5610,7 @@ wire_reply! {
 wire_call!(DeleteBudget -> DeleteBudgetReply, "ff_delete_budget", read_only: false);
 
 wire_struct! {
-    /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.
+    /// An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.
     ///
     /// Calls `ff_reset_budget`.
     /// Refused with `budget_not_found`.
@@ -5567,6 +5619,8 @@ wire_struct! {
         actor ("actor"): String,
         /// `budget_id`: a UUID in lower case
         budget_id ("budget_id"): BudgetId,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
     }
 }
 wire_reply! {
@@ -5578,6 +5632,13 @@ wire_reply! {
     }
 }
 wire_call!(ResetBudget -> ResetBudgetReply, "ff_reset_budget", read_only: false);
+impl ResetBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, budget_id: BudgetId) -> Self {
+        Self { actor, budget_id, request_id: None }
+    }
+}
 
 wire_struct! {
     /// An operator lets work start past the soft limits until the period ends.
@@ -5602,7 +5663,7 @@ wire_reply! {
 wire_call!(ApproveBudget -> ApproveBudgetReply, "ff_approve_budget", read_only: false);
 
 wire_struct! {
-    /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.
+    /// An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.
     ///
     /// Calls `ff_correct_budget`.
     /// Refused with `budget_not_found`.
@@ -5617,6 +5678,8 @@ wire_struct! {
         dimension ("dimension"): String,
         /// `reason`: 0 to 4096 bytes
         reason ("reason"): String,
+        /// `request_id?`: a UUID in lower case
+        request_id ("request_id"): Option<Uuid>,
     }
 }
 wire_reply! {
@@ -5628,6 +5691,13 @@ wire_reply! {
     }
 }
 wire_call!(CorrectBudget -> CorrectBudgetReply, "ff_correct_budget", read_only: false);
+impl CorrectBudget {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(actor: String, budget_id: BudgetId, delta: i64, dimension: String, reason: String) -> Self {
+        Self { actor, budget_id, delta, dimension, reason, request_id: None }
+    }
+}
 
 wire_struct! {
     /// Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.
@@ -5843,6 +5913,8 @@ wire_struct! {
     ClearedBudgets {
         /// `batch_size`: 1 to 64
         limit ("limit"): i64,
+        /// `count?`: 0 to 9007199254740991
+        offset ("offset"): Option<i64>,
     }
 }
 wire_reply! {
@@ -5855,6 +5927,13 @@ wire_reply! {
     }
 }
 wire_call!(ClearedBudgets -> ClearedBudgetsReply, "ff_cleared_budgets", read_only: true);
+impl ClearedBudgets {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, offset: None }
+    }
+}
 
 wire_struct! {
     /// Everyone who has seen fewer rooms of a budget than `told` was told, and of those who had seen fewer than `rooms` as many as may fit; if it had room once more since, or waits for its next reset, the mark stays.
@@ -6758,10 +6837,12 @@ impl ReadEvents {
 }
 
 wire_struct! {
-    /// Effects this partition owes, oldest first.
+    /// Effects this partition owes, oldest first; with `after`, those behind that one.
     ///
     /// Calls `ff_read_outbox`.
     ReadOutbox {
+        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        after ("after"): Option<String>,
         /// `list_limit`: 1 to 1000
         limit ("limit"): i64,
     }
@@ -6775,6 +6856,13 @@ wire_reply! {
     }
 }
 wire_call!(ReadOutbox -> ReadOutboxReply, "ff_read_outbox", read_only: true);
+impl ReadOutbox {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None }
+    }
+}
 
 wire_struct! {
     /// The facts of this partition that say why an execution is not running.
@@ -7219,6 +7307,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_delete_quota",
     "ff_admit_quota",
     "ff_return_quota",
+    "ff_give_up_called",
     "ff_settle_quota",
     "ff_throttle_quota",
     "ff_list_quota_waiters",
@@ -7416,6 +7505,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QuotaCandidate>("QuotaCandidate"),
     crate::sample::Specimen::of::<QuotaAnswer>("QuotaAnswer"),
     crate::sample::Specimen::of::<QuotaReturn>("QuotaReturn"),
+    crate::sample::Specimen::of::<QuotaAbsence>("QuotaAbsence"),
     crate::sample::Specimen::of::<QuotaUse>("QuotaUse"),
     crate::sample::Specimen::of::<QuotaKeyState>("QuotaKeyState"),
     crate::sample::Specimen::of::<QuotaKeyUse>("QuotaKeyUse"),
@@ -7429,6 +7519,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<NewBudget>("NewBudget"),
     crate::sample::Specimen::of::<DimensionStatus>("DimensionStatus"),
     crate::sample::Specimen::of::<BudgetAction>("BudgetAction"),
+    crate::sample::Specimen::of::<BudgetPeriod>("BudgetPeriod"),
     crate::sample::Specimen::of::<Budget>("Budget"),
     crate::sample::Specimen::of::<BudgetCandidate>("BudgetCandidate"),
     crate::sample::Specimen::of::<BudgetVerdict>("BudgetVerdict"),
@@ -7620,6 +7711,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<AdmitQuotaReply>("AdmitQuotaReply"),
     crate::sample::Specimen::of::<ReturnQuota>("ReturnQuota"),
     crate::sample::Specimen::of::<ReturnQuotaReply>("ReturnQuotaReply"),
+    crate::sample::Specimen::of::<GiveUpCalled>("GiveUpCalled"),
+    crate::sample::Specimen::of::<GiveUpCalledReply>("GiveUpCalledReply"),
     crate::sample::Specimen::of::<SettleQuota>("SettleQuota"),
     crate::sample::Specimen::of::<SettleQuotaReply>("SettleQuotaReply"),
     crate::sample::Specimen::of::<ThrottleQuota>("ThrottleQuota"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_core::types::ExecutionId;
+use ff_core::types::{BudgetId, ExecutionId};
 use ff_script::generated::*;
 use ff_script::{HolderSet, Route};
 
@@ -18,6 +18,28 @@ type Payment = (Request, Route, Vec<String>);
 #[derive(Default)]
 pub(crate) struct Debts {
     under_way: Vec<Payment>,
+    /// Under which key each execution was called last.
+    called: BTreeMap<ExecutionId, String>,
+}
+
+/// Tells a quota that an execution it called will not come; nothing when it may.
+fn give_up(id: ExecutionId, set: &str, outcome: &Outcome) -> Option<GiveUpCalled> {
+    let gone = match outcome {
+        Outcome::Reply(Reply::UnblockExecution(UnblockExecutionReply::Already { state })) => {
+            !matches!(state, PublicState::Waiting | PublicState::Resumable)
+        }
+        Outcome::Refused(_) => true,
+        _ => false,
+    };
+    let Some(HolderSet::Quota { id: quota_id, digest }) = HolderSet::read(set).filter(|_| gone) else { return None };
+    let items = vec![QuotaAbsence { execution_id: id, key_digest: digest.to_owned() }];
+    Some(GiveUpCalled { items, quota_id })
+}
+
+/// The execution an effect calls, and under which key.
+fn called(effect: &Effect) -> Option<(ExecutionId, String)> {
+    let id = effect.data.get("execution_id")?.parse().ok()?;
+    Some((id, effect.data.get("set")?.clone())).filter(|_| effect.r#type == "unblock")
 }
 
 /// The call that gives back what holders hold in a set, and where it goes.
@@ -60,6 +82,11 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
                 let call = UnblockExecution { execution_id, holder_id, reason };
                 out.push((None, call.into(), vec![effect.id.clone()]));
             }
+            // Whether it is still there is asked first.
+            ("note_scope", None) => {
+                let budget_id = effect.data["budget_id"].parse().expect("the id of a budget");
+                out.push((Some(Route::Budget(0)), GetBudget { budget_id }.into(), vec![effect.id.clone()]));
+            }
             ("apply_usage", Some(execution_id)) => {
                 out.push((None, ReadUsage { execution_id }.into(), vec![effect.id.clone()]));
             }
@@ -72,6 +99,21 @@ pub(crate) fn payments(effects: &[Effect]) -> Vec<(Option<Route>, Request, Vec<S
         }
     }
     out
+}
+
+/// What the scope of a budget is told that was asked for.
+pub(crate) fn scope_note(
+    call: &GetBudget,
+    outcome: &Outcome,
+    scopes: &BTreeMap<BudgetId, String>,
+) -> Option<NoteScope> {
+    let scope = scopes.get(&call.budget_id)?.clone();
+    let gone = match outcome {
+        Outcome::Refused(_) => Some(true),
+        Outcome::Reply(_) => None,
+        Outcome::Failed(_) => return None,
+    };
+    Some(NoteScope { gone, ..NoteScope::new(call.budget_id, scope) })
 }
 
 /// What a report becomes when its budget is asked.
@@ -129,9 +171,9 @@ impl Actor for Debts {
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
         // Whatever was not paid by now is read again.
         self.under_way.clear();
-        let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0)]).collect();
+        let routes: Vec<Route> = scene.board.routes().chain([Route::Quota(0), Route::Budget(0)]).collect();
         for route in routes {
-            scene.say(route, ReadOutbox { limit: 16 });
+            scene.say(route, ReadOutbox::new(16));
         }
         scene.rng.between(500, 2_000)
     }
@@ -141,6 +183,7 @@ impl Actor for Debts {
             (request, outcome)
         {
             let owner = scene.from.expect("it was answered");
+            self.called.extend(items.iter().filter_map(called));
             for (route, call, ids) in payments(items) {
                 let route = route.unwrap_or_else(|| scene.board.route_of(&call.targets()[0]));
                 self.pay(route, call, owner, ids, scene);
@@ -160,13 +203,28 @@ impl Actor for Debts {
                     let apply = apply(call.execution_id, &pending[0]);
                     self.pay(Route::Budget(0), apply.into(), owner, ids, scene);
                 }
+                (Request::GetBudget(call), _) => {
+                    let scopes = scene.board.limits.scopes().into_iter().map(|(scope, id)| (id, scope)).collect();
+                    match scope_note(call, outcome, &scopes) {
+                        Some(note) => self.pay(Route::Fleet, note.into(), owner, ids, scene),
+                        None => scene.say(owner, AckOutbox { ids }),
+                    }
+                }
                 (Request::ApplyUsage(call), _) => {
                     if let Some(settle) = settle(call, outcome) {
                         let route = scene.board.route_of(&settle.execution_id);
                         self.pay(route, settle.into(), owner, ids, scene);
                     }
                 }
-                _ => scene.say(owner, AckOutbox { ids }),
+                _ => {
+                    if let Request::UnblockExecution(call) = request
+                        && let Some(set) = self.called.remove(&call.execution_id)
+                        && let Some(absent) = give_up(call.execution_id, &set, outcome)
+                    {
+                        scene.say(Route::Quota(0), absent);
+                    }
+                    scene.say(owner, AckOutbox { ids });
+                }
             }
         }
     }

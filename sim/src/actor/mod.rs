@@ -29,7 +29,7 @@ use crate::rng::Rng;
 pub(crate) use debts::{apply, payments, settle};
 pub(crate) use holders::{follow, route_of_set};
 pub(crate) use treasurer::{Limits, draw_budgets, draw_quota};
-pub(crate) use unblock::{ROOMS_OF_GONE, tell};
+pub(crate) use unblock::{free_of, tell};
 
 pub(crate) const NAMESPACE: &str = "default";
 

@@ -26,7 +26,7 @@ impl Actor for Outbox {
     }
 
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
-        scene.say(Route::Fleet, ReadOutbox { limit: 10 });
+        scene.say(Route::Fleet, ReadOutbox::new(10));
         scene.rng.between(600, 2_000)
     }
 

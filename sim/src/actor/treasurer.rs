@@ -185,13 +185,17 @@ impl Actor for Treasurer {
                 call.on_hard = scene.rng.percent(10).then(|| OnHard::ALL[scene.rng.below(4)]);
                 scene.say(BUDGETS, call);
             }
-            1 => scene.say(BUDGETS, ResetBudget { actor: me(), budget_id }),
+            1 => {
+                let request_id = Some(scene.rng.uuid());
+                scene.say(BUDGETS, ResetBudget { actor: me(), budget_id, request_id });
+            }
             2 => scene.say(BUDGETS, ApproveBudget { actor: me(), budget_id }),
             3 => {
                 let mut delta = scene.rng.between(-8, 8);
                 delta += i64::from(delta == 0);
                 let (dimension, reason) = (DIMENSIONS[0].to_owned(), "recounted".to_owned());
-                scene.say(BUDGETS, CorrectBudget { actor: me(), budget_id, delta, dimension, reason });
+                let request_id = Some(scene.rng.uuid());
+                scene.say(BUDGETS, CorrectBudget { actor: me(), budget_id, delta, dimension, reason, request_id });
             }
             4 => scene.say(BUDGETS, DeleteBudget { actor: me(), budget_id }),
             5 => {

@@ -10,7 +10,7 @@ use super::{Actor, LANES, NAMESPACE, Scene};
 use crate::request::{Outcome, Reply, Request};
 
 /// The rooms of a budget that is gone: more than any other has.
-pub(crate) const ROOMS_OF_GONE: i64 = 1 << 43;
+const ROOMS_OF_GONE: i64 = 1 << 43;
 
 /// Where a walk for one room still has to go.
 struct Walk {
@@ -32,6 +32,12 @@ pub(crate) fn tell(budget_id: BudgetId, rooms: i64, limit: i64) -> UnblockBudget
     UnblockBudget::new(budget_id, limit, rooms)
 }
 
+/// What is left below each hard limit.
+pub(crate) fn free_of(budget: &Budget) -> BTreeMap<String, i64> {
+    let free = |d: &DimensionStatus| Some((d.name.clone(), (d.hard? - d.used - d.held).max(0)));
+    budget.dimensions.iter().filter_map(free).collect()
+}
+
 fn say_everywhere(budget_id: BudgetId, rooms: i64, free: Option<&BTreeMap<String, i64>>, scene: &mut Scene<'_>) {
     let routes: Vec<Route> = scene.board.routes().collect();
     for route in routes {
@@ -47,7 +53,7 @@ impl Actor for Unblock {
 
     fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
         if scene.rng.percent(75) {
-            scene.say(Route::Budget(0), ClearedBudgets { limit: 4 });
+            scene.say(Route::Budget(0), ClearedBudgets::new(4));
         } else {
             let routes: Vec<Route> = scene.board.routes().collect();
             let (route, lane) = (*scene.rng.pick(&routes), scene.rng.pick(LANES).0);
@@ -107,7 +113,8 @@ impl Actor for Unblock {
                 }
             }
             (_, Outcome::Reply(Reply::GetBudget(GetBudgetReply::Found { budget, .. }))) => {
-                say_everywhere(budget.budget_id, budget.rooms, None, scene);
+                say_everywhere(budget.budget_id, budget.wide, None, scene);
+                say_everywhere(budget.budget_id, budget.rooms, Some(&free_of(budget)), scene);
             }
             (Request::GetBudget(call), Outcome::Refused(_)) => {
                 say_everywhere(call.budget_id, ROOMS_OF_GONE, None, scene);

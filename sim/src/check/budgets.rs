@@ -1,6 +1,6 @@
 //! Budgets as plain sums: what each accepted report, hold and period means, counted without the library's bookkeeping.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::BudgetId;
 use ff_script::generated::*;
@@ -27,6 +27,8 @@ struct Account {
     reservations: BTreeMap<Uuid, Reservation>,
     /// Every report that was accepted, by its key; where it came from.
     reports: BTreeMap<String, Option<String>>,
+    /// Requests of operators that were done, and reservations that were given back.
+    done: BTreeSet<Uuid>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +70,7 @@ enum Answer {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     all: BTreeMap<BudgetId, Account>,
+    deleted: BTreeSet<BudgetId>,
 }
 
 pub(crate) fn member(execution_id: impl ToString, holder_id: Uuid) -> String {
@@ -221,7 +224,8 @@ impl Accounts {
         let Some(id) = budget_of(request) else { return Answer::Done };
         let path = self.path(id);
         if path.is_empty() {
-            let harmless = matches!(request, Request::ReleaseBudget(_) | Request::AcknowledgeCleared(_));
+            let harmless = matches!(request, Request::ReleaseBudget(_) | Request::AcknowledgeCleared(_))
+                || (matches!(request, Request::DeleteBudget(_)) && self.deleted.contains(&id));
             return if harmless { Answer::Done } else { Answer::Refused("budget_not_found") };
         }
         if let Request::DeleteBudget(_) = request {
@@ -245,8 +249,10 @@ impl Accounts {
                 account.on_hard = call.on_hard.unwrap_or(account.on_hard);
                 Answer::Done
             }
-            Request::ResetBudget(_) => {
-                account.start_period();
+            Request::ResetBudget(call) => {
+                if call.request_id.is_none_or(|id| account.done.insert(id)) {
+                    account.start_period();
+                }
                 Answer::Done
             }
             Request::ApproveBudget(_) => {
@@ -254,9 +260,13 @@ impl Accounts {
                 Answer::Done
             }
             Request::CorrectBudget(call) => {
+                if call.request_id.is_some_and(|id| account.done.contains(&id)) {
+                    return Answer::Done;
+                }
                 if of(&account.used, &call.dimension) + call.delta < 0 {
                     return Answer::Refused("invalid_argument");
                 }
+                account.done.extend(call.request_id);
                 for id in &path {
                     let used = self.all.get_mut(id).and_then(|account| account.used.get_mut(&call.dimension));
                     if let Some(used) = used {
@@ -278,8 +288,10 @@ impl Accounts {
             Request::SettleReservation(call) => self.settle(&path, call),
             Request::ReleaseReservation(call) => {
                 if !account.reservations.contains_key(&call.reservation_id) {
-                    return Answer::Refused("reservation_not_found");
+                    let again = account.done.contains(&call.reservation_id);
+                    return if again { Answer::Done } else { Answer::Refused("reservation_not_found") };
                 }
+                account.done.insert(call.reservation_id);
                 account.drop_reservation(call.reservation_id);
                 Answer::Done
             }
@@ -303,7 +315,9 @@ impl Accounts {
             holders: BTreeMap::new(),
             reservations: BTreeMap::new(),
             reports: BTreeMap::new(),
+            done: BTreeSet::new(),
         };
+        self.deleted.remove(&new.budget_id);
         self.all.insert(new.budget_id, account);
         Answer::Done
     }
@@ -315,6 +329,7 @@ impl Accounts {
             return Answer::Refused("budget_in_use");
         }
         self.all.remove(&id);
+        self.deleted.insert(id);
         Answer::Done
     }
 

@@ -876,7 +876,8 @@ impl Judgement<'_> {
             require!(10, after.score == before.score, "{id} lost its place without being moved");
         }
         let delay = call.delay_until.or(before.delay_until);
-        let stays = before.blocking_reason.is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
+        let moved = [BlockingReason::WaitingForCapableWorker, BlockingReason::WaitingForQuota];
+        let stays = before.blocking_reason.is_some_and(|reason| !moved.contains(&reason));
         if (moves || call.delay_until.is_some()) && !stays {
             shadow.grant = None;
             settled(id, after, now, delay)

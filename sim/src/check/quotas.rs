@@ -23,6 +23,8 @@ struct Line {
     throttled_until: i64,
     /// Everyone that was ever refused.
     refused: BTreeSet<String>,
+    /// The latest grant under which each execution was refused.
+    asked: BTreeMap<ExecutionId, i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -144,11 +146,12 @@ impl Policies {
         self.all.get_mut(&id).filter(|policy| !policy.deleted)
     }
 
-    fn expect(&mut self, request: &Request, now: i64, entered: &BTreeSet<String>) -> Answer {
+    fn expect(&mut self, request: &Request, now: i64, entered: &BTreeSet<String>, found: Option<&Answer>) -> Answer {
         const UNKNOWN: Answer = Answer::Refused("quota_not_found");
         match request {
             Request::PutQuota(call) => self.put(call),
-            Request::DeleteQuota(call) => match self.live(call.quota_id) {
+            // Deleted before: once more is no mistake.
+            Request::DeleteQuota(call) => match self.all.get_mut(&call.quota_id) {
                 Some(policy) => {
                     policy.deleted = true;
                     Answer::Done
@@ -157,8 +160,12 @@ impl Policies {
             },
             Request::AdmitQuota(call) => {
                 let Some(policy) = self.live(call.quota_id) else { return UNKNOWN };
-                let one = |candidate: &QuotaCandidate| policy.ask(candidate, now, entered);
-                Answer::Asked(call.candidates.iter().map(one).collect())
+                let said = |index: usize| match found {
+                    Some(Answer::Asked(items)) => items.get(index),
+                    _ => None,
+                };
+                let asked = call.candidates.iter().enumerate();
+                Answer::Asked(asked.map(|(index, c)| policy.ask(c, now, entered, said(index))).collect())
             }
             Request::ReturnQuota(call) => {
                 let Some(policy) = self.all.get_mut(&call.quota_id) else { return Answer::Done };
@@ -220,7 +227,11 @@ impl Policies {
     /// Looks at one call to a partition of quotas; `entered` names those of its candidates that are inside afterwards.
     pub fn observe(&mut self, request: &Request, outcome: &Outcome, now: i64, entered: &BTreeSet<String>) -> Check {
         let mut after = self.clone();
-        let expected = after.expect(request, now, entered);
+        let found = match outcome {
+            Outcome::Reply(reply) => Some(answer_of(reply)),
+            _ => None,
+        };
+        let expected = after.expect(request, now, entered, found.as_ref());
         let name = request.name();
         match outcome {
             Outcome::Failed(_) => {}
@@ -231,8 +242,8 @@ impl Policies {
                     "{name} must answer {expected:?}, was refused: {error}"
                 );
             }
-            Outcome::Reply(reply) => {
-                let found = answer_of(reply);
+            Outcome::Reply(_) => {
+                let found = found.expect("it was answered");
                 let concurrency = |answer: &Answer| {
                     let Answer::Asked(items) = answer else { return false };
                     items.iter().any(|item| matches!(item, Err(Some((QuotaPart::Concurrency, ..)))))
@@ -261,7 +272,7 @@ impl Policies {
         );
         for part in &state.parts {
             let used = match part.part {
-                QuotaPart::Throttle => continue,
+                QuotaPart::Throttle | QuotaPart::Line => continue,
                 QuotaPart::Rate => policy.quota.rate.as_ref().map(|rate| line.started(rate, now)),
                 QuotaPart::Concurrency => Some(inside),
                 QuotaPart::Weighted => policy.quota.weighted.as_ref().map(|weighted| line.weight(weighted, now)),
@@ -324,7 +335,7 @@ impl Policies {
 }
 
 impl Policy {
-    fn ask(&mut self, c: &QuotaCandidate, now: i64, entered: &BTreeSet<String>) -> Asked {
+    fn ask(&mut self, c: &QuotaCandidate, now: i64, entered: &BTreeSet<String>, said: Option<&Asked>) -> Asked {
         let who = member(c.execution_id, c.holder_id);
         let keep = self.quota.hold_while_suspended.then(|| set_of(self.quota.quota_id, &c.key));
         let line = self.lines.entry(c.key.clone()).or_default();
@@ -334,9 +345,23 @@ impl Policy {
         if c.expires_at <= now {
             return Err(None);
         }
-        match line.refusal(&self.quota, c.weight, now) {
+        // Its execution asked under a later grant: as long as it stands in line for that, an earlier one decides nothing.
+        let earlier = line.asked.get(&c.execution_id).is_some_and(|number| c.number < *number);
+        if earlier && said == Some(&Err(None)) {
+            return Err(None);
+        }
+        let wall = line.refusal(&self.quota, c.weight, now).or_else(|| {
+            // Others were called into the room or stand before it: only who was refused can.
+            let others = line.refused.iter().any(|other| !other.starts_with(&c.execution_id.to_string()));
+            let line_said = matches!(said, Some(Err(Some((QuotaPart::Line, ..)))));
+            let unheard = said.is_none() && !entered.contains(&who) && !line.refused.contains(&who);
+            (others && (line_said || unheard)).then_some((QuotaPart::Line, -1, -1))
+        });
+        match wall {
             Some(wall) => {
                 line.refused.insert(who);
+                let number = line.asked.entry(c.execution_id).or_default();
+                *number = c.number.max(*number);
                 Err(Some(wall))
             }
             // Asked again under a grant that was refused: as long as its execution stands in line, it stays there.

@@ -7,7 +7,7 @@ use ff_script::Route;
 use ff_script::generated::*;
 
 use super::{ROUNDS_MAX, ask, call, fire};
-use crate::actor::{self, LANES, NAMESPACE, ROOMS_OF_GONE};
+use crate::actor::{self, LANES, NAMESPACE};
 use crate::check::{Check, Violation, require};
 use crate::request::{Outcome, Reply, Request};
 use crate::world::World;
@@ -156,13 +156,13 @@ fn ask_holders(world: &mut World) -> Check {
     Ok(())
 }
 
-/// Tells whatever waits for a budget of its room: those that are marked, and those somebody waits for.
+/// Tells whatever waits for a budget of its room: those that are marked, and those somebody waits for. As the reconciler does,
+/// everyone is told of a wide room, and of any other whoever may fit.
 fn tell_all(world: &mut World) -> Check {
-    for cleared in world.store.cleared()? {
-        tell(world, cleared.budget_id, cleared.rooms)?;
-        tell(world, cleared.budget_id, cleared.rooms)?;
-        let ClearedBudget { budget_id, rooms, .. } = cleared;
-        call(world, BUDGETS, AcknowledgeCleared { budget_id, rooms, told: rooms })?;
+    for ClearedBudget { budget_id, rooms, wide, free, .. } in world.store.cleared()? {
+        tell(world, budget_id, wide, None)?;
+        tell(world, budget_id, rooms, Some(free))?;
+        call(world, BUDGETS, AcknowledgeCleared { budget_id, rooms, told: wide.min(rooms) })?;
     }
     let waits = |seen: &Execution| seen.blocking_reason == Some(BlockingReason::WaitingForBudget);
     let routes: BTreeSet<Route> =
@@ -175,9 +175,13 @@ fn tell_all(world: &mut World) -> Check {
                 unreachable!("replies fit their requests")
             };
             for AwaitedBudget { budget_id, rooms: seen } in items {
-                let rooms = world.store.budget(budget_id)?.map_or(ROOMS_OF_GONE, |budget| budget.rooms);
-                if rooms > seen && world.checker.budgets.exists(budget_id) {
-                    tell(world, budget_id, rooms)?;
+                // Of one that is gone nobody is told: what names it gives up.
+                let Some(budget) = world.store.budget(budget_id)? else { continue };
+                if budget.wide > seen {
+                    tell(world, budget_id, budget.wide, None)?;
+                }
+                if budget.rooms > seen {
+                    tell(world, budget_id, budget.rooms, Some(actor::free_of(&budget)))?;
                 }
             }
         }
@@ -185,14 +189,23 @@ fn tell_all(world: &mut World) -> Check {
     Ok(())
 }
 
-fn tell(world: &mut World, budget_id: ff_core::types::BudgetId, rooms: i64) -> Check {
+fn tell(
+    world: &mut World,
+    budget_id: ff_core::types::BudgetId,
+    rooms: i64,
+    mut free: Option<BTreeMap<String, i64>>,
+) -> Check {
     let routes: Vec<Route> = world.board.routes().collect();
     for route in routes {
-        let mut request = actor::tell(budget_id, rooms, 64);
-        while let Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next: Some(after), .. }) =
+        let mut request = UnblockBudget { free: free.clone(), ..actor::tell(budget_id, rooms, 64) };
+        while let Reply::UnblockBudget(UnblockBudgetReply::Unblocked { next, left, .. }) =
             call(world, route, request.clone())?
         {
-            request.after = Some(after);
+            (free, request.free) = (left.clone(), left);
+            match next {
+                Some(after) => request.after = Some(after),
+                None => break,
+            }
         }
     }
     Ok(())

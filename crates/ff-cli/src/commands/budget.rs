@@ -574,8 +574,14 @@ fn table(budgets: &[Value]) -> Vec<String> {
     lines
 }
 
-/// What operators did, the latest last.
+/// The periods that ended and what operators did, the latest last.
 fn history(budget: &Value) -> Vec<String> {
+    let period = |period: &Value| {
+        let used = period["used"].as_object().into_iter().flatten();
+        let used: Vec<String> = used.map(|(name, n)| format!("{n} {name}")).collect();
+        let used = if used.is_empty() { "nothing".to_owned() } else { used.join(", ") };
+        format!("  {} to {}: used {used}", time(&period["since"]), time(&period["ended_at"]))
+    };
     let line = |action: &Value| {
         let mut line = format!("  {}  {} by {}", time(&action["at"]), text(&action["action"]), text(&action["actor"]));
         if let Some(delta) = action["delta"].as_i64() {
@@ -586,5 +592,6 @@ fn history(budget: &Value) -> Vec<String> {
         }
         line
     };
-    budget["actions"].as_array().into_iter().flatten().map(line).collect()
+    let past = budget["past"].as_array().into_iter().flatten().map(period);
+    past.chain(budget["actions"].as_array().into_iter().flatten().map(line)).collect()
 }

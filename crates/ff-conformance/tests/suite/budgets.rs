@@ -129,7 +129,7 @@ async fn raise(store: &Store, budget_id: BudgetId, hard: i64) -> Budget {
 }
 
 async fn cleared(store: &Store) -> Vec<BudgetId> {
-    let ClearedBudgetsReply::Cleared { items, .. } = store.call(BUDGETS, &ClearedBudgets { limit: 10 }).await.unwrap();
+    let ClearedBudgetsReply::Cleared { items, .. } = store.call(BUDGETS, &ClearedBudgets::new(10)).await.unwrap();
     items.into_iter().map(|item| item.budget_id).collect()
 }
 
@@ -367,7 +367,9 @@ for_each_host! {
         reserve(&store, &second).await;
         let give_back = ReleaseReservation { budget_id: id, reservation_id: second.reservation_id };
         assert_eq!(store.call(BUDGETS, &give_back).await, Ok(ReleaseReservationReply::Released));
-        assert_eq!(refusal(store.call(BUDGETS, &give_back).await), ErrorCode::ReservationNotFound);
+        assert_eq!(store.call(BUDGETS, &give_back).await, Ok(ReleaseReservationReply::Released), "asked again, it is as it is");
+        let unknown = ReleaseReservation { reservation_id: store.uuid(0), ..give_back };
+        assert_eq!(refusal(store.call(BUDGETS, &unknown).await), ErrorCode::ReservationNotFound);
         assert_eq!(refusal(settle(&store, id, second.reservation_id, 1).await), ErrorCode::ReservationNotFound);
         assert_eq!(spent(&store, id).await, (50, 0));
     }
@@ -428,7 +430,7 @@ for_each_host! {
         store.fire_due(BUDGETS).await;
         assert_eq!(spent(&store, id).await, (0, 0));
         let ClearedBudgetsReply::Cleared { items, .. } =
-            store.call(BUDGETS, &ClearedBudgets { limit: 10 }).await.unwrap();
+            store.call(BUDGETS, &ClearedBudgets::new(10)).await.unwrap();
         assert!(items[0].next_reset_wanted);
         let done = AcknowledgeCleared { budget_id: id, rooms: items[0].rooms, told: items[0].rooms };
         assert_eq!(store.call(BUDGETS, &done).await, Ok(AcknowledgeClearedReply::Acknowledged { stays: true }));
@@ -470,11 +472,56 @@ for_each_host! {
         assert!(admit(&store, asks, vec![candidate(&store, Some(5))]).await[0].admitted);
         // The approval ends with the period.
         let ResetBudgetReply::Reset { budget } =
-            store.call(BUDGETS, &ResetBudget { actor: "ops".into(), budget_id: asks }).await.unwrap();
+            store.call(BUDGETS, &ResetBudget { actor: "ops".into(), budget_id: asks, request_id: None }).await.unwrap();
         assert!(!budget.approved);
         assert_eq!((budget.dimensions[0].used, budget.dimensions[0].held), (0, 5));
         let actions: Vec<_> = budget.actions.iter().map(|action| action.action.as_str()).collect();
         assert_eq!(actions, ["approve", "reset"]);
+    }
+
+    async fn what_an_operator_asked_for_once_is_done_once(store) {
+        let id = simple(&store, 100).await;
+        spend(&store, id, 40).await;
+        let correct = CorrectBudget {
+            actor: "eve".into(), budget_id: id, delta: -10, dimension: "tokens".into(), reason: "recounted".into(), request_id: Some(store.uuid(0)),
+        };
+        for _ in 0..2 {
+            store.call(BUDGETS, &correct).await.unwrap();
+            assert_eq!(spent(&store, id).await, (30, 0), "its answer was lost, it comes again");
+        }
+        let reset = ResetBudget { actor: "eve".into(), budget_id: id, request_id: Some(store.uuid(0)) };
+        store.advance(1_000);
+        store.call(BUDGETS, &reset).await.unwrap();
+        spend(&store, id, 70).await;
+        store.call(BUDGETS, &reset).await.unwrap();
+        assert_eq!(spent(&store, id).await, (70, 0), "what was used since stays used");
+        let budget = get(&store, id).await;
+        assert_eq!(budget.actions.iter().map(|action| action.action.as_str()).collect::<Vec<_>>(), ["correct", "reset"]);
+        assert_eq!(budget.past, [BudgetPeriod { since: budget.created_at, ended_at: store.now(), used: amounts(&[("tokens", 30)]) }], "what the period used can be read");
+        let held = reservation(&store, id, 5);
+        reserve(&store, &held).await;
+        let give_back = ReleaseReservation { budget_id: id, reservation_id: held.reservation_id };
+        for _ in 0..2 {
+            store.call(BUDGETS, &give_back).await.unwrap();
+            assert_eq!(spent(&store, id).await, (70, 0));
+        }
+        for _ in 0..2 {
+            store.call(BUDGETS, &DeleteBudget { actor: "eve".into(), budget_id: id }).await.unwrap();
+        }
+        assert_eq!(refusal(store.call(BUDGETS, &GetBudget { budget_id: id }).await), ErrorCode::BudgetNotFound);
+    }
+
+    async fn the_last_periods_can_be_read(store) {
+        let reset = BudgetReset { r#type: ResetType::Interval, interval_ms: Some(10_000), zone: None };
+        let id = create(&store, NewBudget { reset, ..new_budget(&store, vec![limit("tokens", 1_000, None)]) }).await;
+        for n in 1..=35 {
+            spend(&store, id, n).await;
+            store.advance(10_000);
+        }
+        let past = get(&store, id).await.past;
+        assert_eq!(past.len(), 30, "the oldest are forgotten");
+        assert_eq!(past.iter().map(|period| period.used["tokens"]).collect::<Vec<_>>(), (6..=35).collect::<Vec<_>>());
+        assert!(past.windows(2).all(|two| two[0].ended_at == two[1].since), "one begins where the other ended");
     }
 
     async fn corrections_are_kept_with_actor_and_reason(store) {
@@ -486,7 +533,7 @@ for_each_host! {
             budget_id: id,
             delta,
             dimension: "tokens".into(),
-            reason: "billed twice".into(),
+            reason: "billed twice".into(), request_id: None,
         };
         for delta in [0, -41] {
             assert_eq!(refusal(store.call(BUDGETS, &correct(delta)).await), ErrorCode::InvalidArgument);
@@ -629,7 +676,7 @@ for_each_host! {
         // Use without its report is not the sum of the reports.
         server.command::<redis::Value>(&["DEL", &part("reports")]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [30]);
-        store.call(BUDGETS, &ResetBudget { actor: "ops".into(), budget_id: id }).await.unwrap();
+        store.call(BUDGETS, &ResetBudget { actor: "ops".into(), budget_id: id, request_id: None }).await.unwrap();
     }
 
     async fn random_work_on_a_tree_agrees_with_a_naive_ledger(store) {
@@ -760,7 +807,7 @@ mod ledger {
                     }
                 }
                 _ if rng.random_ratio(1, 4) => {
-                    let call = ResetBudget { actor: "ops".into(), budget_id: ids[at] };
+                    let call = ResetBudget { actor: "ops".into(), budget_id: ids[at], request_id: None };
                     store.call(BUDGETS, &call).await.unwrap();
                     naive.used.insert(at, 0);
                 }

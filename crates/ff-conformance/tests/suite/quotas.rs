@@ -54,6 +54,7 @@ fn asks(store: &Store, key: &str, weight: i64) -> QuotaCandidate {
         key: key.into(),
         weight,
         score: number,
+        number: 1,
     }
 }
 
@@ -97,7 +98,7 @@ async fn state(store: &Store, id: QuotaPolicyId) -> QuotaKeyState {
 
 /// Who was called since the last time, in order; the effects are struck.
 async fn called(store: &Store, id: QuotaPolicyId) -> Vec<ExecutionId> {
-    let ReadOutboxReply::Effects { items } = store.call(route(store, id), &ReadOutbox { limit: 1_000 }).await.unwrap();
+    let ReadOutboxReply::Effects { items } = store.call(route(store, id), &ReadOutbox::new(1_000)).await.unwrap();
     assert!(items.iter().all(|effect| effect.r#type == "unblock"), "{items:?}");
     if !items.is_empty() {
         let ids = items.iter().map(|effect| effect.id.clone()).collect();
@@ -138,6 +139,7 @@ fn of_grant(grant: &Grant) -> QuotaCandidate {
         key: quota.key.clone(),
         weight: quota.weight.unwrap_or(1),
         score: grant.score,
+        number: grant.number,
     }
 }
 
@@ -168,7 +170,7 @@ async fn submit(store: &Store, id: QuotaPolicyId) -> ExecutionId {
 
 /// The releases the executions' partition owes, as (set, unused); struck.
 async fn owed(store: &Store) -> Vec<(String, bool)> {
-    let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox { limit: 100 }).await.unwrap();
+    let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(100)).await.unwrap();
     if !items.is_empty() {
         store.ask(&AckOutbox { ids: items.iter().map(|effect| effect.id.clone()).collect() }).await.unwrap();
     }
@@ -294,6 +296,138 @@ for_each_host! {
         store.assert_sound().await;
     }
 
+    async fn a_late_copy_of_an_older_grant_leaves_its_execution_in_line(store) {
+        let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
+        let [holds, first, before] = [0; 3].map(|_| asks(&store, "k", 1));
+        assert_eq!(admitted(&store, id, &[holds.clone(), before.clone()]).await, [true, false]);
+        // It is called, does not come in time, and asks under its next grant.
+        assert_eq!(give_back(&store, id, &holds, false).await, 1);
+        assert_eq!(called(&store, id).await, [before.execution_id]);
+        store.advance(500);
+        let takes = asks(&store, "k", 1);
+        let before = QuotaCandidate { expires_at: store.now() + GRANT_MS, ..before };
+        let again = QuotaCandidate { holder_id: store.uuid(0), number: 2, ..before.clone() };
+        assert_eq!(admitted(&store, id, &[takes.clone(), again.clone(), first.clone()]).await, [true, false, false]);
+        // The network delivers what it asked under its first grant: nobody is refused by that, and nobody is let in.
+        let answers = ask(&store, id, std::slice::from_ref(&before)).await;
+        assert_eq!((answers[0].admitted, answers[0].part), (false, None), "while all is taken");
+        assert_eq!(give_back(&store, id, &takes, false).await, 1);
+        assert_eq!(called(&store, id).await, [first.execution_id]);
+        let answers = ask(&store, id, std::slice::from_ref(&before)).await;
+        assert_eq!((answers[0].admitted, answers[0].part), (false, None), "while there is room");
+        assert_eq!((state(&store, id).await.held, state(&store, id).await.waiting), (0, 1));
+        assert_eq!(admitted(&store, id, std::slice::from_ref(&first)).await, [true]);
+        assert_eq!(give_back(&store, id, &first, false).await, 1);
+        let ReadOutboxReply::Effects { items } = store.call(route(&store, id), &ReadOutbox::new(10)).await.unwrap();
+        let said: Vec<_> = items.iter().map(|effect| (&effect.data["execution_id"], &effect.data["holder_id"])).collect();
+        assert_eq!(said, [(&again.execution_id.to_string(), &again.holder_id.to_string())], "it is called under its latest grant");
+        store.assert_sound().await;
+    }
+
+    async fn nobody_takes_the_room_of_those_who_were_called_or_stand_before_it(store) {
+        let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
+        let [holds, waits, later] = [0; 3].map(|_| asks(&store, "k", 1));
+        assert_eq!(admitted(&store, id, &[holds.clone(), waits.clone()]).await, [true, false]);
+        assert_eq!(give_back(&store, id, &holds, false).await, 1);
+        assert_eq!(called(&store, id).await, [waits.execution_id]);
+        let answers = ask(&store, id, std::slice::from_ref(&later)).await;
+        assert_eq!((answers[0].part, answers[0].next_at), (Some(QuotaPart::Line), Some(store.now() + 500)), "its room is kept");
+        let first = QuotaCandidate { score: -9, ..asks(&store, "k", 1) };
+        assert_eq!(ask(&store, id, std::slice::from_ref(&first)).await[0].part, Some(QuotaPart::Line), "from whoever it is");
+        assert_eq!(admitted(&store, id, std::slice::from_ref(&waits)).await, [true]);
+        store.assert_sound().await;
+        // Whoever does not come is waited for no longer than a moment.
+        assert_eq!(give_back(&store, id, &waits, false).await, 1);
+        assert_eq!(called(&store, id).await, [first.execution_id]);
+        store.advance(500);
+        store.fire_due(route(&store, id)).await;
+        assert_eq!(called(&store, id).await, [later.execution_id]);
+        assert_eq!(admitted(&store, id, &[later]).await, [true]);
+        store.assert_sound().await;
+
+        // What is light does not overtake what is heavy and stands before it.
+        let id = create(&store, Quota { weighted: weighted(10, 60_000), ..quota(&store) }).await;
+        let start = store.now();
+        let [holds, heavy, light] = [8, 6, 1].map(|weight| asks(&store, "k", weight));
+        assert_eq!(admitted(&store, id, &[holds, heavy.clone()]).await, [true, false]);
+        let answers = ask(&store, id, std::slice::from_ref(&light)).await;
+        assert_eq!((answers[0].part, answers[0].next_at), (Some(QuotaPart::Line), Some(start + 60_000)));
+        let first = QuotaCandidate { score: -9, ..asks(&store, "k", 1) };
+        assert_eq!(admitted(&store, id, &[first]).await, [true], "who stands before it does");
+        store.go_to(start + 60_000);
+        store.fire_due(route(&store, id)).await;
+        assert_eq!(called(&store, id).await, [heavy.execution_id, light.execution_id]);
+        store.assert_sound().await;
+    }
+
+    async fn who_was_called_and_has_ended_is_not_waited_for(store) {
+        let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
+        let all: Vec<QuotaCandidate> = (0..4).map(|_| asks(&store, "k", 1)).collect();
+        assert_eq!(admitted(&store, id, &all).await, [true, false, false, false]);
+        assert_eq!(give_back(&store, id, &all[0], false).await, 1);
+        assert_eq!(called(&store, id).await, [all[1].execution_id]);
+        let give_up = async |who: &QuotaCandidate| {
+            let items = vec![QuotaAbsence { execution_id: who.execution_id, key_digest: K.into() }];
+            let call = GiveUpCalled { items, quota_id: id };
+            let GiveUpCalledReply::GivenUp { count } = store.call(route(&store, id), &call).await.unwrap();
+            count
+        };
+        assert_eq!(give_up(&all[3]).await, 0, "who stands in line stays there");
+        assert_eq!(give_up(&all[1]).await, 1);
+        assert_eq!(called(&store, id).await, [all[2].execution_id], "the next is called at once");
+        assert_eq!(give_up(&all[1]).await, 0);
+        assert_eq!(called(&store, id).await, []);
+        assert_eq!(admitted(&store, id, &all[2..3]).await, [true]);
+        store.assert_sound().await;
+    }
+
+    async fn a_new_priority_is_a_new_place_in_line(store) {
+        store.install_default_lane().await;
+        let id = create(&store, Quota { concurrency: Some(1), ..quota(&store) }).await;
+        let holds = asks(&store, "k", 1);
+        assert_eq!(admitted(&store, id, std::slice::from_ref(&holds)).await, [true]);
+        let (first, second) = (submit(&store, id).await, submit(&store, id).await);
+        let refuse_all = async || {
+            for grant in grants(&store, 8).await {
+                assert_eq!(admitted(&store, id, &[of_grant(&grant)]).await, [false]);
+                let reason = AdmissionReason::WaitingForQuota;
+                let block = BlockExecution::new(BTreeMap::new(), grant.execution_id, grant.grant_id, reason);
+                store.ask(&BlockExecution { unheld: Some(true), ..block }).await.unwrap();
+            }
+        };
+        refuse_all().await;
+        let change = ChangeExecution { priority: Some(9), ..ChangeExecution::new("ann".into(), second) };
+        assert_eq!(store.ask(&change).await, Ok(ChangeExecutionReply::Changed { state: PublicState::Waiting }), "it asks anew");
+        refuse_all().await;
+        let waiting = ListQuotaWaiters::new("k".into(), 8, id);
+        let ListQuotaWaitersReply::Waiting { items, .. } = store.call(route(&store, id), &waiting).await.unwrap();
+        assert_eq!(items.iter().map(|item| item.execution_id).collect::<Vec<_>>(), [second, first]);
+        assert_eq!(give_back(&store, id, &holds, false).await, 1);
+        assert_eq!(called(&store, id).await, [second]);
+        store.assert_sound().await;
+    }
+
+    async fn a_lowered_limit_leaves_nobody_behind_what_can_never_pass(store) {
+        let id = create(&store, Quota { weighted: weighted(1_000, 60_000), ..quota(&store) }).await;
+        let start = store.now();
+        let [holds, heavy, light, other] = [1_000, 500, 1, 1].map(|weight| asks(&store, "k", weight));
+        assert_eq!(admitted(&store, id, &[holds, heavy.clone(), light.clone(), other.clone()]).await, [true, false, false, false]);
+        let lower = PutQuota { actor: None, quota: Quota { quota_id: id, weighted: weighted(400, 60_000), ..quota(&store) }, version: Some(1) };
+        store.call(route(&store, id), &lower).await.unwrap();
+        store.fire_due(route(&store, id)).await;
+        assert_eq!(called(&store, id).await, [heavy.execution_id], "what can never pass asks anew");
+        let again = QuotaCandidate { holder_id: store.uuid(0), number: 2, ..heavy.clone() };
+        assert_eq!(admitted(&store, id, &[again]).await, [false]);
+        store.assert_sound().await;
+        store.go_to(start + 60_000);
+        store.fire_due(route(&store, id)).await;
+        assert_eq!(called(&store, id).await, [light.execution_id, other.execution_id]);
+        let waiting = ListQuotaWaiters::new("k".into(), 8, id);
+        let ListQuotaWaitersReply::Waiting { items, .. } = store.call(route(&store, id), &waiting).await.unwrap();
+        assert_eq!(items.iter().map(|item| (item.execution_id, item.never)).collect::<Vec<_>>(), [(heavy.execution_id, true)]);
+        store.assert_sound().await;
+    }
+
     async fn weight_is_estimated_and_trued_up(store) {
         let id = create(&store, Quota { weighted: weighted(10, 60_000), ..quota(&store) }).await;
         let [large, small, huge] = [(8, 0), (3, 0), (11, 0)].map(|(weight, _)| asks(&store, "k", weight));
@@ -369,7 +503,9 @@ for_each_host! {
         assert_eq!(called(&store, id).await, [waiting.execution_id]);
         throttle(store.now() + 60_000).await;
         assert_eq!(admitted(&store, id, std::slice::from_ref(&waiting)).await, [false]);
-        assert_eq!(throttle(store.now()).await, ThrottleQuotaReply::Cleared);
+        let until = store.now() + 60_000;
+        assert_eq!(throttle(store.now()).await, ThrottleQuotaReply::Throttled { until }, "a word that comes late ends nothing");
+        assert_eq!(throttle(0).await, ThrottleQuotaReply::Cleared);
         assert_eq!(called(&store, id).await, [waiting.execution_id]);
     }
 
@@ -553,7 +689,12 @@ async fn against_a_log(store: &Store, seed: u64) {
             .into_iter()
             .map(|execution| {
                 let before = waiting.remove(&execution).unwrap_or_else(|| panic!("{execution} did not wait"));
-                QuotaCandidate { holder_id: store.uuid(0), expires_at: store.now() + 1_000_000, ..before }
+                QuotaCandidate {
+                    holder_id: store.uuid(0),
+                    expires_at: store.now() + 1_000_000,
+                    number: before.number + 1,
+                    ..before
+                }
             })
             .collect();
         if !again.is_empty() {
@@ -626,7 +767,10 @@ async fn admit_and_log(
             let inside = log.values().filter(|start| start.at > now - weighted.window_ms);
             inside.map(|start| start.weight).sum::<i64>() + one.weight <= weighted.limit
         });
-        let fits = free && light && (running.len() as i64) < definition.concurrency.unwrap();
+        // Nobody overtakes those who wait.
+        let line = answer.part == Some(QuotaPart::Line);
+        assert!(!line || !waiting.is_empty(), "{one:?} at {now}: {answer:?}");
+        let fits = !line && free && light && (running.len() as i64) < definition.concurrency.unwrap();
         if rate.mode == RateMode::Sliding || answer.admitted {
             assert_eq!(answer.admitted, fits, "{one:?} at {now}: {answer:?}");
         }

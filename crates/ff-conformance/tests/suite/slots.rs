@@ -110,7 +110,7 @@ async fn check(store: &Store, holders: Vec<Holder>) -> Vec<HolderState> {
 
 /// What the home partition owes the holder set.
 async fn owed(store: &Store) -> Vec<Effect> {
-    let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox { limit: 100 }).await.unwrap();
+    let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(100)).await.unwrap();
     assert!(items.iter().all(|effect| effect.r#type == "release_holder" && effect.data["set"] == SET), "{items:?}");
     items
 }
@@ -480,6 +480,7 @@ fn typed(holder: &Candidate) -> Grant {
         lane: LANE.into(),
         kind: "k".into(),
         score: 0,
+        number: 1,
         budgets: None,
         quotas: None,
         keep: None,

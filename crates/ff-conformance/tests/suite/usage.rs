@@ -224,11 +224,11 @@ for_each_host! {
         let noted = note(&store, &usage(&task, id, 10, None)).await;
         store.advance(4_999);
         store.fire_due(store.route_of(task.execution_id)).await;
-        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox { limit: 10 }).await.unwrap();
+        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(10)).await.unwrap();
         assert!(items.is_empty());
         store.advance(1);
         store.fire_due(store.route_of(task.execution_id)).await;
-        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox { limit: 10 }).await.unwrap();
+        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(10)).await.unwrap();
         assert_eq!(items.len(), 1);
         assert_eq!((items[0].r#type.as_str(), items[0].data["sequence"].as_str()), ("apply_usage", "1"));
         let answer = apply(&store, task.execution_id, &noted).await;
@@ -366,7 +366,7 @@ for_each_host! {
             store.call(BUDGETS, &GetBudget { budget_id: id }).await.unwrap();
         assert_eq!((budget.dimensions[0].used, budget.dimensions[0].held, holders), (50, 10, 1));
         store.ask(&CompleteExecution::new(task.execution_id, task.fence())).await.unwrap();
-        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox { limit: 10 }).await.unwrap();
+        let ReadOutboxReply::Effects { items } = store.ask(&ReadOutbox::new(10)).await.unwrap();
         assert_eq!(items[0].data["set"], format!("budget:{id}"));
         let holder = Holder { execution_id: task.execution_id, holder_id, expires_at: None };
         store.call(BUDGETS, &ReleaseBudget { budget_id: id, holders: vec![holder] }).await.unwrap();

@@ -130,7 +130,7 @@ for_each_host! {
         assert_eq!(beat(&store, &["w1"]).await, [(true, true)]);
         let GetWorkerReply::Worker { item } = fleet(&store, &GetWorker { instance: "w1".into() }).await.unwrap();
         assert_eq!(item.state, WorkerState::Draining);
-        let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox { limit: 10 }).await.unwrap();
+        let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox::new(10)).await.unwrap();
         assert_eq!(items.iter().map(|effect| (effect.r#type.as_str(), effect.data["instance"].as_str(), effect.data["actor"].as_str())).collect::<Vec<_>>(), [("yield_leases", "w1", "ann")]);
         // A worker that registers again starts afresh.
         fleet(&store, &register("w1")).await.unwrap();
@@ -145,7 +145,7 @@ for_each_host! {
         assert_eq!(fleet(&store, &dead).await, Ok(MarkWorkerDeadReply::Marked));
         assert!(list(&store).await.is_empty());
         assert_eq!(beat(&store, &["w1"]).await, [(false, false)]);
-        let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox { limit: 10 }).await.unwrap();
+        let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox::new(10)).await.unwrap();
         assert_eq!((items[0].r#type.as_str(), items[0].data["instance"].as_str(), items[0].at), ("revoke_leases", "w1", store.now()));
         assert_eq!(fleet_events(&store).await.last().unwrap().0, "worker.marked_dead");
     }
@@ -156,7 +156,7 @@ for_each_host! {
             fleet(&store, &DrainWorker { instance: name.into(), actor: "ann".into() }).await.unwrap();
         }
         let read = |limit| { let store = store.clone(); async move {
-            let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox { limit }).await.unwrap();
+            let ReadOutboxReply::Effects { items } = fleet(&store, &ReadOutbox::new(limit)).await.unwrap();
             items
         }};
         let all = read(10).await;

@@ -1,8 +1,8 @@
 //! The unblock reconciler: when a budget has room again, everything that waits for it is told, and asks once more.
 //!
 //! A budget that refused something and has room again is marked until this is done, so neither a lost announcement nor a
-//! crash forgets it. Whoever was refused before the room and came to wait only after the walk is met by the second walk,
-//! and by the sweep over all that waits. What cannot be read stays blocked.
+//! crash forgets it. Whoever was refused before the room and came to wait only after the walk is met by the second walk, which
+//! comes when no grant of that time is open any more, and by the sweep over all that waits. What cannot be read stays blocked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_script::generated::{
-    AcknowledgeCleared, AwaitedBudget, AwaitingBudget, AwaitingBudgetReply, Budget, ClearedBudgets,
-    ClearedBudgetsReply, DimensionStatus, MissingQuotas, MissingQuotasReply, SetNextReset, UnblockBudget,
-    UnblockBudgetReply, UnblockQuota, UnblockQuotaReply, WaitingForBudgets, WaitingForBudgetsReply,
+    AcknowledgeCleared, AwaitedBudget, AwaitingBudget, AwaitingBudgetReply, AwaitsPosition, Budget, ClearedBudget,
+    ClearedBudgets, ClearedBudgetsReply, DimensionStatus, MissingQuotas, MissingQuotasReply, SetNextReset,
+    UnblockBudget, UnblockBudgetReply, UnblockQuota, UnblockQuotaReply, WaitingForBudgets, WaitingForBudgetsReply,
 };
 use ff_script::{Client, Error, Route, Wake};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -31,16 +31,18 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 const FIRST: i64 = 64;
 /// And at most.
 const SIZE_MAX: i64 = 1 << 20;
-/// After so many lines in a row whose heads do not fit, the others are the sweep's.
+/// After so many looks in a row at lines whose heads do not fit, those behind them are looked at.
 const MISSES_MAX: usize = 8;
-/// Entries of a line that are looked at for those that fit.
+/// Looks in a row behind the heads that find nobody, until the next share.
+const MISSES_BEHIND_MAX: usize = 32;
+/// Entries of a line that are looked at for those that fit, before it is the next line's turn.
 const LOOKS: i64 = 64;
 /// More rooms than anyone has seen.
 const ALL_ROOMS: i64 = i64::MAX >> 10;
 /// Those who were told of a small room have this long to take it before more are told.
 const NEXT_SHARE: Duration = Duration::from_millis(100);
-/// Between the two walks for one room.
-const SECOND_WALK: Duration = Duration::from_secs(2);
+/// Between the two walks for one room: longer than the grants of the dispatcher, under which a refusal may still be recorded.
+const SECOND_WALK: Duration = Duration::from_secs(6);
 /// This often one partition of executions is looked at, for budgets and for quotas in turn.
 const SWEEP_EVERY: Duration = Duration::from_secs(4);
 
@@ -51,18 +53,34 @@ pub struct Unblocked {
     pub executions: i64,
     /// The budgets that had room, and how often by now.
     pub budgets: Vec<(BudgetId, i64)>,
-    /// More may be marked.
-    pub more: bool,
     /// More may fit into some budget than were told at once.
     pub unfinished: bool,
+    /// When someone may have come to wait who has to be told as well.
+    again: Option<Instant>,
 }
 
-/// How many are told of a room at once: few at first, since most rooms are small, and more while there is room left.
+/// What is remembered of budgets that are marked.
 #[derive(Debug, Default)]
 struct Pace {
+    /// How long after its first walk a room is walked for again and acknowledged; never without.
+    patience: Option<Duration>,
+    /// How many are told of a room at once: few at first, since most rooms are small, and more while there is room left.
     sizes: HashMap<BudgetId, i64>,
-    /// The room everyone was told of once; the second time is when it is acknowledged.
+    /// The room everyone was told of once.
     told: HashMap<BudgetId, i64>,
+    walks: HashMap<BudgetId, Walk>,
+    /// The lines that were not looked at to their end, and how far they were.
+    places: HashMap<BudgetId, Vec<Line>>,
+}
+
+/// A first walk that is done: of which room, and when.
+#[derive(Clone, Copy, Debug)]
+struct Walk {
+    route: Route,
+    rooms: i64,
+    at: Instant,
+    /// The latest room everyone who waits was told of since.
+    latest: i64,
 }
 
 impl Pace {
@@ -75,8 +93,15 @@ impl Pace {
         *size = size.saturating_mul(2).min(SIZE_MAX);
     }
 
-    fn forget(&mut self, budget_id: BudgetId) {
-        self.sizes.remove(&budget_id);
+    /// When the second walk for the room of this one is due.
+    fn second(&self, walk: &Walk) -> Option<Instant> {
+        Some(walk.at + self.patience?)
+    }
+
+    /// Budgets of the partition that are not marked any more are forgotten.
+    fn keep(&mut self, route: Route, marked: &[ClearedBudget]) {
+        let marked: BTreeSet<BudgetId> = marked.iter().map(|cleared| cleared.budget_id).collect();
+        self.walks.retain(|id, walk| walk.route != route || marked.contains(id));
     }
 }
 
@@ -85,45 +110,89 @@ impl Pace {
 /// Everyone is told when a limit or a period changed. Of a room that was only given back, as many are told as may fit, the
 /// first in line first: telling everyone of every small room would cost each time as much as there are who wait.
 pub async fn run_once(operations: &Operations, route: Route, acknowledge: bool) -> Result<Unblocked, Error> {
-    step(operations, route, acknowledge, &mut Pace::default()).await
+    let patience = acknowledge.then_some(Duration::ZERO);
+    step(operations, route, &mut Pace { patience, ..Pace::default() }).await
 }
 
-async fn step(operations: &Operations, route: Route, acknowledge: bool, pace: &mut Pace) -> Result<Unblocked, Error> {
-    let ClearedBudgetsReply::Cleared { items, more } =
-        operations.client().call(route, &ClearedBudgets { limit: BATCH }).await?;
-    let mut done = Unblocked { more, ..Unblocked::default() };
-    for cleared in items {
+/// Every marked budget of a partition.
+async fn cleared(client: &Client, route: Route) -> Result<Vec<ClearedBudget>, Error> {
+    let mut all = Vec::new();
+    loop {
+        let offset = i64::try_from(all.len()).unwrap_or(i64::MAX);
+        let call = ClearedBudgets { offset: Some(offset), ..ClearedBudgets::new(BATCH) };
+        let ClearedBudgetsReply::Cleared { items, more } = client.call(route, &call).await?;
+        all.extend(items);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
+
+async fn step(operations: &Operations, route: Route, pace: &mut Pace) -> Result<Unblocked, Error> {
+    let marked = cleared(operations.client(), route).await?;
+    pace.keep(route, &marked);
+    let mut done = Unblocked::default();
+    for cleared in marked {
         let (budget_id, rooms) = (cleared.budget_id, cleared.rooms);
+        done.budgets.push((budget_id, rooms));
         if cleared.next_reset_wanted {
             supply_next_reset(operations, budget_id).await?;
         }
-        if cleared.wide > cleared.told && (acknowledge || pace.told.get(&budget_id) != Some(&cleared.wide)) {
+        let walk = pace.walks.get(&budget_id).copied();
+        let due = walk.and_then(|walk| pace.second(&walk)).filter(|at| *at > Instant::now());
+        if let (Some(at), Some(Walk { latest, .. })) = (due, walk)
+            && latest == rooms
+        {
+            // Everyone who waits was told of this room once; those who came since are told by the second walk.
+            done.again = done.again.into_iter().chain([at]).min();
+            continue;
+        }
+        let second = walk.is_some() && due.is_none();
+        if cleared.wide > cleared.told && (second || pace.told.get(&budget_id) != Some(&cleared.wide)) {
             let everyone = Room { budget_id, rooms: cleared.wide, free: None, most: None };
             done.executions += tell(operations, &everyone).await?;
             pace.told.insert(budget_id, cleared.wide);
         }
         let mut told = cleared.wide;
-        let mut unfinished = false;
         if rooms > cleared.wide.max(cleared.told) && has_room(&cleared.free) {
             let some = Room { budget_id, rooms, free: Some(cleared.free), most: None };
-            let heard = tell_some(operations, some, pace.size(budget_id)).await?;
+            let place = pace.places.remove(&budget_id).unwrap_or_default();
+            let heard = tell_some(operations, some, pace.size(budget_id), place).await?;
             done.executions += heard.count;
-            unfinished = heard.stopped;
             if heard.whole {
                 told = rooms;
             }
-        }
-        if unfinished {
-            pace.faster(budget_id);
+            if heard.stopped {
+                pace.faster(budget_id);
+            }
+            if !heard.behind.is_empty() {
+                pace.places.insert(budget_id, heard.behind.clone());
+            }
+            if heard.stopped || !heard.behind.is_empty() {
+                done.unfinished = true;
+                continue;
+            }
         } else {
-            pace.forget(budget_id);
+            pace.places.remove(&budget_id);
         }
-        done.unfinished |= unfinished;
-        if acknowledge && !unfinished {
-            operations.client().call(route, &AcknowledgeCleared { budget_id, rooms, told }).await?;
-            pace.told.remove(&budget_id);
+        pace.sizes.remove(&budget_id);
+        let first = Walk { route, rooms, at: Instant::now(), latest: rooms };
+        let walk = Walk { latest: rooms, ..walk.unwrap_or(first) };
+        let mut next = Some(walk);
+        if pace.second(&walk).is_some_and(|at| at <= Instant::now()) {
+            // Of a later room this was the first walk.
+            let told = told.min(walk.rooms);
+            operations.client().call(route, &AcknowledgeCleared { budget_id, rooms: walk.rooms, told }).await?;
+            if cleared.wide <= walk.rooms {
+                pace.told.remove(&budget_id);
+            }
+            pace.walks.remove(&budget_id);
+            next = (rooms > walk.rooms).then_some(first);
         }
-        done.budgets.push((budget_id, rooms));
+        if let Some(walk) = next {
+            pace.walks.insert(budget_id, walk);
+            done.again = done.again.into_iter().chain(pace.second(&walk)).min();
+        }
     }
     Ok(done)
 }
@@ -167,18 +236,21 @@ async fn sweep_budgets(operations: &Operations, route: Route) -> Result<i64, Err
     // Each budget is read once, however many wait for it.
     let mut told = 0;
     for (budget_id, seen) in awaited {
-        let room = match operations.budget(budget_id).await {
+        // Of a room that is wide everyone is told, also who waits for an approval and fits nowhere.
+        let (wide, some) = match operations.budget(budget_id).await {
             Ok(BudgetStatus { budget, .. }) => {
-                Room { budget_id, rooms: budget.rooms, free: Some(free_of(&budget)), most: None }
+                let some = Room { budget_id, rooms: budget.rooms, free: Some(free_of(&budget)), most: None };
+                (budget.wide, Some(some))
             }
             // Gone: whoever waits is refused by name instead of waiting for good.
-            Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => {
-                Room { budget_id, rooms: ALL_ROOMS, free: None, most: None }
-            }
+            Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => (ALL_ROOMS, None),
             Err(error) => return Err(error),
         };
-        if room.rooms > seen && room.free.as_ref().is_none_or(has_room) {
-            told += tell_partition(operations, route, &room).await?.count;
+        let everyone = Some(Room { budget_id, rooms: wide, free: None, most: None });
+        for room in everyone.into_iter().chain(some) {
+            if room.rooms > seen && room.free.as_ref().is_none_or(has_room) {
+                told += tell_partition(operations, route, &room, None).await?.count;
+            }
         }
     }
     Ok(told)
@@ -245,8 +317,15 @@ struct Room {
     most: Option<i64>,
 }
 
-/// What telling did.
+/// A partition's line, and behind whom it goes on.
 #[derive(Clone, Debug)]
+struct Line {
+    route: Route,
+    after: Option<AwaitsPosition>,
+}
+
+/// What telling did.
+#[derive(Clone, Debug, Default)]
 struct Told {
     /// Executions that are eligible again.
     count: i64,
@@ -256,20 +335,23 @@ struct Told {
     whole: bool,
     /// What those who were told leave of what was free.
     left: Option<BTreeMap<String, i64>>,
+    /// The lines that have not been looked at to their end though there is room left.
+    behind: Vec<Line>,
 }
 
 /// Tells everyone.
 async fn tell(operations: &Operations, room: &Room) -> Result<i64, Error> {
     let told: Vec<Told> = stream::iter(operations.client().execution_routes())
-        .map(|route| async move { tell_partition(operations, route, room).await })
+        .map(|route| async move { tell_partition(operations, route, room, None).await })
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
     Ok(told.iter().map(|told| told.count).sum())
 }
 
-/// Tells as many as fit, `size` at most: the lines one after the other, the one with the best head first.
-async fn tell_some(operations: &Operations, mut room: Room, size: i64) -> Result<Told, Error> {
+/// Tells as many as fit, `size` at most: the lines one after the other, the one with the best head first. When those in front do
+/// not fit, it goes on behind them, from `place` on: where it got to the last time.
+async fn tell_some(operations: &Operations, mut room: Room, size: i64, place: Vec<Line>) -> Result<Told, Error> {
     let budget_id = room.budget_id;
     let heads: Vec<(Route, Option<i64>)> = stream::iter(operations.client().execution_routes())
         .map(|route| async move {
@@ -280,59 +362,88 @@ async fn tell_some(operations: &Operations, mut room: Room, size: i64) -> Result
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
+    let share = (size / i64::try_from(heads.len()).unwrap_or(i64::MAX).max(1)).max(1);
     let mut lines: Vec<(i64, Route)> = heads.iter().filter_map(|(route, head)| Some(((*head)?, *route))).collect();
     lines.sort_unstable();
-    let share = (size / i64::try_from(heads.len()).unwrap_or(i64::MAX).max(1)).max(1);
-    let mut all = Told { count: 0, stopped: false, whole: true, left: None };
-    let mut misses = 0;
-    for (_, route) in lines {
-        if all.count >= size {
-            return Ok(Told { stopped: true, whole: false, ..all });
+    let lines = lines.into_iter().map(|(_, route)| Line { route, after: None }).collect();
+    let mut all = tell_lines(operations, &mut room, size, share, lines, MISSES_MAX).await?;
+    if all.stopped || all.behind.is_empty() {
+        return Ok(all);
+    }
+    let lines = if place.is_empty() { std::mem::take(&mut all.behind) } else { place };
+    let behind = tell_lines(operations, &mut room, size - all.count, share, lines, MISSES_BEHIND_MAX).await?;
+    Ok(Told { count: all.count + behind.count, whole: false, ..behind })
+}
+
+/// Tells as many of some lines as fit, `size` at most and `share` of each; until so many looks in a row found nobody.
+async fn tell_lines(
+    operations: &Operations,
+    room: &mut Room,
+    size: i64,
+    share: i64,
+    lines: Vec<Line>,
+    misses_max: usize,
+) -> Result<Told, Error> {
+    let mut all = Told { whole: true, ..Told::default() };
+    let (mut misses, mut lines) = (0, lines.into_iter());
+    while let Some(Line { route, after }) = lines.next() {
+        let full = !room.free.as_ref().is_none_or(has_room);
+        if full {
+            return Ok(Told { whole: false, behind: Vec::new(), ..all });
         }
-        if misses == MISSES_MAX || !room.free.as_ref().is_none_or(has_room) {
-            return Ok(Told { whole: false, ..all });
+        if all.count >= size || misses == misses_max {
+            all.behind.push(Line { route, after });
+            all.behind.extend(lines);
+            return Ok(Told { stopped: all.count >= size, whole: false, ..all });
         }
         room.most = Some(share.min(size - all.count));
-        let told = tell_partition(operations, route, &room).await?;
+        let told = tell_partition(operations, route, room, after).await?;
         misses = if told.count == 0 { misses + 1 } else { 0 };
-        room.free = told.left.or(room.free);
+        room.free = told.left.or(room.free.take());
         all.count += told.count;
         all.stopped |= told.stopped;
         all.whole &= told.whole;
+        all.behind.extend(told.behind);
+    }
+    if !room.free.as_ref().is_none_or(has_room) {
+        all.behind.clear();
     }
     Ok(all)
 }
 
-async fn tell_partition(operations: &Operations, route: Route, room: &Room) -> Result<Told, Error> {
-    let (mut count, mut looks, mut left_out, mut after) = (0, 0, false, None);
-    let mut free = room.free.clone();
+async fn tell_partition(
+    operations: &Operations,
+    route: Route,
+    room: &Room,
+    mut after: Option<AwaitsPosition>,
+) -> Result<Told, Error> {
+    let mut all = Told { whole: true, left: room.free.clone(), ..Told::default() };
+    let mut looks = 0;
     loop {
         let call = UnblockBudget {
             after,
             budget_id: room.budget_id,
-            free: free.clone(),
+            free: all.left.clone(),
             limit: BATCH,
-            most: room.most.map(|most| most - count),
+            most: room.most.map(|most| most - all.count),
             rooms: room.rooms,
         };
-        let UnblockBudgetReply::Unblocked { count: more, left, next, passed_over } =
+        let UnblockBudgetReply::Unblocked { count, left, next, passed_over } =
             operations.client().call(route, &call).await?;
-        count += more;
+        all.count += count;
         looks += BATCH;
-        left_out |= passed_over > 0;
-        free = left.or(free);
+        all.whole &= passed_over == 0;
+        all.left = left.or(all.left);
         after = next;
         if after.is_none() {
-            return Ok(Told { count, stopped: false, whole: !left_out, left: free });
+            return Ok(all);
         }
-        if let Some(most) = room.most {
-            if count >= most {
-                return Ok(Told { count, stopped: true, whole: false, left: free });
-            }
-            // The line is long and its head does not fit: what stands behind is the sweep's.
-            if looks >= most.saturating_mul(2).max(LOOKS) {
-                return Ok(Told { count, stopped: false, whole: false, left: free });
-            }
+        // The line is long: those behind have their turn after the other lines.
+        if let Some(most) = room.most
+            && (all.count >= most || looks >= most.saturating_mul(2).max(LOOKS))
+        {
+            all.stopped = all.count >= most;
+            return Ok(Told { whole: false, behind: vec![Line { route, after }], ..all });
         }
     }
 }
@@ -346,7 +457,7 @@ pub fn start(operations: Operations, owned: Owned, tasks: &mut JoinSet<()>, stop
         pending: BTreeSet::new(),
         second: BTreeMap::new(),
         next_share: BTreeMap::new(),
-        pace: Pace::default(),
+        pace: Pace { patience: Some(SECOND_WALK), ..Pace::default() },
         turn: 0,
     };
     tasks.spawn(unblock.run(news, stop));
@@ -400,33 +511,21 @@ impl Unblock {
         let passed = |times: &BTreeMap<Route, Instant>| -> Vec<Route> {
             times.iter().filter(|(_, at)| **at <= now).map(|(route, _)| *route).collect()
         };
-        let (again, shares) = (passed(&self.second), passed(&self.next_share));
         let first = std::mem::take(&mut self.pending).into_iter().filter(|route| owned.contains(route));
-        let mut due: BTreeMap<Route, bool> = first.chain(shares).map(|route| (route, false)).collect();
-        due.extend(again.into_iter().map(|route| (route, true)));
+        let due: BTreeSet<Route> = first.chain(passed(&self.second)).chain(passed(&self.next_share)).collect();
         let mut fine = true;
-        for (route, acknowledge) in due {
+        for route in due {
             self.next_share.remove(&route);
-            match step(&self.operations, route, acknowledge, &mut self.pace).await {
+            self.second.remove(&route);
+            match step(&self.operations, route, &mut self.pace).await {
                 Ok(done) => {
                     if done.unfinished {
                         self.next_share.insert(route, Instant::now() + NEXT_SHARE);
                     }
-                    if acknowledge {
-                        self.second.remove(&route);
-                        // What was marked since has had one walk only, and stays marked or is looked at again.
-                        if done.more {
-                            self.pending.insert(route);
-                        } else if done.unfinished {
-                            self.second.insert(route, Instant::now() + SECOND_WALK);
-                        }
-                    } else if !done.budgets.is_empty() {
-                        self.second.entry(route).or_insert_with(|| Instant::now() + SECOND_WALK);
-                    }
+                    self.second.extend(done.again.map(|at| (route, at)));
                 }
                 Err(error) => {
                     tracing::warn!(%route, %error, "what waits for budgets could not be told");
-                    self.second.remove(&route);
                     self.pending.insert(route);
                     fine = false;
                 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ff_core::EngineError;
-use ff_core::error::ValidationKind;
+use ff_core::error::{Detail, ValidationKind};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, FlowId};
 use ff_script::generated::{
@@ -19,6 +19,7 @@ use ff_script::generated::{
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use uuid::Uuid;
 
 use super::{Operations, next_reset, refused_with};
 
@@ -28,6 +29,8 @@ const PAGE: usize = 64;
 const TRIES: usize = 8;
 /// How many budgets an execution may name, those of its scopes included.
 const BUDGETS_MAX: usize = 16;
+/// How many budgets a namespace, a lane or a flow may have; the library's number.
+const BUDGETS_PER_SCOPE_MAX: usize = 8;
 /// How old may be what is known about scopes and about which budgets exist.
 const SCOPE_AGE: Duration = Duration::from_secs(1);
 /// What is remembered is forgotten beyond this many.
@@ -143,8 +146,13 @@ pub struct BudgetPage {
 #[derive(Default)]
 pub(super) struct Scopes {
     of_scope: Mutex<HashMap<String, (Instant, Vec<BudgetId>)>>,
-    /// The dimensions of budgets.
-    known: Mutex<HashMap<BudgetId, (Instant, BTreeSet<String>)>>,
+    known: Mutex<HashMap<BudgetId, (Instant, Arc<Known>)>>,
+}
+
+/// What never changes of a budget.
+struct Known {
+    namespace: String,
+    dimensions: BTreeSet<String>,
 }
 
 impl Scopes {
@@ -207,6 +215,9 @@ impl Operations {
             return Err(invalid("budget_id", "must end like its parent's: a tree shares a partition").into());
         }
         let scope = scope_name(&new.scope, &new.namespace)?;
+        if let Some(scope) = &scope {
+            self.fits_scope(scope, budget_id).await?;
+        }
         let route = self.client.route_of_budget(&budget_id);
         // Calendars follow the store's clock, as everything else that is due does.
         let NextDueReply::Next { now, .. } = self.client.call(route, &NextDue {}).await?;
@@ -224,12 +235,31 @@ impl Operations {
         };
         let call = CreateBudget { actor: actor.to_owned(), budget };
         let CreateBudgetReply::Created { budget, duplicate } = self.client.call(route, &call).await?;
-        // Repeated for a duplicate: whoever created it may not have got this far.
-        if let Some(scope) = scope {
-            self.client.call(Route::Fleet, &NoteScope { budget_id, gone: None, scope }).await?;
+        self.note_scope(budget_id, scope, None).await;
+        Ok((budget, duplicate))
+    }
+
+    /// Refuses a budget of a scope that has as many as it may have.
+    async fn fits_scope(&self, scope: &str, budget_id: BudgetId) -> Result<(), Error> {
+        let call = BudgetsOfScopes { scopes: vec![scope.to_owned()] };
+        let BudgetsOfScopesReply::Scopes { items } = self.client.call(Route::Fleet, &call).await?;
+        let others = items.iter().flat_map(|item| &item.budget_ids).filter(|id| **id != budget_id).count();
+        if others >= BUDGETS_PER_SCOPE_MAX {
+            let problem =
+                format!("has {others} budgets already, at most {BUDGETS_PER_SCOPE_MAX}; put this one under a parent");
+            return Err(invalid("scope", problem).into());
+        }
+        Ok(())
+    }
+
+    /// Tells at once what the budget's partition owes its scope anyway.
+    async fn note_scope(&self, budget_id: BudgetId, scope: Option<String>, gone: Option<bool>) {
+        if let Some(scope) = scope
+            && let Err(error) = self.client.call(Route::Fleet, &NoteScope { budget_id, gone, scope }).await
+        {
+            tracing::warn!(%budget_id, %error, "the budget's scope is told later");
         }
         self.scopes.forget();
-        Ok((budget, duplicate))
     }
 
     /// A budget as it stands.
@@ -300,19 +330,21 @@ impl Operations {
 
     /// Removes a budget that nothing needs any more.
     pub async fn delete_budget(&self, budget_id: BudgetId, actor: &str) -> Result<(), Error> {
-        let Budget { namespace, scope, .. } = self.budget(budget_id).await?.budget;
+        let scope = match self.budget(budget_id).await {
+            Ok(BudgetStatus { budget, .. }) => scope_name(&budget.scope, &budget.namespace)?,
+            // Deleted a moment ago, perhaps by a request whose answer was lost.
+            Err(error) if refused_with(&error) == Some(ErrorCode::BudgetNotFound) => None,
+            Err(error) => return Err(error),
+        };
         let call = DeleteBudget { actor: actor.to_owned(), budget_id };
         self.client.call(self.client.route_of_budget(&budget_id), &call).await?;
-        if let Ok(Some(scope)) = scope_name(&scope, &namespace) {
-            self.client.call(Route::Fleet, &NoteScope { budget_id, gone: Some(true), scope }).await?;
-        }
-        self.scopes.forget();
+        self.note_scope(budget_id, scope, Some(true)).await;
         Ok(())
     }
 
     /// Starts a new period now.
     pub async fn reset_budget(&self, budget_id: BudgetId, actor: &str) -> Result<Budget, Error> {
-        let call = ResetBudget { actor: actor.to_owned(), budget_id };
+        let call = ResetBudget { actor: actor.to_owned(), budget_id, request_id: Some(Uuid::now_v7()) };
         let ResetBudgetReply::Reset { budget } =
             self.client.call(self.client.route_of_budget(&budget_id), &call).await?;
         Ok(budget)
@@ -341,6 +373,7 @@ impl Operations {
             delta,
             dimension: dimension.to_owned(),
             reason: reason.to_owned(),
+            request_id: Some(Uuid::now_v7()),
         };
         let CorrectBudgetReply::Corrected { budget } =
             self.client.call(self.client.route_of_budget(&budget_id), &call).await?;
@@ -368,15 +401,8 @@ impl Operations {
     /// Checks that the budgets a submission names exist, and adds those of its namespace, lane and flow.
     ///
     /// What is known may be a second old: a budget made just now may miss what is submitted at the same moment.
-    pub(super) async fn attach_budgets(&self, submission: &mut Submission, flow: Option<FlowId>) -> Result<(), Error> {
-        for (at, named) in submission.budgets.iter().flatten().enumerate() {
-            let dimensions = self.dimensions_of(BudgetId::from_uuid(named.budget_id)).await?;
-            let mut estimated = named.estimate.iter().flat_map(BTreeMap::keys);
-            if let Some(name) = estimated.find(|name| !dimensions.contains(*name)) {
-                let field = format!("budgets[{at}].estimate.{name}");
-                return Err(invalid(field, "is no dimension of the budget").into());
-            }
-        }
+    pub(super) async fn attach_budgets(&self, submission: &mut Submission, flows: &[FlowId]) -> Result<(), Error> {
+        self.check_budgets(&submission.namespace, submission.budgets.as_deref()).await?;
         let (namespace, lane) = (&submission.namespace, &submission.lane);
         // What cannot be a name has no budget; the submission is refused for it by its own field.
         let mut scopes = Vec::new();
@@ -384,7 +410,7 @@ impl Operations {
             scopes.push(format!("namespace:{namespace}"));
             scopes.extend(is_name(lane).then(|| format!("lane:{namespace}/{lane}")));
         }
-        scopes.extend(flow.map(|flow| format!("flow:{flow}")));
+        scopes.extend(flows.iter().map(|flow| format!("flow:{flow}")));
         let ids = self.budgets_of(scopes).await?;
         for id in ids {
             let budgets = submission.budgets.get_or_insert_default();
@@ -401,23 +427,46 @@ impl Operations {
         Ok(())
     }
 
-    /// The dimensions of a budget that must exist.
-    async fn dimensions_of(&self, budget_id: BudgetId) -> Result<BTreeSet<String>, Error> {
+    /// Refuses budgets that are not there, belong to another namespace or are named twice, and estimates in dimensions they
+    /// do not have.
+    pub(super) async fn check_budgets(&self, namespace: &str, refs: Option<&[BudgetRef]>) -> Result<(), Error> {
+        let refs = refs.unwrap_or_default();
+        for (at, named) in refs.iter().enumerate() {
+            if refs[..at].iter().any(|other| other.budget_id == named.budget_id) {
+                return Err(invalid(format!("budgets[{at}].budget_id"), "is named twice").into());
+            }
+            let known = self.known_budget(BudgetId::from_uuid(named.budget_id)).await?;
+            if known.namespace != namespace {
+                let detail = Detail::from_iter([("budget_id".to_owned(), named.budget_id.to_string())]);
+                return Err(Error::Engine(EngineError::from_refusal(ErrorCode::BudgetNotFound, detail)));
+            }
+            let mut estimated = named.estimate.iter().flat_map(BTreeMap::keys);
+            if let Some(name) = estimated.find(|name| !known.dimensions.contains(*name)) {
+                let field = format!("budgets[{at}].estimate.{name}");
+                return Err(invalid(field, "is no dimension of the budget").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What never changes of a budget that must exist.
+    async fn known_budget(&self, budget_id: BudgetId) -> Result<Arc<Known>, Error> {
         let fresh = {
             let known = self.scopes.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(&budget_id).filter(|(at, _)| at.elapsed() < SCOPE_AGE).map(|(_, names)| names.clone())
+            known.get(&budget_id).filter(|(at, _)| at.elapsed() < SCOPE_AGE).map(|(_, budget)| budget.clone())
         };
-        if let Some(names) = fresh {
-            return Ok(names);
+        if let Some(budget) = fresh {
+            return Ok(budget);
         }
-        let budget = self.budget(budget_id).await?.budget;
-        let names: BTreeSet<String> = budget.dimensions.into_iter().map(|dimension| dimension.name).collect();
+        let Budget { namespace, dimensions, .. } = self.budget(budget_id).await?.budget;
+        let dimensions = dimensions.into_iter().map(|dimension| dimension.name).collect();
+        let budget = Arc::new(Known { namespace, dimensions });
         let mut known = self.scopes.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED_MAX {
             known.clear();
         }
-        known.insert(budget_id, (Instant::now(), names.clone()));
-        Ok(names)
+        known.insert(budget_id, (Instant::now(), budget.clone()));
+        Ok(budget)
     }
 
     async fn budgets_of(&self, scopes: Vec<String>) -> Result<Vec<BudgetId>, Error> {

@@ -99,7 +99,7 @@ impl Operations {
         });
         let mut children: Vec<wire::NewChild> = children.collect();
         for child in &mut children {
-            self.attach_budgets(&mut child.submission, None).await?;
+            self.attach_budgets(&mut child.submission, &[]).await?;
         }
         let mut call = SpawnChildren { children, execution_id: parent, fence: fence.clone() };
         let mut tries = 1;

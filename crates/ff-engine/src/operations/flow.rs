@@ -10,9 +10,10 @@ use ff_core::graph::{self, Cycle};
 use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{
     self as wire, AddEdges, AddEdgesReply, AddMembers, AddMembersReply, AddedMember, AwaitFlow, AwaitFlowReply,
-    CancelFlow, CancelFlowReply, CancelPolicy, DescribeFlow, DescribeFlowReply, Edge, EdgeOn, Flow, FlowPosition,
-    FlowState, GraphPosition, Inbound, InboundPolicy, ListFlows, ListFlowsReply, Member, NewEdge, OnMemberFailure,
-    ReadFlow, ReadFlowReply, SealFlow, SealFlowReply, Submission, SubmitFlow, SubmitFlowReply, WalkFlow, WalkFlowReply,
+    BudgetRef, CancelFlow, CancelFlowReply, CancelPolicy, DescribeFlow, DescribeFlowReply, Edge, EdgeOn, Flow,
+    FlowPosition, FlowState, GraphPosition, Inbound, InboundPolicy, ListFlows, ListFlowsReply, Member, NewEdge,
+    OnMemberFailure, ReadFlow, ReadFlowReply, SealFlow, SealFlowReply, Submission, SubmitFlow, SubmitFlowReply,
+    WalkFlow, WalkFlowReply,
 };
 use ff_script::wire::Wire;
 use ff_script::{Error, Route};
@@ -430,11 +431,21 @@ impl CarriesMembers for AddMembers {
     }
 }
 
+/// Adds to the budgets of a flow within a flow those of the outer one that it does not name itself.
+fn share_budgets(outer: &Option<Vec<BudgetRef>>, inner: &mut Option<Vec<BudgetRef>>) {
+    for budget in outer.iter().flatten() {
+        let own = inner.get_or_insert_default();
+        if own.iter().all(|named| named.budget_id != budget.budget_id) {
+            own.push(budget.clone());
+        }
+    }
+}
+
 impl Operations {
     /// Submits a flow: checked whole before the first call, then written; a small one in a single call. Submitting it again with
     /// the same id goes on where an earlier attempt stopped.
     pub async fn submit_flow(&self, new: NewFlow) -> Result<SubmittedFlow, Error> {
-        self.submit_nested(new, None, 0).await
+        self.submit_nested(new, None, &[]).await
     }
 
     /// Boxed because a flow may hold flows.
@@ -442,13 +453,15 @@ impl Operations {
         &'a self,
         mut new: NewFlow,
         parent: Option<ExecutionId>,
-        depth: usize,
+        above: &'a [FlowId],
     ) -> futures::future::BoxFuture<'a, Result<SubmittedFlow, Error>> {
         Box::pin(async move {
-            if depth > NESTING_MAX {
+            if above.len() > NESTING_MAX {
                 return Err(invalid("members", format!("must not nest flows deeper than {NESTING_MAX}")).into());
             }
             let id = new.fields.flow_id;
+            let within_flows: Vec<FlowId> = above.iter().copied().chain([id]).collect();
+            self.check_budgets(&new.fields.namespace, new.fields.budgets.as_deref()).await?;
             new.fields.parent_id = parent;
             let defaults = Defaults {
                 namespace: new.fields.namespace.clone(),
@@ -461,6 +474,8 @@ impl Operations {
                     nested.fields.flow_id =
                         FlowId::from_uuid(*derived_id(id.as_uuid(), &[b"flow", member.key.as_bytes()]).as_uuid());
                     nested.fields.namespace.clone_from(&new.fields.namespace);
+                    // What the members of a flow share, they share with the members of its flows.
+                    share_budgets(&new.fields.budgets, &mut nested.fields.budgets);
                     nested.seal = false;
                 }
             }
@@ -472,7 +487,7 @@ impl Operations {
             let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
             new.fields.body_digest = flow_digest(&new.fields, &members, &new.edges);
             for member in &mut members {
-                self.attach_budgets(&mut member.submission, Some(id)).await?;
+                self.attach_budgets(&mut member.submission, &within_flows).await?;
             }
             let nested: Vec<(usize, NewFlow, ExecutionId)> = new
                 .members
@@ -483,7 +498,7 @@ impl Operations {
                 .collect();
             let (chunks, late) = chunks(ordered(members, new.edges, true)?);
             for (at, flow, parent) in nested {
-                let submitted = self.submit_nested(flow, Some(parent), depth + 1).await;
+                let submitted = self.submit_nested(flow, Some(parent), &within_flows).await;
                 submitted.map_err(|error| within(error, &format!("members[{at}].flow")))?;
             }
             let (flow, duplicate) = self.write_flow(new.fields, chunks, late, new.seal && parent.is_none()).await?;
@@ -607,7 +622,7 @@ impl Operations {
         let mut members: Vec<wire::NewMember> = members.iter_mut().map(|m| prepared(flow_id, m, &defaults)).collect();
         for member in &mut members {
             self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
-            self.attach_budgets(&mut member.submission, Some(flow_id)).await?;
+            self.attach_budgets(&mut member.submission, &[flow_id]).await?;
         }
         let given: Vec<String> = members.iter().map(|member| member.key.clone()).collect();
         let (chunks, late) = chunks(ordered(members, edges, false)?);

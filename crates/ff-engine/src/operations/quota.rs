@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ff_core::EngineError;
-use ff_core::error::Detail;
+use ff_core::error::{Detail, ValidationKind};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_script::Error;
@@ -146,7 +146,8 @@ impl Operations {
         Ok(())
     }
 
-    /// Nothing starts under a key until this time; a time that has passed ends a throttle. Answers until when.
+    /// Nothing starts under a key until this time; one that has passed changes nothing, and 0 ends a throttle. Answers until
+    /// when.
     pub async fn throttle_quota(
         &self,
         id: QuotaPolicyId,
@@ -186,7 +187,8 @@ impl Operations {
     ) -> Result<Option<i64>, Error> {
         let (_, now) = self.quota_holder(execution_id, fence, id, key).await?;
         let until = match until {
-            ThrottleUntil::Time(at) => at,
+            // Only an operator ends a throttle.
+            ThrottleUntil::Time(at) => at.max(1),
             ThrottleUntil::For(ms) => now.saturating_add(ms),
         };
         self.throttle_quota(id, key, until, Some(&format!("execution {execution_id}"))).await
@@ -236,7 +238,14 @@ impl Operations {
 
     /// Refuses quotas that are not there, or belong to another namespace. One that was seen counts as there for a second.
     pub(super) async fn check_quotas(&self, namespace: &str, refs: Option<&[QuotaRef]>) -> Result<(), Error> {
-        let ids: BTreeSet<Uuid> = refs.into_iter().flatten().map(|quota| quota.quota_id).collect();
+        let refs = refs.unwrap_or_default();
+        for (at, named) in refs.iter().enumerate() {
+            if refs[..at].iter().any(|other| (other.quota_id, &other.key) == (named.quota_id, &named.key)) {
+                let kind = ValidationKind::InvalidArgument { field: format!("quotas[{at}].key") };
+                return Err(EngineError::Validation { kind, detail: "is named twice".to_owned() }.into());
+            }
+        }
+        let ids: BTreeSet<Uuid> = refs.iter().map(|quota| quota.quota_id).collect();
         for id in ids {
             let owner = match self.known_quotas.namespace_of(id) {
                 Some(owner) => owner,

@@ -126,7 +126,7 @@ impl Operations {
     /// Submits one execution: accepted whole or refused whole.
     pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
         let mut submission = new.prepared();
-        self.attach_budgets(&mut submission, None).await?;
+        self.attach_budgets(&mut submission, &[]).await?;
         self.submit_prepared(submission).await
     }
 
@@ -172,7 +172,7 @@ impl Operations {
             let mut submission = one.prepared();
             let mut fits = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await;
             if fits.is_ok() {
-                fits = self.attach_budgets(&mut submission, None).await;
+                fits = self.attach_budgets(&mut submission, &[]).await;
             }
             if let Err(error) = fits {
                 answers[index] = Some(Err(error));

@@ -97,6 +97,8 @@ impl Operations {
         dimensions: BTreeMap<String, i64>,
         dedup_key: Option<String>,
     ) -> Result<UsageAnswer, Error> {
+        // A report whose answer is lost is sent again: it counts once under the key it has then, too.
+        let dedup_key = dedup_key.or_else(|| Some(Uuid::now_v7().to_string()));
         let call = NoteUsage { dedup_key, ..NoteUsage::new(budget_id, dimensions, execution_id, fence.clone()) };
         self.note_usage(call).await
     }

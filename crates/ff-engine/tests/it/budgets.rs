@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
-use ff_core::types::{BudgetId, ExecutionId};
+use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_engine::background::unblock;
 use ff_engine::{BudgetFilter, BudgetLimits, Engine, NewBudget, NewChild, NewFlow, NewMember, Operations, UsageAnswer};
 use ff_engine::{Reserved, child_id, fence_of};
+use ff_script::Route;
 use ff_script::generated::{
-    self as wire, BudgetRef, BudgetReset, BudgetScope, ClearedBudgets, ClearedBudgetsReply, CreateBudget,
-    DimensionLimit, NoteUsage, NoteUsageReply, OnHard, OnSoft, ResetType, ResumeCause, ScopeType, SettleUsage, Task,
-    UsageOutcome,
+    self as wire, AdmissionReason, BudgetCandidate, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, ClearedBudgets,
+    ClearedBudgetsReply, CreateBudget, DimensionLimit, Grant, NoteUsage, NoteUsageReply, OnHard, OnSoft, ResetType,
+    ResumeCause, ScopeType, SettleUsage, Task, UsageOutcome,
 };
 use uuid::Uuid;
 
 use crate::kit::*;
 use crate::on_both_hosts;
+use crate::wiretap::Wiretap;
 
 fn tokens(n: i64) -> BTreeMap<String, i64> {
     [("tokens".to_owned(), n)].into()
@@ -95,8 +97,7 @@ async fn told(engine: &Engine) {
     let client = engine.operations().client();
     eventually("every mark is acknowledged", ms(20_000), async || {
         for route in client.budget_routes() {
-            let ClearedBudgetsReply::Cleared { items, .. } =
-                client.call(route, &ClearedBudgets { limit: 1 }).await.unwrap();
+            let ClearedBudgetsReply::Cleared { items, .. } = client.call(route, &ClearedBudgets::new(1)).await.unwrap();
             if !items.is_empty() {
                 return None;
             }
@@ -106,7 +107,165 @@ async fn told(engine: &Engine) {
     .await;
 }
 
+/// Submits work of a partition that names the budget; its grant.
+async fn granted(operations: &Operations, id: BudgetId, partition: u16, estimate: Option<i64>) -> Grant {
+    let mut new = work_in(partition, "burn");
+    new.fields.budgets = Some(vec![BudgetRef { budget_id: *id.as_uuid(), estimate: estimate.map(tokens) }]);
+    submit(operations, new).await;
+    grant_all(operations, Route::Execution(partition)).await.remove(0)
+}
+
+/// What a budget says to a grant.
+async fn asked(operations: &Operations, id: BudgetId, grant: &Grant) -> BudgetVerdict {
+    let estimate = grant.budgets.as_ref().and_then(|named| named[0].estimate.clone());
+    let candidate = BudgetCandidate::new(grant.execution_id, grant.grant_id, grant.expires_at);
+    let answers = operations.admit_budget(id, vec![BudgetCandidate { estimate, ..candidate }]).await;
+    answers.unwrap().remove(0)
+}
+
+/// Records a refusal as admission does.
+async fn refuse(operations: &Operations, id: BudgetId, grant: &Grant, verdict: &BudgetVerdict) {
+    let facts = [
+        ("budget_id", id.to_string()),
+        ("dimension", "tokens".to_owned()),
+        ("refusal", verdict.refusal.unwrap().to_string()),
+        ("rooms", verdict.rooms.unwrap().to_string()),
+    ];
+    block(operations, grant, AdmissionReason::WaitingForBudget, &facts).await;
+}
+
 on_both_hosts! {
+    async fn who_is_blocked_after_the_first_walk_is_told_by_the_second(kit) {
+        let tap = Wiretap::on(kit.host());
+        let engine = kit.engine_on(tap.clone()).await;
+        let operations = engine.operations();
+        let client = operations.client();
+        let first = create(operations, budget(10)).await;
+        let second = loop {
+            let id = create(operations, budget(10)).await;
+            if client.route_of_budget(&id) == client.route_of_budget(&first) {
+                break id;
+            }
+        };
+        let other = granted(operations, first, 1, Some(11)).await;
+        assert!(!asked(operations, first, &other).await.admitted);
+        let late = granted(operations, second, 0, Some(11)).await;
+        let verdict = asked(operations, second, &late).await;
+        assert!(!verdict.admitted);
+        raise(operations, first, 100).await;
+        eventually("one is walked for", ms(5_000), async || (tap.calls("ff_unblock_budget") >= 8).then_some(())).await;
+        raise(operations, second, 100).await;
+        eventually("and the other", ms(5_000), async || (tap.calls("ff_unblock_budget") >= 16).then_some(())).await;
+        // Its refusal arrives long after the walk, as long as its grant is open.
+        tokio::time::sleep(ms(2_600)).await;
+        refuse(operations, second, &late, &verdict).await;
+        becomes(operations, late.execution_id, PublicState::Waiting, ms(15_000)).await;
+        engine.stop().await;
+    }
+
+    async fn who_waits_for_an_approval_that_was_given_is_found_by_the_sweep(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let soft = vec![DimensionLimit { name: "tokens".to_owned(), hard: None, soft: Some(5) }];
+        let new = NewBudget { dimensions: soft, on_soft: OnSoft::RequireApproval, ..budget(10) };
+        let id = create(operations, new).await;
+        let task = running(operations).await;
+        operations.report_usage(task.execution_id, &fence_of(&task), id, tokens(6), None).await.unwrap();
+        let late = granted(operations, id, 0, None).await;
+        let verdict = asked(operations, id, &late).await;
+        assert!(!verdict.admitted);
+        operations.approve_budget(id, "ann").await.unwrap();
+        told(&engine).await;
+        refuse(operations, id, &late, &verdict).await;
+        becomes(operations, late.execution_id, PublicState::RateLimited, ms(1_000)).await;
+        assert_eq!(unblock::sweep_once(operations, Route::Execution(0)).await.unwrap(), 1);
+        becomes(operations, late.execution_id, PublicState::Waiting, ms(1_000)).await;
+        engine.stop().await;
+    }
+
+    async fn who_fits_is_told_behind_any_number_that_does_not(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let client = operations.client();
+        let id = create(operations, budget(100)).await;
+        let [large, small] = [90, 10].map(|n| async move { granted(operations, id, 1, Some(n)).await });
+        let (large, small) = (large.await, small.await);
+        assert!(asked(operations, id, &large).await.admitted && asked(operations, id, &small).await.admitted);
+        let work = |n: usize| {
+            let mut new = work_in(0, "burn");
+            let (estimate, priority) = if n == 200 { (5, 0) } else { (50, 5) };
+            new.fields.priority = Some(priority);
+            new.fields.budgets = Some(vec![BudgetRef { budget_id: *id.as_uuid(), estimate: Some(tokens(estimate)) }]);
+            new
+        };
+        for answer in operations.submit_many((0..=200).map(work).collect()).await.unwrap() {
+            answer.unwrap();
+        }
+        let grants = grant_all(operations, Route::Execution(0)).await;
+        assert_eq!(grants.len(), 201);
+        for grant in &grants {
+            let verdict = asked(operations, id, grant).await;
+            assert!(!verdict.admitted);
+            refuse(operations, id, grant, &verdict).await;
+        }
+        let fits = grants.last().unwrap();
+        let holder = wire::Holder { execution_id: small.execution_id, expires_at: None, holder_id: small.grant_id };
+        let release = wire::ReleaseBudget { budget_id: id, holders: vec![holder] };
+        client.call(client.route_of_budget(&id), &release).await.unwrap();
+        becomes(operations, fits.execution_id, PublicState::Waiting, ms(10_000)).await;
+        for grant in &grants[..200] {
+            let state = operations.describe(grant.execution_id).await.unwrap().state;
+            assert_eq!(state, PublicState::RateLimited, "it does not fit");
+        }
+        engine.stop().await;
+    }
+
+    async fn a_budget_that_does_not_answer_holds_no_slot_back(kit) {
+        let tap = Wiretap::on(kit.host());
+        let engine = kit.engine_on(tap.clone()).await;
+        let operations = engine.operations();
+        let client = operations.client();
+        let (id, route) = (create(operations, budget(1_000)).await, Route::Execution(0));
+        let quota_id = QuotaPolicyId::from_uuid(Uuid::now_v7());
+        let quota = wire::Quota { concurrency: Some(1), ..wire::Quota::new(quota_id, "default".to_owned(), false) };
+        operations.create_quota(quota, "ops").await.unwrap();
+        let mut new = work_in(0, "metered");
+        new.fields.quotas = Some(vec![wire::QuotaRef::new(*quota_id.as_uuid(), "k".to_owned())]);
+        submit(operations, new).await;
+        let grant = grant_all(operations, route).await.remove(0);
+        let candidate = wire::QuotaCandidate {
+            execution_id: grant.execution_id,
+            expires_at: grant.expires_at,
+            holder_id: grant.grant_id,
+            key: "k".to_owned(),
+            number: grant.number,
+            score: grant.score,
+            weight: 1,
+        };
+        assert!(operations.admit_quota(quota_id, vec![candidate]).await.unwrap()[0].admitted);
+        // More reports than are read at once stand in front of what gives the slot back.
+        tap.hang("ff_apply_usage");
+        for _ in 0..2 {
+            let reporter = submit(operations, work_in(0, "burn")).await;
+            let task = claim_one(operations, &worker("w1", 60_000), reporter).await;
+            for _ in 0..40 {
+                client.call(route, &NoteUsage::new(id, tokens(1), reporter, fence_of(&task))).await.unwrap();
+            }
+        }
+        eventually("the reports are owed", ms(20_000), async || {
+            let wire::ReadOutboxReply::Effects { items } =
+                client.call(route, &wire::ReadOutbox::new(1_000)).await.unwrap();
+            (items.len() >= 80).then_some(())
+        })
+        .await;
+        client.call(route, &wire::ReleaseGrant::new(grant.execution_id, grant.grant_id)).await.unwrap();
+        eventually("the slot is back", ms(6_000), async || {
+            (operations.quota(quota_id, Some("k")).await.unwrap().1.unwrap().held == 0).then_some(())
+        })
+        .await;
+        engine.stop().await;
+    }
+
     async fn a_raise_resumes_all_that_waits_by_priority(kit) {
         let engine = kit.engine().await;
         let operations = engine.operations();
@@ -152,14 +311,14 @@ on_both_hosts! {
         let id = create(operations, budget(10)).await;
         let task = running(operations).await;
         // Refused, then there is room and everyone was told; only then it parks.
-        let call = NoteUsage::new(id, tokens(11), task.execution_id, fence_of(&task));
-        let route = client.route_of(&task.execution_id);
-        let NoteUsageReply::Noted { report } = client.call(route, &call).await.unwrap();
-        let refused = wire::UsageReport::new(report.dedup_key.clone(), tokens(11));
+        let refused = wire::UsageReport::new("early".to_owned(), tokens(11));
         let refused = wire::ApplyUsage { budget_id: id, report: refused };
         client.call(client.route_of_budget(&id), &refused).await.unwrap();
         raise(operations, id, 100).await;
         told(&engine).await;
+        let call = NoteUsage::new(id, tokens(11), task.execution_id, fence_of(&task));
+        let route = client.route_of(&task.execution_id);
+        let NoteUsageReply::Noted { report } = client.call(route, &call).await.unwrap();
         let breach = wire::UsageBreach {
             action: OnHard::Suspend, budget_id: id, dimension: "tokens".to_owned(), limit: 10, rooms: 0, used: 0,
         };
@@ -310,6 +469,79 @@ on_both_hosts! {
         }
         let id = submit(operations, work("burn")).await;
         assert_eq!(budgets_of(operations, id).await, []);
+        engine.stop().await;
+    }
+
+    async fn a_scope_follows_its_budget_although_nobody_told_it(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let client = operations.client();
+        // The creator and the deleter died right after their first call.
+        let id = BudgetId::mint();
+        let budget = wire::NewBudget::new(id, "default".into(), BudgetScope { r#type: ScopeType::Lane, id: Some(LANE.into()) }, limit(10), never(), OnSoft::Notify, OnHard::Suspend);
+        let route = client.route_of_budget(&id);
+        client.call(route, &CreateBudget { actor: "ops".into(), budget }).await.unwrap();
+        eventually("the scope is told", ms(20_000), async || {
+            let submitted = submit(operations, work("burn")).await;
+            (budgets_of(operations, submitted).await == [id]).then_some(())
+        }).await;
+        client.call(route, &wire::DeleteBudget { actor: "ops".into(), budget_id: id }).await.unwrap();
+        eventually("the scope is told", ms(20_000), async || {
+            let submitted = submit(operations, work("burn")).await;
+            budgets_of(operations, submitted).await.is_empty().then_some(())
+        }).await;
+        operations.delete_budget(id, "ops").await.unwrap();
+        assert_eq!(refusal(operations.delete_budget(BudgetId::mint(), "ops").await), ErrorCode::BudgetNotFound);
+        for _ in 0..8 {
+            create(operations, scoped(ScopeType::Namespace, None)).await;
+        }
+        let ninth = BudgetId::mint();
+        let refused = operations.create_budget(NewBudget { budget_id: Some(ninth), ..scoped(ScopeType::Namespace, None) }, "ops").await;
+        assert_eq!(refusal(refused), ErrorCode::InvalidArgument);
+        assert_eq!(refusal(operations.budget(ninth).await), ErrorCode::BudgetNotFound, "nothing was made");
+        engine.stop().await;
+    }
+
+    async fn a_budget_is_named_once_and_in_its_namespace(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let ours = create(operations, budget(10)).await;
+        let theirs = create(operations, NewBudget { namespace: "other".into(), ..budget(10) }).await;
+        let named = |ids: &[BudgetId]| Some(ids.iter().map(|id| BudgetRef { budget_id: *id.as_uuid(), estimate: None }).collect::<Vec<_>>());
+        let mut twice = work("burn");
+        twice.fields.budgets = named(&[ours, ours]);
+        assert_eq!(refusal(operations.submit(twice).await), ErrorCode::InvalidArgument);
+        let mut foreign = work("burn");
+        foreign.fields.budgets = named(&[theirs]);
+        assert_eq!(refusal(operations.submit(foreign).await), ErrorCode::BudgetNotFound);
+        for (wrong, code) in [(theirs, ErrorCode::BudgetNotFound), (BudgetId::mint(), ErrorCode::BudgetNotFound)] {
+            let mut flow = NewFlow::new("default", "pipeline").with_member(NewMember::new("a", "step"));
+            flow.fields.budgets = named(&[wrong]);
+            assert_eq!(refusal(operations.submit_flow(flow).await), code);
+        }
+        engine.stop().await;
+    }
+
+    async fn flows_within_a_flow_share_its_budgets(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let (shared, own) = (create(operations, budget(100)).await, create(operations, budget(100)).await);
+        let named = |id: BudgetId| Some(vec![BudgetRef { budget_id: *id.as_uuid(), estimate: None }]);
+        let mut inner = NewFlow::new("default", "inner").with_member(NewMember::new("deep", "step"));
+        inner.fields.budgets = named(own);
+        let mut outer = NewFlow::new("default", "outer").with_member(NewMember { flow: Some(Box::new(inner)), ..NewMember::new("nest", "inner") });
+        outer.fields.budgets = named(shared);
+        let of_flow = create(operations, scoped(ScopeType::Flow, Some(outer.fields.flow_id.to_string()))).await;
+        operations.submit_flow(outer).await.unwrap();
+        let deep = eventually("the inner member is there", ms(20_000), async || {
+            let page = operations.list(&ff_engine::ExecutionFilter::default(), None, 100).await.unwrap();
+            page.items.into_iter().find(|item| item.kind == "step").map(|item| item.execution_id)
+        }).await;
+        let mut found = budgets_of(operations, deep).await;
+        found.sort();
+        let mut expected = vec![shared, own, of_flow];
+        expected.sort();
+        assert_eq!(found, expected);
         engine.stop().await;
     }
 

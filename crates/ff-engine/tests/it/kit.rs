@@ -10,8 +10,10 @@ use ff_core::error_code::ErrorCode;
 use ff_core::state::PublicState;
 use ff_core::types::ExecutionId;
 use ff_engine::{Claimant, Cursor, Delivered, Engine, EngineOptions, Feed, FeedFilter, Fsck, NewExecution, Operations};
-use ff_script::generated::{Execution, SubmitExecutionReply, Task};
-use ff_script::{Error, Host, Library};
+use ff_script::generated::{
+    AdmissionReason, BlockExecution, Execution, Grant, IssueGrants, IssueGrantsReply, SubmitExecutionReply, Task,
+};
+use ff_script::{Error, Host, Library, Route};
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -253,6 +255,37 @@ pub async fn claim_one(operations: &Operations, who: &Claimant, id: ExecutionId)
 pub async fn complete(operations: &Operations, task: &Task, result: &[u8]) {
     let fence = ff_engine::fence_of(task);
     operations.complete(task.execution_id, fence, Some(result.to_vec())).await.expect("it completes");
+}
+
+/// Reserves everything of the default lane in a partition that can be.
+pub async fn grant_all(operations: &Operations, route: Route) -> Vec<Grant> {
+    let mut all = Vec::new();
+    loop {
+        let call = IssueGrants {
+            namespace: "default".to_owned(),
+            lane: LANE.to_owned(),
+            instance: "w1".to_owned(),
+            capabilities: Vec::new(),
+            max: 64,
+            request_id: None,
+            ttl_ms: 60_000,
+            grant_ids: (0..64).map(|_| Uuid::now_v7()).collect(),
+        };
+        match operations.client().call(route, &call).await.expect("grants are issued") {
+            IssueGrantsReply::Granted { grants, .. } if grants.is_empty() => return all,
+            IssueGrantsReply::Granted { grants, .. } => all.extend(grants),
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+}
+
+/// Records that admission refused a grant.
+pub async fn block(operations: &Operations, grant: &Grant, reason: AdmissionReason, facts: &[(&str, String)]) {
+    let detail = facts.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect();
+    let call = BlockExecution::new(detail, grant.execution_id, grant.grant_id, reason);
+    let call = BlockExecution { unheld: Some(true), ..call };
+    let client = operations.client();
+    client.call(client.route_of(&grant.execution_id), &call).await.expect("it is blocked");
 }
 
 /// The code of a refusal.

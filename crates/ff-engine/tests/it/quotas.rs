@@ -1,9 +1,15 @@
 //! Quotas through the operations: made, changed, listed, asked for at submission; holders that are gone leave.
 
 use ff_core::error_code::ErrorCode;
+use ff_core::state::PublicState;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
+use ff_engine::background::holders::{self, Leaving};
 use ff_engine::{NewExecution, NewFlow, NewMember, Operations};
-use ff_script::generated::{Quota, QuotaCandidate, QuotaRate, QuotaRef, RateMode, SubmitExecutionReply};
+use ff_script::Route;
+use ff_script::generated::{
+    AdmissionReason, CancelExecution, Grant, Holder, Quota, QuotaCandidate, QuotaRate, QuotaRef, RateMode,
+    SubmitExecutionReply,
+};
 use uuid::Uuid;
 
 use crate::kit::*;
@@ -24,7 +30,48 @@ async fn held(operations: &Operations, id: QuotaPolicyId) -> i64 {
     operations.quota(id, Some("k")).await.unwrap().1.unwrap().held
 }
 
+fn asks(grant: &Grant) -> QuotaCandidate {
+    QuotaCandidate {
+        execution_id: grant.execution_id,
+        expires_at: grant.expires_at,
+        holder_id: grant.grant_id,
+        key: "k".to_owned(),
+        number: grant.number,
+        score: grant.score,
+        weight: 1,
+    }
+}
+
 on_both_hosts! {
+    async fn the_room_of_those_who_ended_goes_to_the_next_at_once(kit) {
+        let engine = kit.engine().await;
+        let operations = engine.operations();
+        let client = operations.client();
+        let id = operations.create_quota(quota(1), "ops").await.unwrap().0.quota.quota_id;
+        let route = Route::Execution(0);
+        for _ in 0..31 {
+            let mut new = work_in(0, "metered");
+            new.fields.quotas = limited(id).fields.quotas;
+            submit(operations, new).await;
+        }
+        // The first is in, all others wait; all of them but the last end while they do.
+        let grants = grant_all(operations, route).await;
+        assert_eq!(grants.len(), 31);
+        let answers = operations.admit_quota(id, grants.iter().map(asks).collect()).await.unwrap();
+        assert_eq!(answers.iter().filter(|answer| answer.admitted).count(), 1);
+        for grant in &grants[1..] {
+            block(operations, grant, AdmissionReason::WaitingForQuota, &[]).await;
+        }
+        for grant in &grants[1..30] {
+            client.call(route, &CancelExecution::new("ann".to_owned(), grant.execution_id)).await.unwrap();
+        }
+        let set = operations.quota_keys(id, 10).await.unwrap().remove(0).set;
+        let holder = Holder { execution_id: grants[0].execution_id, expires_at: None, holder_id: grants[0].grant_id };
+        holders::release(client, &set, vec![Leaving { holder, unused: false }]).await.unwrap();
+        becomes(operations, grants[30].execution_id, PublicState::Waiting, ms(6_000)).await;
+        engine.stop().await;
+    }
+
     async fn a_quota_is_made_changed_listed_and_deleted(kit) {
         let engine = kit.engine().await;
         let operations = engine.operations();
@@ -91,7 +138,7 @@ on_both_hosts! {
         let id = entry.quota.quota_id;
         let now = now_ms();
         let ask = |lasts: i64, score| QuotaCandidate {
-            execution_id: ExecutionId::mint(), expires_at: now + lasts, holder_id: Uuid::now_v7(), key: "k".to_owned(), score, weight: 1,
+            execution_id: ExecutionId::mint(), expires_at: now + lasts, holder_id: Uuid::now_v7(), key: "k".to_owned(), number: 1, score, weight: 1,
         };
         // Nobody knows this execution: its admission came after its grant had ended, say.
         assert!(operations.admit_quota(id, vec![ask(600, 0)]).await.unwrap()[0].admitted);
@@ -109,7 +156,7 @@ on_both_hosts! {
         let id = entry.quota.quota_id;
         // Its deadline is long over, and nobody has asked for it.
         let ghost = QuotaCandidate {
-            execution_id: ExecutionId::mint(), expires_at: now_ms() + 400, holder_id: Uuid::now_v7(), key: "k".to_owned(), score: 0, weight: 1,
+            execution_id: ExecutionId::mint(), expires_at: now_ms() + 400, holder_id: Uuid::now_v7(), key: "k".to_owned(), number: 1, score: 0, weight: 1,
         };
         assert!(operations.admit_quota(id, vec![ghost.clone()]).await.unwrap()[0].admitted);
         let set = operations.quota_keys(id, 10).await.unwrap().remove(0).set;

@@ -15,6 +15,8 @@ pub struct Wiretap {
     muted: AtomicBool,
     /// A function that is not answered any more after so many calls.
     cut: Mutex<Option<(&'static str, usize)>>,
+    /// A function that is never answered.
+    hung: Mutex<Option<&'static str>>,
 }
 
 impl Wiretap {
@@ -27,6 +29,7 @@ impl Wiretap {
             announcements,
             muted: AtomicBool::new(false),
             cut: Mutex::default(),
+            hung: Mutex::default(),
         });
         let passing = Arc::downgrade(&tap);
         tokio::spawn(async move {
@@ -55,6 +58,11 @@ impl Wiretap {
         *self.cut.lock().unwrap() = Some((function, calls));
     }
 
+    /// The function is not answered from now on, nor refused.
+    pub fn hang(&self, function: &'static str) {
+        *self.hung.lock().unwrap() = Some(function);
+    }
+
     /// Says that announcements of these routes may have been lost.
     pub fn say_lost(&self, routes: Vec<Route>) {
         let _ = self.announcements.send(WakeUp::Resubscribed { routes });
@@ -70,6 +78,10 @@ impl Wiretap {
 impl Host for Wiretap {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
         *self.calls.lock().unwrap().entry(invocation.function).or_default() += 1;
+        let hung = *self.hung.lock().unwrap();
+        if hung == Some(invocation.function) {
+            std::future::pending::<()>().await;
+        }
         let cut = *self.cut.lock().unwrap();
         if let Some((function, calls)) = cut
             && invocation.function == function

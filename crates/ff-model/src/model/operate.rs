@@ -85,8 +85,8 @@ impl Model {
         if moves {
             self.requeue(call)?;
         }
-        let held =
-            self.executions[&id].blocked_by().is_some_and(|reason| reason != BlockingReason::WaitingForCapableWorker);
+        let moved = [BlockingReason::WaitingForCapableWorker, BlockingReason::WaitingForQuota];
+        let held = self.executions[&id].blocked_by().is_some_and(|reason| !moved.contains(&reason));
         self.edit(id, |execution| {
             execution.note("change", &call.actor, None, now);
             execution.deadline = call.deadline_at.or(execution.deadline);

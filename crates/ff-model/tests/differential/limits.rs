@@ -125,12 +125,21 @@ fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
         3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
         1 => call(SLOTS, &g::FireDue { draw: 1, limit: 5 }, now),
         4 if rng.random_ratio(1, 8) => call(SLOTS, &g::DeleteQuota { actor: None, quota_id }, now),
+        4 if rng.random() => {
+            let absent = |holder: g::Holder, rng: &mut StdRng| g::QuotaAbsence {
+                execution_id: holder.execution_id,
+                key_digest: DIGESTS[rng.random_range(0..2)].to_owned(),
+            };
+            let items = holders(rng, model).into_iter().map(|holder| absent(holder, rng)).collect();
+            call(SLOTS, &g::GiveUpCalled { items, quota_id }, now)
+        }
         5..=8 => {
             let one = |holder: g::Holder, rng: &mut StdRng| g::QuotaCandidate {
                 execution_id: holder.execution_id,
                 expires_at: holder.expires_at.unwrap_or(now + 5_000),
                 holder_id: holder.holder_id,
                 key: key(rng),
+                number: rng.random_range(0..3),
                 score: rng.random_range(-5..5),
                 weight: rng.random_range(1..9),
             };
@@ -215,11 +224,15 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
         5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
         6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
         7 if rng.random_ratio(1, 4) => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
-        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id }, now),
+        8 => call(BUDGETS, &g::ResetBudget { actor, budget_id, request_id: maybe(rng, id) }, now),
         9 => call(BUDGETS, &g::ApproveBudget { actor, budget_id }, now),
         10 => {
             let (delta, dimension, reason) = (rng.random_range(-20..20), "tokens".to_owned(), String::new());
-            call(BUDGETS, &g::CorrectBudget { actor, budget_id, delta, dimension, reason }, now)
+            call(
+                BUDGETS,
+                &g::CorrectBudget { actor, budget_id, delta, dimension, reason, request_id: maybe(rng, id) },
+                now,
+            )
         }
         1 | 7 | 11 | 12 => {
             let candidate = |rng: &mut StdRng, holder: g::Holder| g::BudgetCandidate {
@@ -256,7 +269,7 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
             let period = rng.random_range(1..4);
             call(BUDGETS, &g::SetNextReset { budget_id, next_reset_at: now + 5_000, period }, now)
         }
-        20 => call(BUDGETS, &g::ClearedBudgets { limit: 3 }, now),
+        20 => call(BUDGETS, &g::ClearedBudgets::new(3), now),
         _ if rng.random() => call(BUDGETS, &g::FireDue { draw: 1, limit: 5 }, now),
         _ => call(
             BUDGETS,

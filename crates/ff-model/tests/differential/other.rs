@@ -277,7 +277,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         9 | 10 => call(Route::Fleet, &definition(rng), now),
         11 => call(Route::Fleet, &g::GetLane { lane: lane(rng), namespace: "default".to_owned() }, now),
         12 => call(Route::Fleet, &g::ListLanes { limit: rng.random_range(1..3), offset: rng.random_range(0..3) }, now),
-        13 => call(Route::Fleet, &g::ReadOutbox { limit: 5 }, now),
+        13 => call(Route::Fleet, &g::ReadOutbox::new(5), now),
         14 => call(Route::Fleet, &g::FireDue { draw: 1, limit: 5 }, now),
         15 | 16 => call(ROUTE, &list(rng, model), now),
         17 => call(ROUTE, &g::ExplainExecution { execution_id: some_execution(rng, model) }, now),

@@ -358,6 +358,8 @@ pub fn stage() -> Vec<Invocation> {
         at(SLOTS, &g::PutQuota { actor: None, quota: a_quota(1), version: None }, START_MS),
         at(SLOTS, &g::AdmitQuota { candidates: asking(400..404), quota_id: quota_id() }, START_MS),
         at(SLOTS, &g::AdmitQuota { candidates: vec![lately()], quota_id: quota_id() }, NOW - 500),
+        at(SLOTS, &g::AdmitQuota { candidates: one_called(), quota_id: quota_id() }, START_MS),
+        at(SLOTS, &g::ReturnQuota { items: vec![makes_room()], quota_id: quota_id() }, NOW - 100),
     ]);
     calls.extend([
         submit(g::Submission { input: Some(Bytes(vec![0xff; 5_000])), ..submission(who::WAITING) }),
@@ -766,7 +768,7 @@ fn fleet_rows() -> Vec<Row> {
         on(fleet, "find a bearer", &g::FindAccess { digest: format!("{:064x}", 1) }),
         on(fleet, "list bearers", &g::ListAccess { after: Some(uuid(601)), limit: 1 }),
         on(fleet, "revoke a token", &g::RevokeAccess { access_id: uuid(601), actor: ops() }),
-        on(fleet, "read the outbox", &g::ReadOutbox { limit: 10 }),
+        on(fleet, "read the outbox", &g::ReadOutbox::new(10)),
         on(fleet, "acknowledge", &g::AckOutbox { ids: vec![format!("{START_MS}-0")] }),
         on(Route::Config, "fix partitions", &g::FixPartitions::new(partitions)),
     ]
@@ -807,6 +809,7 @@ fn asking(numbers: std::ops::Range<u64>) -> Vec<g::QuotaCandidate> {
         expires_at: NOW + 10_000,
         holder_id: uuid(n),
         key: "k".to_owned(),
+        number: 1,
         score: n as i64,
         weight: if n == 403 { 10 } else { 2 },
     };
@@ -816,6 +819,19 @@ fn asking(numbers: std::ops::Range<u64>) -> Vec<g::QuotaCandidate> {
 /// One whose weight still counts.
 fn lately() -> g::QuotaCandidate {
     g::QuotaCandidate { key: "late".to_owned(), ..asking(410..411).remove(0) }
+}
+
+/// The digest of the key under which one is called.
+const CALLED: &str = "970eeb47b2d091dc3fee";
+
+/// One that is in, and one that waits for it.
+fn one_called() -> Vec<g::QuotaCandidate> {
+    let under = |candidate| g::QuotaCandidate { key: "called".to_owned(), ..candidate };
+    asking(420..422).into_iter().map(under).collect()
+}
+
+fn makes_room() -> g::QuotaReturn {
+    g::QuotaReturn { execution_id: id(420), holder_id: uuid(420), key_digest: CALLED.to_owned(), unused: false }
 }
 
 fn quota_rows() -> Vec<Row> {
@@ -844,6 +860,14 @@ fn quota_rows() -> Vec<Row> {
         on(SLOTS, "delete a quota", &g::DeleteQuota { actor: None, quota_id }),
         on(SLOTS, "ask a quota", &g::AdmitQuota { candidates: asking(402..406), quota_id }),
         on(SLOTS, "return to a quota", &g::ReturnQuota { items: vec![returned(false)], quota_id }),
+        on(
+            SLOTS,
+            "give up whom a quota called",
+            &g::GiveUpCalled {
+                items: vec![g::QuotaAbsence { execution_id: id(421), key_digest: CALLED.to_owned() }],
+                quota_id,
+            },
+        ),
         on(SLOTS, "return unused to a quota", &g::ReturnQuota { items: vec![returned(true)], quota_id }),
         on(
             SLOTS,
@@ -996,7 +1020,7 @@ fn budget_rows() -> Vec<Row> {
         on(BUDGETS, "get a budget", &g::GetBudget { budget_id: lower() }),
         on(BUDGETS, "list budgets", &g::ListBudgets::new(10)),
         on(BUDGETS, "delete a budget", &g::DeleteBudget { actor: ops(), budget_id: budget_id(3) }),
-        on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower() }),
+        on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower(), request_id: None }),
         on(BUDGETS, "approve a budget", &g::ApproveBudget { actor: ops(), budget_id: lower() }),
         on(
             BUDGETS,
@@ -1007,6 +1031,7 @@ fn budget_rows() -> Vec<Row> {
                 delta: 30,
                 dimension: "tokens".to_owned(),
                 reason: "late bill".to_owned(),
+                request_id: None,
             },
         ),
         on(
@@ -1041,7 +1066,7 @@ fn budget_rows() -> Vec<Row> {
             "set the next reset",
             &g::SetNextReset { budget_id: budget_id(5), next_reset_at: NOW + 1_000, period: 2 },
         ),
-        on(BUDGETS, "cleared budgets", &g::ClearedBudgets { limit: 10 }),
+        on(BUDGETS, "cleared budgets", &g::ClearedBudgets::new(10)),
         on(
             BUDGETS,
             "acknowledge a cleared budget",

@@ -6,7 +6,7 @@ use std::fmt;
 use ff_core::types::BudgetId;
 use ff_engine::{BudgetStatus, Reserved, UsageAnswer};
 use ff_script::generated::{
-    Budget, BudgetAction, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, ResetType, ScopeType,
+    Budget, BudgetAction, BudgetPeriod, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, ResetType, ScopeType,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -71,7 +71,7 @@ pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
 
 /// What a budget applies to: a type with its id, or the bare type.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum ScopeBody {
     /// The type alone.
     Bare(String),
@@ -98,7 +98,7 @@ impl ScopeBody {
 
 /// When a period ends; both ways, as the API takes and shows it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum ResetShape {
     /// After so many milliseconds.
     Interval {
@@ -185,6 +185,20 @@ impl From<BudgetAction> for ActionShape {
     }
 }
 
+/// A period that ended.
+#[derive(Serialize)]
+struct PeriodShape {
+    since: i64,
+    ended_at: i64,
+    used: BTreeMap<String, i64>,
+}
+
+impl From<BudgetPeriod> for PeriodShape {
+    fn from(BudgetPeriod { since, ended_at, used }: BudgetPeriod) -> Self {
+        Self { since, ended_at, used }
+    }
+}
+
 /// A budget as it stands.
 #[derive(Serialize)]
 pub struct BudgetShape {
@@ -202,6 +216,7 @@ pub struct BudgetShape {
     next_reset_at: Option<i64>,
     approved: bool,
     actions: Vec<ActionShape>,
+    past: Vec<PeriodShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holders: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,6 +249,7 @@ impl From<Budget> for BudgetShape {
             next_reset_at: budget.next_reset_at,
             approved: budget.approved,
             actions: budget.actions.into_iter().map(ActionShape::from).collect(),
+            past: budget.past.into_iter().map(PeriodShape::from).collect(),
             holders: None,
             children: None,
         }
