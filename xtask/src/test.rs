@@ -37,6 +37,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     run.step("tests", Run::tests);
     if everything {
         run.step("examples in the docs", Run::examples);
+        run.step("commands in the docs", Run::commands);
         run.step("dependencies", Run::dependencies);
     }
     run.close()
@@ -132,6 +133,10 @@ impl Run<'_> {
 
     fn examples(&self) -> Result<Outcome> {
         self.finish(cargo(self.root).args(["test", "--doc", "--workspace", "--all-features"]))
+    }
+
+    fn commands(&self) -> Result<Outcome> {
+        crate::docs::run(self.root, &crate::docs::Options::default()).map(Outcome::Passed)
     }
 
     fn dependencies(&self) -> Result<Outcome> {
