@@ -81,7 +81,7 @@ enum Command {
     Lane(commands::lane::LaneCommand),
     /// Lists, shows and drains workers, and runs any program as one.
     Worker(commands::worker::WorkerCommand),
-    /// Issues waitpoint tokens again.
+    /// Makes, lists and revokes access tokens; issues waitpoint tokens again.
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),

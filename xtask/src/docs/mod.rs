@@ -33,7 +33,7 @@ use session::Stage;
 /// Pages whose links are followed, beside those of docs/; the first is where a reader begins.
 const PAGES: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "sdk/python/README.md"];
 /// Programs that pages use and that may be missing.
-const TOOLS: [&str; 5] = ["bash", "curl", "jq", "openssl", "python3"];
+const TOOLS: [&str; 6] = ["bash", "curl", "jq", "openssl", "python3", "valkey-cli"];
 /// How many pages are run at once.
 const AT_ONCE: usize = 2;
 

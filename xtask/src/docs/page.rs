@@ -120,7 +120,7 @@ impl Page {
             ("sh", word) => bail!("line {line}: `sh {word}` is neither `sh`, `sh background` nor `sh norun`"),
             ("console", _) => bail!("line {line}: write commands as `sh`, so that they are run"),
             ("text" | "json", "") if printed => {
-                let (Some(Step::Run(last) | Step::Background(last))) = self.steps.last_mut() else { return Ok(false) };
+                let Some(Step::Run(last) | Step::Background(last)) = self.steps.last_mut() else { return Ok(false) };
                 last.output = Some(block.text);
                 return Ok(false);
             }

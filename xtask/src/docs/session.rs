@@ -17,6 +17,8 @@ use super::page::{Block, Page, Step};
 const LIMIT: Duration = Duration::from_secs(120);
 /// How long processes that were told to end may take.
 const LEAVE: Duration = Duration::from_secs(15);
+/// How many lines of output a problem shows.
+const SHOWN_MAX: usize = 40;
 /// Where a reader's servers listen, and the reader's Valkey.
 const SERVER: &str = "127.0.0.1:7433";
 const SECOND_SERVER: &str = "127.0.0.1:7434";
@@ -184,6 +186,8 @@ impl<'a> Session<'a> {
             .env("PYTHONUNBUFFERED", "1")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("NO_COLOR", "1")
+            // What is logged depends on the machine: an older Valkey is warned about.
+            .env("FF_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -215,7 +219,6 @@ impl<'a> Session<'a> {
     fn judge(&self, ended_well: bool) -> Result<Vec<String>> {
         let mut problems = Vec::new();
         let name = self.page.path.display();
-        let printed = |number: &str| self.theirs(&fs::read_to_string(self.place(&format!("out-{number}"))).unwrap_or_default());
         for (number, step) in self.page.steps.iter().enumerate() {
             let (block, whole) = match step {
                 Step::Run(block) | Step::File { block, .. } | Step::Fragment(block) => (block, true),
@@ -226,26 +229,31 @@ impl<'a> Session<'a> {
                 continue;
             }
             let last = !self.place(&format!("out-{}", number + 1)).exists() && !self.place("out-last").exists();
-            let printed = printed(&number.to_string());
+            let printed = self.printed(number);
             if last && !ended_well {
                 let failed = fs::read_to_string(self.place("failed")).unwrap_or_default();
                 problems.push(format!("{name}:{}: this failed: {failed}\n{}", block.line, indented(&printed)));
-                continue;
-            }
-            if let Err(difference) = differs(block, &printed, whole) {
+            } else if let Err(difference) = differs(block, &printed, whole) {
                 let lines = indented(&printed);
                 problems.push(format!("{name}:{}: not what the page shows\n  {difference}\nall of it:\n{lines}", block.line));
             }
         }
-        if !ended_well && problems.is_empty() {
-            problems.push(format!("{name}: what runs in the background did not end well\n{}", indented(&printed("last"))));
+        if !ended_well {
+            if problems.is_empty() {
+                problems.push(format!("{name}: what runs in the background did not end well"));
+            }
             for (number, step) in self.page.steps.iter().enumerate() {
                 if let Step::Background(block) = step {
-                    problems.push(format!("{name}:{}: its output\n{}", block.line, indented(&printed(&number.to_string()))));
+                    problems.push(format!("{name}:{}: what it printed\n{}", block.line, indented(&self.printed(number))));
                 }
             }
         }
         Ok(problems)
+    }
+
+    /// What a block printed, as its reader would see it.
+    fn printed(&self, number: usize) -> String {
+        self.theirs(&fs::read_to_string(self.place(&format!("out-{number}"))).unwrap_or_default())
     }
 }
 
@@ -260,8 +268,11 @@ fn differs(block: &Block, printed: &str, whole: bool) -> Result<(), String> {
     compare::in_order(block.remarks(), printed)
 }
 
+/// The end of a text, set apart.
 fn indented(text: &str) -> String {
-    text.trim_end().lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let end = lines.len().saturating_sub(SHOWN_MAX);
+    lines[end..].iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Waits for a process; nothing when it takes too long, else whether it ended well.

@@ -58,7 +58,7 @@ fn stands_once(arg: &Arg) -> bool {
 
 fn first_sentence(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    about.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+    about.split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
 /// One command, then those below it.
@@ -120,7 +120,7 @@ fn arguments(page: &mut String, arguments: &[&Arg]) {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         let possible: Vec<String> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
         let possible = if takes && possible.len() > 1 && !possible.contains(&"true".to_owned()) {
-            format!(" One of `{}`.", possible.join("`, `"))
+            format!(" (`{}`)", possible.join("`, `"))
         } else {
             String::new()
         };
