@@ -34,6 +34,14 @@ impl Guard {
         Self { credentials, failures: Failures::default() }
     }
 
+    /// What a request has to show.
+    pub fn authentication(&self) -> &'static str {
+        match self.credentials {
+            Credentials::NotAsked => "none",
+            Credentials::Asked { .. } => "bearer",
+        }
+    }
+
     /// Forgets the tokens it has seen: one of them was revoked.
     pub fn forget(&self) {
         self.credentials.forget();
