@@ -73,7 +73,10 @@ fn plain(line: &str) -> String {
                 at += pattern.len();
                 // Milliseconds and a zone may follow a time of day.
                 if *name == "<time>" {
-                    at += line[at..].bytes().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'Z')).count();
+                    at += line[at..]
+                        .bytes()
+                        .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'Z'))
+                        .count();
                 }
             }
             None => {

@@ -34,12 +34,15 @@ pub fn lost(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>> {
         left.extend(links(text).into_iter().filter_map(|(_, link)| Some(target(&page, link)?.0)));
     }
     let lost = pages.iter().filter(|page| !found.contains(*page));
-    Ok(lost.map(|page| format!("{}: no page that is found from {} links to it", page.display(), pages[0].display())).collect())
+    Ok(lost
+        .map(|page| format!("{}: no page that is found from {} links to it", page.display(), pages[0].display()))
+        .collect())
 }
 
 fn read(root: &Path, pages: &[PathBuf]) -> Result<BTreeMap<PathBuf, String>> {
     let read = |page: &PathBuf| {
-        let text = std::fs::read_to_string(root.join(page)).with_context(|| format!("cannot read {}", page.display()))?;
+        let text =
+            std::fs::read_to_string(root.join(page)).with_context(|| format!("cannot read {}", page.display()))?;
         Ok((page.clone(), text))
     };
     pages.iter().map(read).collect()

@@ -60,11 +60,10 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     };
     let chosen: Vec<&Page> = read.iter().filter(asked).collect();
     ensure!(!chosen.is_empty(), "no page with commands is called like {}", options.pages.join(", "));
-    let status = cargo(root).args(["build", "--package", "ff-cli"]).status().context("cannot run cargo")?;
-    ensure!(status.success(), "ff does not build");
-    // This program and `ff` are built into the same directory.
-    let binaries = std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned();
-    let (ran, skipped, failed) = play(&Stage { root: root.to_owned(), binaries }, &chosen);
+    let binaries = tempfile::Builder::new().prefix("ff-bin-").tempdir().context("no directory for ff")?;
+    std::os::unix::fs::symlink(binary(root)?, binaries.path().join("ff")).context("cannot link to ff")?;
+    let stage = Stage { root: root.to_owned(), binaries: binaries.path().to_owned() };
+    let (ran, skipped, failed) = play(&stage, &chosen);
     problems.extend(failed);
     for problem in &problems {
         eprintln!("{problem}\n");
@@ -76,12 +75,28 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     Ok(format!("{ran} pages run, links of {} followed{skipped}", all.len()))
 }
 
+/// The program of the pages: FF_BIN, else what is built now, as the tests build it, so that nothing is built twice.
+fn binary(root: &Path) -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("FF_BIN") {
+        let path = root.join(named);
+        ensure!(path.is_file(), "FF_BIN names {}, which is not a program", path.display());
+        return Ok(path);
+    }
+    let status = cargo(root).args(["build", "--workspace", "--all-features", "--bin", "ff"]).status();
+    ensure!(status.context("cannot run cargo")?.success(), "ff does not build");
+    // This program and `ff` are built into the same directory.
+    let directory = std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned();
+    Ok(directory.join("ff"))
+}
+
 /// Every page, relative to the root, where a reader begins first.
 fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = PAGES.iter().map(PathBuf::from).collect();
     let mut folders = vec![PathBuf::from("docs")];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {}", folder.display()))? {
+        for entry in
+            std::fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {}", folder.display()))?
+        {
             let entry = entry?;
             let path = folder.join(entry.file_name());
             if entry.file_type()?.is_dir() {
@@ -101,7 +116,9 @@ fn not_compiled(root: &Path, pages: &[Page]) -> Result<Vec<String>> {
     let doctests = std::fs::read_to_string(root.join(DOCTESTS)).with_context(|| format!("cannot read {DOCTESTS}"))?;
     let missing = |page: &&Page| !doctests.contains(&format!("include_str!(\"../../../{}\")", page.path.display()));
     let missing = pages.iter().filter(|page| page.has_rust).filter(missing);
-    Ok(missing.map(|page| format!("{}: {DOCTESTS} does not include it, so its Rust is not compiled", page.path.display())).collect())
+    Ok(missing
+        .map(|page| format!("{}: {DOCTESTS} does not include it, so its Rust is not compiled", page.path.display()))
+        .collect())
 }
 
 /// Runs pages side by side: how many ran, which were not and why, and what was wrong.
@@ -144,7 +161,8 @@ fn needs(page: &Page, tool: &str) -> bool {
 
 fn installed(tool: &str) -> bool {
     let argument = if tool == "openssl" { "version" } else { "--version" };
-    let asked = Command::new(tool).arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let asked =
+        Command::new(tool).arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
 

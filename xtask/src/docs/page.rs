@@ -62,7 +62,8 @@ struct Fenced {
 impl Page {
     /// Reads a page.
     pub fn read(root: &Path, path: PathBuf) -> Result<Self> {
-        let text = std::fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(root.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(path.clone(), &text).with_context(|| path.display().to_string())
     }
 
@@ -160,7 +161,10 @@ mod tests {
 
     #[test]
     fn output_belongs_to_the_commands_before_it() {
-        let page = parsed("# P\n\n```sh\nff list   # → none\n```\n\nprints\n\n```text\nnone\n```\n\n```text\na picture\n```\n").unwrap();
+        let page = parsed(
+            "# P\n\n```sh\nff list   # → none\n```\n\nprints\n\n```text\nnone\n```\n\n```text\na picture\n```\n",
+        )
+        .unwrap();
         let Step::Run(block) = &page.steps[0] else { panic!("{page:?}") };
         assert_eq!((block.line, block.output.as_deref()), (3, Some("none\n")));
         assert_eq!(block.remarks(), ["none"]);
@@ -169,7 +173,9 @@ mod tests {
 
     #[test]
     fn files_background_commands_and_stops_are_steps() {
-        let page = parsed("```python w.py\nx = 1\n```\n```sh background\nff server \\\n  --no-auth\n```\n<!-- stop -->\n").unwrap();
+        let page =
+            parsed("```python w.py\nx = 1\n```\n```sh background\nff server \\\n  --no-auth\n```\n<!-- stop -->\n")
+                .unwrap();
         assert!(matches!(&page.steps[0], Step::File { name, .. } if name == "w.py"), "{page:?}");
         assert!(matches!(&page.steps[1..], [Step::Background(_), Step::Stop]), "{page:?}");
     }
@@ -177,7 +183,9 @@ mod tests {
     #[test]
     fn what_is_not_run_says_why() {
         assert!(parsed("```sh norun\nrm -r /\n```\n").is_err());
-        assert!(parsed("```sh norun\n# not run by the tests: it would be a pity\nrm -r /\n```\n").unwrap().steps.is_empty());
+        assert!(
+            parsed("```sh norun\n# not run by the tests: it would be a pity\nrm -r /\n```\n").unwrap().steps.is_empty()
+        );
         assert!(parsed("```sh bakground\nff server\n```\n").is_err());
         assert!(parsed("```sh\nff list\n").is_err(), "a block without an end");
         assert!(parsed("```sh background\nff server\nff list\n```\n").is_err());

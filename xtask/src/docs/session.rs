@@ -235,7 +235,10 @@ impl<'a> Session<'a> {
                 problems.push(format!("{name}:{}: this failed: {failed}\n{}", block.line, indented(&printed)));
             } else if let Err(difference) = differs(block, &printed, whole) {
                 let lines = indented(&printed);
-                problems.push(format!("{name}:{}: not what the page shows\n  {difference}\nall of it:\n{lines}", block.line));
+                problems.push(format!(
+                    "{name}:{}: not what the page shows\n  {difference}\nall of it:\n{lines}",
+                    block.line
+                ));
             }
         }
         if !ended_well {
@@ -244,7 +247,11 @@ impl<'a> Session<'a> {
             }
             for (number, step) in self.page.steps.iter().enumerate() {
                 if let Step::Background(block) = step {
-                    problems.push(format!("{name}:{}: what it printed\n{}", block.line, indented(&self.printed(number))));
+                    problems.push(format!(
+                        "{name}:{}: what it printed\n{}",
+                        block.line,
+                        indented(&self.printed(number))
+                    ));
                 }
             }
         }

@@ -77,7 +77,8 @@ fn describe(page: &mut String, command: &Command, above: &str, depth: usize) {
         let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>().join(" ");
         let _ = writeln!(page, "\n```text\n{usage}\n```");
     }
-    let own = |arg: &&Arg| !arg.is_hide_set() && !stands_once(arg) && !matches!(arg.get_id().as_str(), "help" | "version");
+    let own =
+        |arg: &&Arg| !arg.is_hide_set() && !stands_once(arg) && !matches!(arg.get_id().as_str(), "help" | "version");
     let own: Vec<&Arg> = command.get_arguments().filter(own).collect();
     if !own.is_empty() {
         page.push('\n');
@@ -148,6 +149,9 @@ mod tests {
     fn the_reference_page_is_up_to_date() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(text == page(crate::Cli::command()), "stale, run `cargo xtask codegen --commands`: docs/reference/cli.md");
+        assert!(
+            text == page(crate::Cli::command()),
+            "stale, run `cargo xtask codegen --commands`: docs/reference/cli.md"
+        );
     }
 }
