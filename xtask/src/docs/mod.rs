@@ -58,7 +58,9 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
         let path = page.path.display().to_string();
         page.runs() && (options.pages.is_empty() || options.pages.iter().any(|part| path.contains(part.as_str())))
     };
-    let chosen: Vec<&Page> = read.iter().filter(asked).collect();
+    let mut chosen: Vec<&Page> = read.iter().filter(asked).collect();
+    // The longest first, so that none is left to run alone.
+    chosen.sort_by_key(|page| std::cmp::Reverse(page.texts().map(str::len).sum::<usize>()));
     ensure!(!chosen.is_empty(), "no page with commands is called like {}", options.pages.join(", "));
     let binaries = tempfile::Builder::new().prefix("ff-bin-").tempdir().context("no directory for ff")?;
     std::os::unix::fs::symlink(binary(root)?, binaries.path().join("ff")).context("cannot link to ff")?;
