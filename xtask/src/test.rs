@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::cargo;
+use crate::cargo::{built_ff, cargo};
 
 /// What the long runs turn up; the tests that read these say what they mean.
 const LONG: &[(&str, &str)] =
@@ -38,6 +38,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     if everything {
         run.step("examples in the docs", Run::examples);
         run.step("commands in the docs", Run::commands);
+        run.step("Python client", Run::python);
         run.step("dependencies", Run::dependencies);
     }
     run.close()
@@ -139,6 +140,21 @@ impl Run<'_> {
         crate::docs::run(self.root, &crate::docs::Options::default()).map(Outcome::Passed)
     }
 
+    /// The Python client's own tests, against a server of this very build.
+    fn python(&self) -> Result<Outcome> {
+        let Some((python, version)) = python() else {
+            let how = "python3 3.9 or later is not there; the tests of sdk/python need it and nothing else";
+            return Ok(Outcome::Skipped(how.to_owned()));
+        };
+        let mut command = Command::new(python);
+        command.args(["-m", "unittest", "discover", "-s", "tests"]).current_dir(self.root.join("sdk/python"));
+        command.env("FF_BIN", built_ff(self.root)?);
+        Ok(match self.finish(&mut command)? {
+            Outcome::Passed(_) => Outcome::Passed(version),
+            other => other,
+        })
+    }
+
     fn dependencies(&self) -> Result<Outcome> {
         if !has(self.root, "deny") {
             let how = "cargo-deny is not installed (cargo install cargo-deny --locked)";
@@ -215,6 +231,16 @@ impl Run<'_> {
             self.done.iter().filter(|done| matches!(done.outcome, Outcome::Failed(_))).map(|done| done.name).collect();
         if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
     }
+}
+
+/// A Python the client supports, and its version.
+fn python() -> Option<(&'static str, String)> {
+    ["python3", "python"].into_iter().find_map(|program| {
+        let asked = "import sys; print('.'.join(map(str, sys.version_info[:3]))); sys.exit(sys.version_info < (3, 9))";
+        let output = Command::new(program).args(["-c", asked]).stdin(Stdio::null()).output().ok()?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then(|| (program, format!("Python {version}")))
+    })
 }
 
 /// True when cargo has this subcommand.

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::cargo;
+use crate::cargo::built_ff;
 use page::Page;
 use session::Stage;
 
@@ -63,7 +63,7 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     chosen.sort_by_key(|page| std::cmp::Reverse(page.texts().map(str::len).sum::<usize>()));
     ensure!(!chosen.is_empty(), "no page with commands is called like {}", options.pages.join(", "));
     let binaries = tempfile::Builder::new().prefix("ff-bin-").tempdir().context("no directory for ff")?;
-    std::os::unix::fs::symlink(binary(root)?, binaries.path().join("ff")).context("cannot link to ff")?;
+    std::os::unix::fs::symlink(built_ff(root)?, binaries.path().join("ff")).context("cannot link to ff")?;
     let stage = Stage { root: root.to_owned(), binaries: binaries.path().to_owned() };
     let (ran, skipped, failed) = play(&stage, &chosen);
     problems.extend(failed);
@@ -75,20 +75,6 @@ pub fn run(root: &Path, options: &Options) -> Result<String> {
     }
     let skipped = if skipped.is_empty() { String::new() } else { format!(", skipped: {}", skipped.join("; ")) };
     Ok(format!("{ran} pages run, links of {} followed{skipped}", all.len()))
-}
-
-/// The program of the pages: FF_BIN, else what is built now, as the tests build it, so that nothing is built twice.
-fn binary(root: &Path) -> Result<PathBuf> {
-    if let Some(named) = std::env::var_os("FF_BIN") {
-        let path = root.join(named);
-        ensure!(path.is_file(), "FF_BIN names {}, which is not a program", path.display());
-        return Ok(path);
-    }
-    let status = cargo(root).args(["build", "--workspace", "--all-features", "--bin", "ff"]).status();
-    ensure!(status.context("cannot run cargo")?.success(), "ff does not build");
-    // This program and `ff` are built into the same directory.
-    let directory = std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned();
-    Ok(directory.join("ff"))
 }
 
 /// Every page, relative to the root, where a reader begins first.

@@ -155,7 +155,11 @@ on_both_hosts! {
     async fn a_server_says_what_it_asks_for(kit) {
         let (server, root) = kit.guarded().await;
         assert_eq!(root.get("/v1/capabilities").await.with(200)["authentication"], "bearer");
-        assert_eq!(kit.api().await.get("/v1/capabilities").await.with(200)["authentication"], "none");
+        let open = kit.api().await;
+        assert_eq!(open.get("/v1/capabilities").await.with(200)["authentication"], "none");
+        // A token that nobody asked for is not looked at.
+        open.bearing("whatever").get("/v1/capabilities").await.with(200);
+        root.bearing("whatever").get("/v1/capabilities").await.refused(401, "unauthenticated");
         server.stop().await;
     }
 
