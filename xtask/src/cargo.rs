@@ -1,10 +1,10 @@
 //! Runs cargo on this workspace.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Cargo in the root of the workspace, without a standard input it could wait for.
 pub fn cargo(root: &Path) -> Command {
@@ -12,6 +12,19 @@ pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root).stdin(Stdio::null());
     command
+}
+
+/// The program `ff`: FF_BIN, else what is built now, as the tests build it, so that nothing is built twice.
+pub fn built_ff(root: &Path) -> Result<PathBuf> {
+    if let Some(named) = env::var_os("FF_BIN") {
+        let path = root.join(named);
+        ensure!(path.is_file(), "FF_BIN names {}, which is not a program", path.display());
+        return Ok(path);
+    }
+    let status = cargo(root).args(["build", "--workspace", "--all-features", "--bin", "ff"]).status();
+    ensure!(status.context("cannot run cargo")?.success(), "ff does not build");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(root.join(target).join("debug/ff"))
 }
 
 /// This very command once more, built with the engine and the hosts.

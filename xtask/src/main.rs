@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod codegen;
+mod docs;
 mod fsck;
 mod test;
 
@@ -15,10 +16,13 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Chore {
-    /// Write what is generated from the contracts in lua/: bundle, Rust types, error codes, reference page.
+    /// Write what is generated: from the contracts in lua/ the bundle, Rust types, error codes and reference page; with --commands the
+    /// reference of `ff`.
     Codegen(codegen::Options),
     /// Run every check and test; installs the servers they need.
     Test(test::Options),
+    /// Run the commands of README.md and docs/ against a fresh `ff`, and follow every link.
+    Docs(docs::Options),
     /// Measure, print a table and write it to target/bench.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Codegen(options) => codegen::run(&root(), &options),
         Chore::Test(options) => test::run(&root(), &options),
+        Chore::Docs(options) => docs::run(&root(), &options).map(|done| println!("{done}")),
         Chore::Bench(bench) => bench::run(&root(), &bench),
         Chore::Fsck(options) => fsck::run(&root(), &options),
     };

@@ -2,13 +2,13 @@
 
 use std::env;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::cargo;
+use crate::cargo::{built_ff, cargo};
 
 /// What the long runs turn up; the tests that read these say what they mean.
 const LONG: &[(&str, &str)] =
@@ -37,6 +37,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     run.step("tests", Run::tests);
     if everything {
         run.step("examples in the docs", Run::examples);
+        run.step("commands in the docs", Run::commands);
         run.step("Python client", Run::python);
         run.step("dependencies", Run::dependencies);
     }
@@ -135,21 +136,19 @@ impl Run<'_> {
         self.finish(cargo(self.root).args(["test", "--doc", "--workspace", "--all-features"]))
     }
 
+    fn commands(&self) -> Result<Outcome> {
+        crate::docs::run(self.root, &crate::docs::Options::default()).map(Outcome::Passed)
+    }
+
     /// The Python client's own tests, against a server of this very build.
     fn python(&self) -> Result<Outcome> {
         let Some((python, version)) = python() else {
             let how = "python3 3.9 or later is not there; the tests of sdk/python need it and nothing else";
             return Ok(Outcome::Skipped(how.to_owned()));
         };
-        if let failed @ Outcome::Failed(_) =
-            self.finish(cargo(self.root).args(["build", "--package", "ff-cli", "--bin", "ff"]))?
-        {
-            return Ok(failed);
-        }
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), PathBuf::from);
         let mut command = Command::new(python);
         command.args(["-m", "unittest", "discover", "-s", "tests"]).current_dir(self.root.join("sdk/python"));
-        command.env("FF_BIN", self.root.join(target).join("debug/ff"));
+        command.env("FF_BIN", built_ff(self.root)?);
         Ok(match self.finish(&mut command)? {
             Outcome::Passed(_) => Outcome::Passed(version),
             other => other,

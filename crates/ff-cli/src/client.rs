@@ -291,15 +291,16 @@ impl Api {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        request.send().await.map_err(|error| {
-            if error.is_connect() {
-                anyhow!(
-                    "no server answers at {}; start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL",
-                    self.url
-                )
-            } else {
-                anyhow!(error).context(format!("{} did not answer", self.url))
-            }
+        request.send().await.map_err(|error| match certificate_problem(&error) {
+            Some(problem) => anyhow!(
+                "the certificate of {} is not trusted: {problem}; name the one that signed it with --ca-cert or FF_CA_CERT",
+                self.url
+            ),
+            None if error.is_connect() => anyhow!(
+                "no server answers at {}; start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL",
+                self.url
+            ),
+            None => anyhow!(error).context(format!("{} did not answer", self.url)),
         })
     }
 
@@ -313,6 +314,19 @@ impl Api {
             .to_vec();
         Ok(Reply { status, bytes })
     }
+}
+
+/// What is wrong with the server's certificate, when that is why there was no answer.
+fn certificate_problem(error: &reqwest::Error) -> Option<String> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if error.source().is_none() && said.contains("certificate") {
+            return Some(said);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The exit code of a command that failed: 4 for an unknown id, 1 otherwise.

@@ -81,7 +81,7 @@ enum Command {
     Lane(commands::lane::LaneCommand),
     /// Lists, shows and drains workers, and runs any program as one.
     Worker(commands::worker::WorkerCommand),
-    /// Issues waitpoint tokens again.
+    /// Makes, lists and revokes access tokens; issues waitpoint tokens again.
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),
@@ -104,6 +104,9 @@ enum Command {
     /// Says what the exit codes mean.
     #[command(long_about = commands::exit_codes::EXIT_CODES)]
     ExitCodes,
+    /// Prints the page about all commands.
+    #[command(hide = true)]
+    Reference,
 }
 
 #[tokio::main]
@@ -161,6 +164,7 @@ async fn main() -> ExitCode {
         Command::Config(config) => config.run(&settings, &command),
         Command::Completions(completions) => completions.run(Cli::command()),
         Command::ExitCodes => commands::exit_codes::run(),
+        Command::Reference => commands::reference::run(Cli::command()),
     };
     done.unwrap_or_else(|error| {
         eprintln!("ff: {error:#}");

@@ -9,6 +9,8 @@ mod app;
 mod body;
 mod continuation;
 mod door;
+#[cfg(test)]
+mod error_pages;
 mod execution_body;
 mod fleet;
 mod line;

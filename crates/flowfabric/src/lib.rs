@@ -26,6 +26,12 @@ pub use ff_engine as engine;
 /// The library's typed calls and the seam to storage.
 pub use ff_script as script;
 
+/// The worker that everybody sees first, so that it compiles.
+#[cfg(doctest)]
+#[cfg(feature = "http")]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// The guide for people who write workers, so that what it shows runs.
 #[cfg(doctest)]
 #[cfg(feature = "embedded")]

@@ -1,4 +1,5 @@
-//! Writes everything that follows from the contracts in `lua/`, so that each fact is declared once.
+//! Writes everything that follows from the contracts in `lua/`, so that each fact is declared once; and the reference of `ff`, which
+//! follows from its flags.
 
 mod bundle;
 mod commands;
@@ -27,7 +28,13 @@ pub struct Options {
     /// Write nothing; fail when a generated file is not what would be written.
     #[arg(long)]
     check: bool,
+    /// The reference of `ff` instead, from the declarations of its commands; builds it.
+    #[arg(long)]
+    commands: bool,
 }
+
+/// Where the reference of `ff` lies.
+const COMMANDS: &str = "docs/reference/cli.md";
 
 /// A generated file.
 struct Output {
@@ -45,7 +52,12 @@ struct Generated {
 
 /// Generates and writes, or checks.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
-    let generated = generate(root)?;
+    // `ff` is compiled from what the contracts say, so it may not build just now: nothing else waits for it.
+    let generated = if options.commands {
+        Generated { outputs: vec![Output { path: COMMANDS, text: commands_reference(root)? }], complaints: Vec::new() }
+    } else {
+        generate(root)?
+    };
     let stale = stale(root, &generated.outputs);
     if options.check {
         if !stale.is_empty() {
@@ -86,6 +98,16 @@ fn generate(root: &Path) -> Result<Generated> {
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];
     Ok(Generated { outputs, complaints })
+}
+
+/// What `ff` says about its own commands.
+fn commands_reference(root: &Path) -> Result<String> {
+    let said = crate::cargo::cargo(root).args(["run", "--quiet", "--package", "ff-cli", "--", "reference"]).output();
+    let said = said.context("cannot run cargo")?;
+    if !said.status.success() {
+        bail!("ff does not say what it can do:\n{}", String::from_utf8_lossy(&said.stderr));
+    }
+    String::from_utf8(said.stdout).context("ff does not speak UTF-8")
 }
 
 /// The files that are not what they should be.

@@ -14,6 +14,7 @@ use crate::view::{View, WatchArgs};
   ff approvals --namespace payments
   ff approvals --watch")]
 pub struct Approvals {
+    /// Those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
     /// How many at most.

@@ -27,17 +27,22 @@ pub struct Events {
     /// Types, separated by commas; `flow.` or `flow.*` means all of them.
     #[arg(long)]
     types: Option<String>,
+    /// Those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
+    /// Those of a lane.
     #[arg(long)]
     lane: Option<String>,
+    /// Those of a kind.
     #[arg(long)]
     kind: Option<String>,
     /// key=value.
     #[arg(long, value_parser = pair, value_name = "KEY=VALUE")]
     tag: Option<(String, String)>,
+    /// Those of an execution.
     #[arg(long = "execution", alias = "execution-id", value_name = "ID")]
     execution_id: Option<String>,
+    /// Those of a flow and its members.
     #[arg(long = "flow", alias = "flow-id", value_name = "ID")]
     flow_id: Option<String>,
     /// Those of this worker instance.

@@ -13,6 +13,7 @@ Exit codes:
   2  the command line or the configuration is wrong
   4  an id, lane, worker or key is unknown
   5  it has not ended yet (`ff result`, `ff flow cancel --wait`)
+  6  a hard limit is in the way (`ff budget usage`, `reserve`, `settle`)
 
 A command over several ids goes on past refusals and exits with the code of the first.
 ";

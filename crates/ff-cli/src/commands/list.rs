@@ -15,10 +15,13 @@ use crate::view::{View, WatchArgs};
   ff list --lane mail --state failed
   ff list --kind import --watch")]
 pub struct List {
+    /// Those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
+    /// Those of a lane.
     #[arg(long)]
     lane: Option<String>,
+    /// Those of a kind.
     #[arg(long)]
     kind: Option<String>,
     /// E.g. waiting, active, failed.
@@ -33,8 +36,10 @@ pub struct List {
     /// Leased by this worker instance.
     #[arg(long)]
     worker: Option<String>,
+    /// Submitted after this, in milliseconds since 1970.
     #[arg(long)]
     created_after: Option<i64>,
+    /// Submitted before this, in milliseconds since 1970.
     #[arg(long)]
     created_before: Option<i64>,
     /// How many at most.

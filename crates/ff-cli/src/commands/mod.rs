@@ -23,6 +23,7 @@ pub mod key;
 pub mod lane;
 pub mod list;
 pub mod quota;
+pub mod reference;
 pub mod release;
 pub mod replay;
 pub mod result;

@@ -26,8 +26,10 @@ pub struct Submit {
     /// Many executions instead of one: a file with one JSON object per line, fields as in the API; - for stdin.
     #[arg(long, value_name = "FILE", conflicts_with = "kind")]
     batch: Option<String>,
+    /// Its namespace; default unless said.
     #[arg(long)]
     namespace: Option<String>,
+    /// Its lane; default unless said.
     #[arg(long)]
     lane: Option<String>,
     /// A JSON value, @file, or - for stdin.
@@ -42,26 +44,37 @@ pub struct Submit {
     /// key=value; may be repeated.
     #[arg(long = "tag", value_parser = pair, value_name = "KEY=VALUE")]
     tags: Vec<(String, String)>,
+    /// Submitting again under this key answers the first execution.
     #[arg(long)]
     idempotency_key: Option<String>,
+    /// For how long the key is known; a day unless said.
     #[arg(long)]
     idempotency_ttl_ms: Option<i64>,
+    /// Its id, a UUID; minted unless said.
     #[arg(long)]
     execution_id: Option<String>,
+    /// Starts no sooner than so much from now.
     #[arg(long)]
     delay_ms: Option<i64>,
+    /// Starts no sooner than this, in milliseconds since 1970.
     #[arg(long)]
     delay_until: Option<i64>,
+    /// Is expired when it has not ended so much from now.
     #[arg(long)]
     deadline_ms: Option<i64>,
+    /// Is expired when it has not ended by then, in milliseconds since 1970.
     #[arg(long)]
     deadline_at: Option<i64>,
+    /// Is expired when it has not started so much from now.
     #[arg(long)]
     start_within_ms: Option<i64>,
+    /// Ends an attempt that runs for longer; the retry policy decides what follows.
     #[arg(long)]
     attempt_timeout_ms: Option<i64>,
+    /// How many workers in a row may be lost with it; 5 unless said.
     #[arg(long)]
     max_reclaims: Option<i64>,
+    /// How often it may be replayed; 10 unless said.
     #[arg(long)]
     max_replays: Option<i64>,
     /// The retry policy as JSON.
@@ -73,6 +86,7 @@ pub struct Submit {
     /// A capability a worker should have; may be repeated.
     #[arg(long)]
     prefers: Vec<String>,
+    /// Whose turn it takes in a lane that is fair, e.g. a tenant.
     #[arg(long)]
     fairness_key: Option<String>,
     /// A budget it is admitted against, with what it will use; may be repeated.
@@ -90,10 +104,13 @@ pub struct Submit {
     /// Fallback tiers as a JSON array.
     #[arg(long)]
     fallbacks: Option<String>,
+    /// For how long it is kept after its end; 7 days unless said.
     #[arg(long)]
     retention_ms: Option<i64>,
+    /// The W3C trace it belongs to.
     #[arg(long)]
     trace_parent: Option<String>,
+    /// A URL that is told of its end.
     #[arg(long)]
     completion_webhook: Option<String>,
     #[command(flatten)]

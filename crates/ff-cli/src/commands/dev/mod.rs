@@ -40,7 +40,7 @@ pub struct Dev {
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
     /// Where to listen; 127.0.0.1:7433, or any free port when that is taken, unless said.
-    #[arg(long)]
+    #[arg(long, env = "FF_LISTEN")]
     listen: Option<SocketAddr>,
     /// Stop after this many seconds instead of at Ctrl-C.
     #[arg(long)]

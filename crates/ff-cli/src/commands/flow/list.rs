@@ -12,8 +12,10 @@ use crate::view::{View, WatchArgs};
 /// Lists flows, newest first.
 #[derive(Args)]
 pub struct List {
+    /// Those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
+    /// Those of a kind.
     #[arg(long)]
     kind: Option<String>,
     /// open, running, blocked, completed, failed or cancelled.

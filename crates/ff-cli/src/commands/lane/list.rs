@@ -15,6 +15,7 @@ use crate::view::{View, WatchArgs};
   ff lane list
   ff lane list --watch")]
 pub struct List {
+    /// Those of a namespace.
     #[arg(long)]
     namespace: Option<String>,
     #[command(flatten)]

@@ -30,8 +30,10 @@ pub struct Set {
     /// Its share beside other lanes.
     #[arg(long)]
     weight: Option<i64>,
+    /// How many milliseconds of age a step of priority is worth; very many unless said, so that priority comes first.
     #[arg(long)]
     priority_weight: Option<i64>,
+    /// fifo, or fair: fairness keys take turns.
     #[arg(long)]
     fairness: Option<String>,
     /// Weights by fairness key, as a JSON object.
@@ -40,10 +42,13 @@ pub struct Set {
     /// The retry policy of executions that name none, as JSON.
     #[arg(long)]
     retry: Option<String>,
+    /// The attempt timeout of executions that name none.
     #[arg(long)]
     attempt_timeout_ms: Option<i64>,
+    /// The lease TTL of claims that name none.
     #[arg(long)]
     lease_ttl_ms: Option<i64>,
+    /// The retention of executions that name none.
     #[arg(long)]
     retention_ms: Option<i64>,
     #[command(flatten)]

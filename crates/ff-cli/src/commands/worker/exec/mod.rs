@@ -43,6 +43,7 @@ pub struct Exec {
     /// The kind the program is for; may be repeated. Other kinds of the lanes fail: give them lanes of their own.
     #[arg(long = "kind", required = true)]
     kinds: Vec<String>,
+    /// The namespace of its lanes.
     #[arg(long, default_value = "default")]
     namespace: String,
     /// What this worker can do; may be repeated.

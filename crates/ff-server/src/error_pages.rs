@@ -1,0 +1,83 @@
+//! Holds docs/errors against the codes there are: one page for each, with its status, whether asking again helps, and what it means.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use ff_core::ErrorCode;
+use ff_core::error::EngineError;
+use serde_json::Value;
+
+use crate::problem::Problem;
+
+/// Codes of this server, with their status and whether asking again may help. The library's have theirs from it.
+const OWN: [(&str, u16, bool); 16] = [
+    ("unauthenticated", 401, false),
+    ("forbidden", 403, false),
+    ("not_found", 404, false),
+    ("key_not_found", 404, false),
+    ("method_not_allowed", 405, false),
+    ("keys_fixed", 409, false),
+    ("cursor_expired", 410, false),
+    ("too_large", 413, false),
+    ("wrong_host", 421, false),
+    ("too_many_failures", 429, true),
+    ("internal", 500, false),
+    ("store_refused", 500, false),
+    ("closed", 503, false),
+    ("keys_unavailable", 503, true),
+    ("store_unavailable", 503, true),
+    ("store_full", 507, true),
+];
+
+fn pages() -> PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors")
+}
+
+fn page(code: &str) -> String {
+    std::fs::read_to_string(pages().join(format!("{code}.md")))
+        .unwrap_or_else(|error| panic!("docs/errors/{code}.md: {error}; write a page about the code"))
+}
+
+/// How a page begins.
+fn head(code: &str, status: u64, retryable: bool, meaning: &str) -> String {
+    let again = if retryable { "asking again may succeed" } else { "asking again changes nothing" };
+    format!("# {code}\n\n**{status}, {again}.** {meaning}")
+}
+
+#[test]
+fn every_code_of_the_library_has_a_page_that_says_what_it_means() {
+    let index = page("README");
+    for &code in ErrorCode::ALL {
+        let detail = [("lifecycle_phase", "terminal"), ("key", "k"), ("field", "f")];
+        let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let problem = Problem::from(EngineError::from_refusal(code, detail));
+        let document: Value = serde_json::from_slice(&problem.document("r")).expect("JSON");
+        let status = document["status"].as_u64().expect("a status");
+        let head = head(code.as_str(), status, problem.is_retryable(), code.doc());
+        assert!(
+            page(code.as_str()).starts_with(&format!("{head}\n")),
+            "docs/errors/{code}.md does not begin with\n{head}"
+        );
+        let row = format!("| [{code}]({code}.md) | {} |\n", code.doc());
+        assert!(index.contains(&row), "docs/errors/README.md has no row\n{row}");
+    }
+}
+
+#[test]
+fn every_code_of_the_server_has_a_page() {
+    let index = page("README");
+    for (code, status, retryable) in OWN {
+        assert!(page(code).starts_with(&head(code, status.into(), retryable, "")), "docs/errors/{code}.md");
+        assert!(index.contains(&format!("| [{code}]({code}.md) | ")), "docs/errors/README.md does not list {code}");
+    }
+}
+
+#[test]
+fn every_page_is_about_a_code() {
+    let library = ErrorCode::ALL.iter().map(|code| code.as_str());
+    let known: BTreeSet<&str> = library.chain(OWN.iter().map(|(code, _, _)| *code)).chain(["README"]).collect();
+    for entry in std::fs::read_dir(pages()).expect("the pages are there") {
+        let name = entry.expect("an entry").file_name().into_string().expect("text");
+        assert!(known.contains(name.trim_end_matches(".md")), "docs/errors/{name} is about no code there is");
+    }
+}
