@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::http_flows::{PassedShape, take_passed};
-use super::http_waits::{ResumeShape, SuspensionShape};
+use super::http_waits::{ResumeShape, SuspensionShape, shown};
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
@@ -729,11 +729,17 @@ impl Backend for Http {
     }
 
     async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
-        let mut body = Map::new();
-        if let Some(result) = result {
-            put_bytes(&mut body, "result", result);
+        #[derive(Serialize)]
+        struct Completed {
+            fence: Value,
+            result: Option<Box<RawValue>>,
+            result_encoding: Option<&'static str>,
         }
-        self.task::<Value>(lease, "complete", body).await.map(|_| ())
+        // A JSON result keeps its text, whatever its order of keys and its numbers.
+        let (result, result_encoding) = result.map(shown).unzip();
+        let body = Completed { fence: fence(lease), result, result_encoding };
+        let path = format!("/v1/tasks/{}/complete", lease.execution_id);
+        self.post_as::<Value>(&path, &body).await.map(|_| ())
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

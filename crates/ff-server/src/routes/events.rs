@@ -18,6 +18,7 @@ use futures::stream;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
@@ -44,6 +45,8 @@ struct EventsQuery {
     worker: Option<String>,
     /// The stream ends after this many.
     limit: Option<String>,
+    /// `false` ends the stream once everything that has happened was written.
+    follow: Option<String>,
 }
 
 /// What the feed's own filter does not know.
@@ -68,7 +71,12 @@ enum Form {
     Ndjson,
 }
 
-async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<EventsQuery>) -> Answer<Response> {
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<EventsQuery>,
+) -> Answer<Response> {
     let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let cursor = cursor(&app, last_seen.or_else(|| said(&query.after))).await?;
@@ -84,8 +92,8 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
         Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
     };
     let filter = FeedFilter {
-        namespace: said(&query.namespace),
-        lane: said(&query.lane),
+        namespace: caller.namespace(said(&query.namespace))?,
+        lane: caller.lane(said(&query.lane))?,
         kind: said(&query.kind),
         tag,
         types: said(&query.types)
@@ -99,13 +107,19 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
             .filter(|limit| *limit > 0)
             .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
+    let follow = match said(&query.follow).as_deref() {
+        None | Some("true") => true,
+        Some("false") => false,
+        Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
+    };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
-    let reader = Reader { feed, further, form, left, first: Some(first), stop: app.stop.clone(), over: false };
+    let first = Some(first);
+    let reader = Reader { feed, further, form, left, follow, first, stop: app.stop.clone(), over: false };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -135,6 +149,7 @@ struct Reader {
     further: Further,
     form: Form,
     left: u64,
+    follow: bool,
     first: Option<Vec<Delivered>>,
     stop: CancellationToken,
     over: bool,
@@ -154,9 +169,14 @@ impl Reader {
         loop {
             let delivered = tokio::select! {
                 () = self.stop.cancelled() => return None,
-                delivered = self.feed.next(KEEP_ALIVE) => delivered,
+                delivered = self.feed.next(if self.follow { KEEP_ALIVE } else { Duration::ZERO }) => delivered,
             };
             match delivered {
+                Ok(none) if none.is_empty() && !self.follow => {
+                    if self.feed.is_caught_up() {
+                        return None;
+                    }
+                }
                 Ok(some) if some.is_empty() => return Some(self.silence()),
                 Ok(some) => {
                     let text = self.write(some);

@@ -12,7 +12,8 @@ use ff_script::generated::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
@@ -24,8 +25,8 @@ const AT_ONCE: usize = 32;
 
 pub fn routes() -> Router<App> {
     let state = |state: LaneState| {
-        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| {
-            set_state(app, name, query, state).await
+        post(async move |app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>| {
+            set_state(app, caller, name, query, state).await
         })
     };
     Router::new()
@@ -58,7 +59,7 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
+async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
     if offset < 0 {
@@ -69,13 +70,20 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
     let items = entries
         .into_iter()
         .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
+        .filter(|entry| caller.covers(&entry.namespace, Some(&entry.lane)))
         .map(LaneShape::from)
         .collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
 
-async fn show(State(app): State<App>, Name(lane): Name, Query(query): Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+) -> JsonAnswer<LaneShape> {
     let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
     let client = app.operations.client();
     let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace) };
@@ -117,10 +125,13 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 
 async fn define(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     Body(body): Body<LaneBody>,
 ) -> JsonAnswer<LaneShape> {
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let change = DefineLane {
         state: word("state", body.state)?,
         fairness: word::<Fairness>("fairness", body.fairness)?,
@@ -135,7 +146,7 @@ async fn define(
         attempt_timeout_ms: body.attempt_timeout_ms,
         retention_ms: body.retention_ms,
         lease_ttl_ms: body.lease_ttl_ms,
-        ..DefineLane::new(ACTOR.to_owned(), lane, query.namespace())
+        ..DefineLane::new(caller.name().to_owned(), lane, namespace)
     };
     Ok(Json(app.operations.define_lane(change).await?.into()))
 }
@@ -147,10 +158,13 @@ fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answ
 
 async fn set_state(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     state: LaneState,
 ) -> JsonAnswer<LaneShape> {
-    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, ACTOR).await?;
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
+    let entry = app.operations.set_lane_state(&namespace, &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
 }

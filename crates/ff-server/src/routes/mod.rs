@@ -12,6 +12,7 @@ mod explain_admission;
 mod flow_views;
 mod flows;
 mod frames;
+mod fsck;
 mod health;
 mod keys;
 mod lanes;
@@ -26,6 +27,7 @@ mod submit;
 pub mod suspend;
 mod tail;
 mod tasks;
+mod tokens;
 mod usage;
 mod waitpoints;
 mod worker_protocol;
@@ -34,6 +36,7 @@ mod workers;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
+use crate::access;
 use crate::app::App;
 use crate::door::{self, Door};
 
@@ -65,9 +68,12 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(stream::routes())
         .merge(tail::routes())
         .merge(keys::routes())
+        .merge(tokens::routes())
+        .merge(fsck::routes())
         .merge(events::routes())
         .merge(stats::routes())
         .merge(health::routes())
+        .route_layer(from_fn_with_state(app.clone(), access::pass))
         .with_state(app)
         .layer(from_fn_with_state(door, door::pass))
 }

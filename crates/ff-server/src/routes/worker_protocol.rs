@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::children::complete_children;
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
@@ -63,6 +64,7 @@ struct Registered {
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
 async fn register(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<RegisterBody>,
 ) -> JsonAnswer<Registered> {
@@ -71,11 +73,17 @@ async fn register(
         incarnation: body.incarnation,
         lanes: body.lanes,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
+        owner: caller.owner(),
         slots: body.slots.unwrap_or(1),
         take_over: None,
         worker_id: body.worker_id,
         instance,
     };
+    caller.check(&registration.namespace, None)?;
+    for lane in &registration.lanes {
+        caller.check(&registration.namespace, Some(lane))?;
+    }
+    caller.check_capabilities(&registration.capabilities)?;
     let (heartbeat_ms, expires_at) = app.fleet.register(registration).await?;
     Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
 }
@@ -174,13 +182,16 @@ enum LeaseAnswer {
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
 async fn heartbeat(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<HeartbeatBody>,
 ) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let renewals: Vec<(usize, Renewal)> = body
-        .renew
-        .unwrap_or_default()
+    let renew = body.renew.unwrap_or_default();
+    for lease in &renew {
+        app.check_fence(&caller, lease.execution_id, lease.lease_id).await?;
+    }
+    let renewals: Vec<(usize, Renewal)> = renew
         .into_iter()
         .map(|lease| {
             let fence =

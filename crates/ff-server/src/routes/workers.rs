@@ -7,7 +7,8 @@ use ff_script::Route;
 use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply};
 use serde::Serialize;
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::problem::Problem;
 use crate::query::{PageQuery, Query};
 use crate::shape::Listed;
@@ -21,11 +22,16 @@ pub fn routes() -> Router<App> {
         .route("/v1/workers/{name}/drain", post(drain))
 }
 
-async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<WorkerShape>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> JsonAnswer<Listed<WorkerShape>> {
     let (limit, offset) = (query.limit()?, query.offset()?);
     let ListWorkersReply::Workers { items, more } =
         app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
-    let items = items.into_iter().map(WorkerShape::from).collect();
+    let seen = items.into_iter().filter(|worker| caller.covers(&worker.namespace, None));
+    let items = seen.map(WorkerShape::from).collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
 
@@ -41,9 +47,12 @@ struct Drained {
 }
 
 /// The worker takes nothing new and is asked to yield what it holds.
-async fn drain(State(app): State<App>, Name(instance): Name) -> JsonAnswer<Drained> {
-    let reply =
-        app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
+async fn drain(State(app): State<App>, caller: Caller, Name(instance): Name) -> JsonAnswer<Drained> {
+    let reply = app
+        .operations
+        .drain_worker(&instance, caller.name())
+        .await
+        .map_err(|error| Problem::from(error).about(&instance))?;
     app.fleet.drain(&instance);
     let outcome = match reply {
         DrainWorkerReply::Draining => "draining",

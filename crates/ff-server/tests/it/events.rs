@@ -98,6 +98,20 @@ on_both_hosts! {
         assert_eq!(of(&one), [ids[0].clone()]);
     }
 
+    async fn a_stream_that_does_not_follow_ends_with_what_has_happened(kit) {
+        let api = kit.api().await;
+        for _ in 0..300 {
+            api.submit(json!({"kind": "k"})).await;
+        }
+        let ndjson = [("accept", "application/x-ndjson")];
+        let all = read(&api, "after=start&types=execution.submitted&follow=false", &ndjson, usize::MAX).await;
+        assert_eq!(all.len(), 300);
+        assert!(read(&api, "after=start&kind=other&follow=false", &[], usize::MAX).await.is_empty());
+        assert!(read(&api, "follow=false", &ndjson, usize::MAX).await.len() <= 300, "it ends too");
+        let wrong = api.http.get(format!("{}/v1/events?follow=maybe", api.base)).send().await.expect("an answer");
+        assert_eq!(wrong.status(), 400);
+    }
+
     async fn a_reader_from_now_sees_what_follows(kit) {
         let api = kit.api().await;
         api.submit(json!({"kind": "before"})).await;
