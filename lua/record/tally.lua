@@ -112,7 +112,11 @@ function tally.count(tx, t, to, limit)
   local entries = tx:xrange(key, t.at and "(" .. t.at or "-", to, limit)
   if #entries == 0 then return false end
   if lost_some(tx, t, key) then t.gaps = t.gaps + 1 end
-  for _, entry in ipairs(entries) do add(t, cmsgpack.unpack(entry[2][2])) end
+  for _, entry in ipairs(entries) do
+    local e = cmsgpack.unpack(entry[2][2])
+    add(t, e)
+    t.last_at = e[2]
+  end
   t.at = entries[#entries][1]
   local fields = { "at", t.at, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
   for _, path in ipairs(t.order) do
