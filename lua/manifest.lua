@@ -20,7 +20,7 @@ return {
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
-  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",

@@ -7,7 +7,7 @@ local reply = require "lib.reply"
 -- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
 -- throttled.
 local function stats_of(tx, q, keys_max)
-  local s = { quota_id = q.id, namespace = q.definition.namespace, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
+  local s = { quota_id = q.id, namespace = q.definition.namespace, created_at = q.created, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end

@@ -2923,6 +2923,8 @@ wire_struct! {
         quota_id ("quota_id"): QuotaPolicyId,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
         /// `count`: 0 to 9007199254740991
         keys ("keys"): i64,
         /// `count`: 0 to 9007199254740991
@@ -5624,6 +5626,26 @@ impl ListBudgets {
 }
 
 wire_struct! {
+    /// The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.
+    ///
+    /// Calls `ff_budget_stats`.
+    BudgetStats {
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`BudgetStats`] answers.
+    BudgetStatsReply {
+        Stats ("stats") {
+            budgets ("budgets"): i64,
+            items ("items"): Vec<Budget>,
+        },
+    }
+}
+wire_call!(BudgetStats -> BudgetStatsReply, "ff_budget_stats", read_only: true);
+
+wire_struct! {
     /// Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.
     ///
     /// Calls `ff_delete_budget`.
@@ -7340,6 +7362,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_change_budget",
     "ff_get_budget",
     "ff_list_budgets",
+    "ff_budget_stats",
     "ff_delete_budget",
     "ff_reset_budget",
     "ff_approve_budget",
@@ -7754,6 +7777,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<GetBudgetReply>("GetBudgetReply"),
     crate::sample::Specimen::of::<ListBudgets>("ListBudgets"),
     crate::sample::Specimen::of::<ListBudgetsReply>("ListBudgetsReply"),
+    crate::sample::Specimen::of::<BudgetStats>("BudgetStats"),
+    crate::sample::Specimen::of::<BudgetStatsReply>("BudgetStatsReply"),
     crate::sample::Specimen::of::<DeleteBudget>("DeleteBudget"),
     crate::sample::Specimen::of::<DeleteBudgetReply>("DeleteBudgetReply"),
     crate::sample::Specimen::of::<ResetBudget>("ResetBudget"),

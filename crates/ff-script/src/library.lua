@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 30, hash = "ec0e40ebe1d1477b028af0f3780071f1be46b832fa3c43bd3c5661849d73a577" }
+local LIBRARY = { number = 31, hash = "327a2b0e13af366cf46d59d3a9a936232ad9b2e395f97f02d2263a385df0bda5" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -26,7 +26,7 @@ return {
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
-  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
@@ -612,7 +612,7 @@ local struct = {
   { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {
     { "outbox", "count" }, { "oldest_outbox_at", "time_ms?" }, { "timers_due", "count" }, { "next_timer_at", "time_ms?" }, { "stuck", "count" }, { "waitpoints", "count" }, { "oldest_waitpoint_at", "time_ms?" } } },
   { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
-    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
@@ -9863,7 +9863,7 @@ local reply = require "lib.reply"
 -- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
 -- throttled.
 local function stats_of(tx, q, keys_max)
-  local s = { quota_id = q.id, namespace = q.definition.namespace, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
+  local s = { quota_id = q.id, namespace = q.definition.namespace, created_at = q.created, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
   if s.keys == 0 then return s end
   for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
     local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
@@ -10605,6 +10605,35 @@ define.fn {
       end
     end
     return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["budget.stats"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_budget_stats",
+  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.",
+  flags = { "no-writes" },
+  args = { limit = "batch_size" },
+  reply = { stats = { items = "[budget]", budgets = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for _, item in ipairs(tx:zlowest(keys.budgets(tx), "-inf", "+inf", limits.list_looks_max / 4)) do
+      if #items >= a.limit then break end
+      local b = budget.load(tx, item.member)
+      if b and b.scope.type ~= "flow" then
+        budget.rolled(tx, b)
+        items[#items + 1] = budget.typed(b)
+      end
+    end
+    return reply.ok("stats", { items = items, budgets = tx:zcard(keys.budgets(tx)) })
   end,
 }
 end
@@ -13938,6 +13967,7 @@ redis.register_function{ function_name = "ff_create_budget", callback = function
 redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_budgets", callback = function(k, a) return invoke("ff_list_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_budget_stats", callback = function(k, a) return invoke("ff_budget_stats", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_delete_budget", callback = function(k, a) return invoke("ff_delete_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_reset_budget", callback = function(k, a) return invoke("ff_reset_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_approve_budget", callback = function(k, a) return invoke("ff_approve_budget", k, a) end, flags = { "allow-oom" } }

@@ -220,7 +220,7 @@ for_each_host! {
         store.call(route, &ThrottleQuota { actor: None, key: "b".into(), quota_id, until: store.now() + 5_000 }).await.unwrap();
         let QuotaStatsReply::Stats { items, quotas } = store.call(route, &QuotaStats { keys_max: 10, limit: 10 }).await.unwrap();
         assert_eq!(quotas, 1);
-        assert_eq!(items, [QuotaStanding { quota_id, namespace: NAMESPACE.into(), keys: 2, looked: 2, held: 2, waiting: 1, throttled: 1 }]);
+        assert_eq!(items, [QuotaStanding { quota_id, namespace: NAMESPACE.into(), created_at: store.now(), keys: 2, looked: 2, held: 2, waiting: 1, throttled: 1 }]);
         let QuotaStatsReply::Stats { items, .. } = store.call(route, &QuotaStats { keys_max: 1, limit: 10 }).await.unwrap();
         assert_eq!((items[0].keys, items[0].looked, items[0].held), (2, 1, 1), "the first key only");
     }

@@ -217,6 +217,7 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
             call(BUDGETS, &change, now)
         }
         5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
+        6 if rng.random() => call(BUDGETS, &g::BudgetStats { limit: rng.random_range(1..4) }, now),
         6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
         7 if rng.random_ratio(1, 4) => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
         8 => call(BUDGETS, &g::ResetBudget { actor, budget_id }, now),

@@ -975,6 +975,7 @@ fn budget_rows() -> Vec<Row> {
         ),
         on(BUDGETS, "get a budget", &g::GetBudget { budget_id: lower() }),
         on(BUDGETS, "list budgets", &g::ListBudgets::new(10)),
+        on(BUDGETS, "how budgets stand", &g::BudgetStats { limit: 10 }),
         on(BUDGETS, "delete a budget", &g::DeleteBudget { actor: ops(), budget_id: budget_id(3) }),
         on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower() }),
         on(BUDGETS, "approve a budget", &g::ApproveBudget { actor: ops(), budget_id: lower() }),

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::metrics::Held;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::event::EventShape;
@@ -119,7 +120,8 @@ async fn events(
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
     let first = Some(first);
-    let reader = Reader { feed, further, form, left, follow, first, stop: app.stop.clone(), over: false };
+    let _open = app.metrics.process.stream();
+    let reader = Reader { feed, further, form, left, follow, first, stop: app.stop.clone(), over: false, _open };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -153,6 +155,7 @@ struct Reader {
     first: Option<Vec<Delivered>>,
     stop: CancellationToken,
     over: bool,
+    _open: Held,
 }
 
 impl Reader {

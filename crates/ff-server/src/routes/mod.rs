@@ -17,6 +17,7 @@ mod health;
 mod keys;
 mod lanes;
 mod list;
+mod metrics;
 mod quotas;
 mod results;
 mod resume;
@@ -72,6 +73,7 @@ pub fn router(app: App, door: Door) -> Router {
         .merge(fsck::routes())
         .merge(events::routes())
         .merge(stats::routes())
+        .merge(metrics::routes())
         .merge(health::routes())
         .route_layer(from_fn_with_state(app.clone(), access::pass))
         .with_state(app)
