@@ -20,5 +20,6 @@ mod shell;
 mod signals;
 mod streams;
 mod tasks;
+mod telemetry;
 mod waitpoints;
 mod workers;
