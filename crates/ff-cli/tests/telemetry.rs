@@ -44,7 +44,8 @@ impl Logged {
     #[track_caller]
     fn next_with(&mut self, text: &str) -> String {
         loop {
-            let line = self.lines.recv_timeout(SOON).unwrap_or_else(|_| panic!("{text:?} did not come: {:#?}", self.seen));
+            let line =
+                self.lines.recv_timeout(SOON).unwrap_or_else(|_| panic!("{text:?} did not come: {:#?}", self.seen));
             self.seen.push(line.clone());
             if line.contains(text) {
                 return line;
@@ -108,7 +109,8 @@ fn a_whole_run_logged_as_json_names_its_requests_and_holds_no_secret() {
     ask("POST", "/v1/workers/w1/register", json!({"worker_id": "w", "lanes": ["default"], "slots": 1}));
     let (_, claimed) = ask("POST", "/v1/workers/w1/claim", json!({"wait_ms": 10_000}));
     let task = &claimed["tasks"][0];
-    let fence = json!({"attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"]});
+    let fence =
+        json!({"attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"]});
     let wait = json!({"fence": fence, "reason": "waiting_for_approval", "waitpoints": [{"key": "ok"}], "condition": {"signal": "go"}});
     let (status, suspended) = ask("POST", &format!("/v1/tasks/{id}/suspend"), wait);
     assert_eq!(status, 200, "{suspended}");
@@ -124,10 +126,8 @@ fn a_whole_run_logged_as_json_names_its_requests_and_holds_no_secret() {
     let keys = find(directory.path(), "keys");
 
     let seen = server.stop();
-    let lines: Vec<Value> = seen
-        .iter()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect();
+    let lines: Vec<Value> =
+        seen.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
     let answered = lines.iter().filter(|line| line["message"] == "answered").collect::<Vec<_>>();
     let submission = answered
         .iter()
@@ -175,7 +175,10 @@ fn text_is_for_people_and_a_wrong_level_is_refused() {
     if kit::installed(&["curl"]) {
         server.ask("GET", "/v1/lanes", &[], &json!({}));
         let line = server.next_with("answered");
-        assert!(line.contains("DEBUG") && line.contains("route=\"/v1/lanes\"") && line.contains("status=200"), "{line}");
+        assert!(
+            line.contains("DEBUG") && line.contains("route=\"/v1/lanes\"") && line.contains("status=200"),
+            "{line}"
+        );
         assert!(!line.contains('\u{1b}'), "no colours where there is no terminal: {line}");
     }
     server.stop();
@@ -208,7 +211,10 @@ fn traces_go_where_a_flag_or_the_usual_variable_says() {
             std::thread::spawn(move || collect(stream, &send));
         }
     });
-    for (args, env) in [(vec!["--no-auth", "--otlp-endpoint", &url], vec![]), (vec!["--no-auth"], vec![("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str())])] {
+    for (args, env) in [
+        (vec!["--no-auth", "--otlp-endpoint", &url], vec![]),
+        (vec!["--no-auth"], vec![("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str())]),
+    ] {
         let directory = tempfile::tempdir().expect("a directory");
         let server = Logged::start(directory.path(), &args, &env);
         let trace = "0af7651916cd43dd8448eb211c80319c";
@@ -217,7 +223,8 @@ fn traces_go_where_a_flag_or_the_usual_variable_says() {
         assert_eq!(status, 201);
         // What is left is sent before the process ends.
         server.stop();
-        let id: Vec<u8> = (0..32).step_by(2).map(|at| u8::from_str_radix(&trace[at..at + 2], 16).expect("hex")).collect();
+        let id: Vec<u8> =
+            (0..32).step_by(2).map(|at| u8::from_str_radix(&trace[at..at + 2], 16).expect("hex")).collect();
         let mut all = Vec::new();
         while !(holds(&all, &id) && holds(&all, b"POST /v1/executions") && holds(&all, b"ff_submit_execution")) {
             let body: Vec<u8> = received.recv_timeout(SOON).expect("the request's span is sent");

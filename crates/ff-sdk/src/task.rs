@@ -262,9 +262,7 @@ impl ClaimedTask {
         let claim = &self.core.claim;
         let span = tracing::info_span!(
             "attempt",
-            otel.name = format_args!("attempt {}", claim.kind),
             otel.kind = "consumer",
-            otel.status_code = tracing::field::Empty,
             execution_id = %claim.lease.execution_id,
             attempt = %claim.attempt_index,
             namespace = claim.namespace.as_str(),
@@ -272,6 +270,7 @@ impl ClaimedTask {
             kind = claim.kind,
         );
         crate::trace::follow(&span, self.trace_parent());
+        crate::trace::name(&span, || format!("attempt {}", claim.kind));
         span
     }
 

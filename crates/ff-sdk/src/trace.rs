@@ -17,3 +17,19 @@ pub(crate) fn follow(span: &tracing::Span, trace_parent: Option<&str>) {
     #[cfg(not(feature = "otel"))]
     let _ = (span, trace_parent);
 }
+
+/// Names a span for the collector.
+pub(crate) fn name(span: &tracing::Span, name: impl FnOnce() -> String) {
+    #[cfg(feature = "otel")]
+    ff_trace::name(span, name);
+    #[cfg(not(feature = "otel"))]
+    let _ = (span, name);
+}
+
+/// Marks a span as one of something that failed.
+pub(crate) fn fail(span: &tracing::Span) {
+    #[cfg(feature = "otel")]
+    ff_trace::fail(span);
+    #[cfg(not(feature = "otel"))]
+    let _ = span;
+}

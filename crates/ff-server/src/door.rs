@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use ff_keys::BearerToken;
 use futures::FutureExt;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -20,7 +21,7 @@ use crate::problem::{Answer, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX: usize = 128;
-const PART_SHOWN_MAX: usize = 64;
+const NAME_MAX: usize = 64;
 
 /// Knows the address this server listens on, and the names it goes by.
 #[derive(Clone, Debug)]
@@ -62,9 +63,7 @@ fn span_of(request: &Request, route: Option<&str>, request_id: &str) -> Span {
     // Every line of the log, whatever its level, knows its request.
     let span = tracing::error_span!(
         "request",
-        otel.name = format_args!("{} {named}", request.method()),
         otel.kind = "server",
-        otel.status_code = Empty,
         request_id,
         method = %request.method(),
         route = named,
@@ -76,14 +75,14 @@ fn span_of(request: &Request, route: Option<&str>, request_id: &str) -> Span {
     );
     let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     ff_trace::follow(&span, traceparent);
+    ff_trace::name(&span, || format!("{} {named}", request.method()));
+    let of_worker = route.is_some_and(|route| route.starts_with("/v1/workers/"));
     for (name, value) in route.into_iter().flat_map(|route| route.split('/').zip(request.uri().path().split('/'))) {
         let is_id = value.parse::<Uuid>().is_ok();
         match name {
             "{id}" if is_id => span.record("execution_id", value),
             "{flow}" if is_id => span.record("flow_id", value),
-            "{name}" if route.is_some_and(|route| route.starts_with("/v1/workers/")) => {
-                span.record("worker", shown(value))
-            }
+            "{name}" if of_worker && is_name(value) => span.record("worker", value),
             _ => &span,
         };
     }
@@ -94,8 +93,9 @@ fn span_of(request: &Request, route: Option<&str>, request_id: &str) -> Span {
 fn say(status: StatusCode, problem: Option<&Problem>, took: Duration) {
     let (code, status_code) = (problem.map(Problem::code), status.as_u16());
     let duration_ms = took.as_secs_f64() * 1_000.0;
+    ff_trace::note(&Span::current(), "http.response.status_code", i64::from(status_code));
     if status.is_server_error() {
-        Span::current().record("otel.status_code", "ERROR");
+        ff_trace::fail(&Span::current());
         let detail = problem.map(Problem::detail);
         tracing::warn!(status = status_code, duration_ms, code, detail, "failed");
     } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {
@@ -116,9 +116,9 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// A name of a path for the log. No name is this long, but a token that was put in the wrong place is.
-fn shown(part: &str) -> &str {
-    if part.len() > PART_SHOWN_MAX { "…" } else { part }
+/// True for a name of a path that may be logged: not for a token that was put in the wrong place.
+fn is_name(part: &str) -> bool {
+    part.len() <= NAME_MAX && BearerToken::parse(part).is_none()
 }
 
 fn finish(mut answer: Response, request_id: &str) -> Response {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use opentelemetry::Context;
-use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{SpanContext, SpanId, Status, TraceContextExt, TraceFlags, TraceId, TraceState};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -69,6 +69,24 @@ pub fn follow(span: &Span, trace_parent: Option<&str>) {
     let remote = SpanContext::new(parent.trace, parent.span, parent.flags, true, TraceState::default());
     // Nobody exports, or the span is filtered out: there is nothing to connect.
     let _ = span.set_parent(Context::new().with_remote_span_context(remote));
+}
+
+/// Names a span for the collector: its name in the code is the same for all of its kind.
+pub fn name(span: &Span, name: impl FnOnce() -> String) {
+    let context = span.context();
+    if context.span().span_context().is_valid() {
+        context.span().update_name(name());
+    }
+}
+
+/// Notes a fact of a span for the collector, beside what the log shows of it.
+pub fn note(span: &Span, name: &'static str, value: i64) {
+    span.set_attribute(name, value);
+}
+
+/// Marks a span as one of something that failed.
+pub fn fail(span: &Span) {
+    span.set_status(Status::error(""));
 }
 
 /// The place of the current span, when it belongs to a trace that is exported.

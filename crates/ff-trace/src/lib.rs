@@ -7,6 +7,6 @@ mod context;
 #[cfg(feature = "export")]
 mod export;
 
-pub use context::{TraceParent, current, follow};
+pub use context::{TraceParent, current, fail, follow, name, note};
 #[cfg(feature = "export")]
 pub use export::{BadEndpoint, Exporter, endpoint_of_environment};

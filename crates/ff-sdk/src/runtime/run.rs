@@ -175,7 +175,7 @@ async fn run_to_its_end(task: ClaimedTask, state: Arc<StateMap>, service: TaskSe
         return task.abandon();
     }
     if !matches!(outcome, Some(Ok(Ok(_)))) {
-        tracing::Span::current().record("otel.status_code", "ERROR");
+        crate::trace::fail(&tracing::Span::current());
     }
     let ended = match outcome {
         Some(Ok(Ok(result))) => task.complete(result).await,

@@ -66,14 +66,18 @@ impl Collector {
                 if line.trim().is_empty() {
                     break;
                 }
-                if let Some((name, value)) = line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+                if let Some((name, value)) =
+                    line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+                {
                     length = value.trim().parse().unwrap_or_else(|error| panic!("{name}: {error}"));
                 }
             }
             let mut body = vec![0; length];
             stream.read_exact(&mut body).await?;
             self.take(&body);
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n").await?;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n")
+                .await?;
         }
     }
 

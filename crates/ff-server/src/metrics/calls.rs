@@ -26,13 +26,8 @@ impl Observed {
 impl Host for Observed {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
         let (function, read_only) = (invocation.function, invocation.read_only);
-        let span = tracing::info_span!(
-            "store call",
-            otel.name = function,
-            otel.kind = "client",
-            db.system.name = "flowfabric",
-            partition = %invocation.route
-        );
+        let span = tracing::info_span!("store call", otel.kind = "client", function, partition = %invocation.route);
+        ff_trace::name(&span, || function.to_owned());
         let began = Instant::now();
         let answer = self.host.call(invocation).instrument(span).await;
         self.process.called(function, read_only, answer.is_ok(), began.elapsed());
