@@ -80,6 +80,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/budgets/{name}", LOOK),
     ("PATCH", "/v1/budgets/{name}", STEER),
     ("DELETE", "/v1/budgets/{name}", STEER),
+    ("GET", "/v1/budgets/{name}/blocked", LOOK),
     ("POST", "/v1/budgets/{name}/reset", STEER),
     ("POST", "/v1/budgets/{name}/approve", STEER),
     ("POST", "/v1/budgets/{name}/correct", STEER),
@@ -92,6 +93,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/quotas/{quota}", LOOK),
     ("PATCH", "/v1/quotas/{quota}", STEER),
     ("DELETE", "/v1/quotas/{quota}", STEER),
+    ("GET", "/v1/quotas/{quota}/blocked", LOOK),
     ("POST", "/v1/quotas/{quota}/throttle", Access::Roles(&[Worker, Operator])),
     // Lanes.
     ("GET", "/v1/lanes", LOOK),
@@ -105,7 +107,8 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/workers", LOOK),
     ("GET", "/v1/workers/{name}", Access::Roles(&[Read, Operator, Worker])),
     ("POST", "/v1/workers/{name}/drain", STEER),
-    ("DELETE", "/v1/workers/{name}", WORK),
+    // A worker leaves; an operator ends what a worker left behind.
+    ("DELETE", "/v1/workers/{name}", Access::Roles(&[Worker, Operator])),
     ("POST", "/v1/workers/{name}/register", WORK),
     ("POST", "/v1/workers/{name}/heartbeat", WORK),
     ("POST", "/v1/workers/{name}/attend", WORK),
@@ -127,6 +130,11 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/tasks/{id}/spawn", WORK),
     ("POST", "/v1/tasks/{id}/wait-children", WORK),
     ("POST", "/v1/tasks/{id}/usage", WORK),
+    ("POST", "/v1/tasks/{id}/reserve", WORK),
+    ("POST", "/v1/tasks/{id}/settle", WORK),
+    ("POST", "/v1/tasks/{id}/release", WORK),
+    ("POST", "/v1/tasks/{id}/throttle", WORK),
+    ("POST", "/v1/tasks/{id}/weight", WORK),
     // Everything at once.
     ("GET", "/v1/events", LOOK),
     ("GET", "/v1/stats", LOOK),
@@ -157,6 +165,17 @@ mod tests {
     fn no_route_is_there_twice() {
         let routes: BTreeSet<(&str, &str)> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
         assert_eq!(routes.len(), ROUTES.len());
+    }
+
+    #[test]
+    fn every_route_that_is_served_is_in_the_table_and_no_other() {
+        let table: BTreeSet<(String, String)> =
+            ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+        let served = crate::routes::served_routes();
+        let only = |one: &BTreeSet<(String, String)>, other: &BTreeSet<(String, String)>| {
+            one.difference(other).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!((only(&served, &table), only(&table, &served)), (Vec::new(), Vec::new()), "(unlisted, not served)");
     }
 
     #[test]

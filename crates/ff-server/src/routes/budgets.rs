@@ -102,6 +102,9 @@ async fn create(
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
     };
     caller.check(&new.namespace, None)?;
+    if let Some(parent) = new.parent {
+        app.check_budget(&caller, parent).await?;
+    }
     let (budget, duplicate) = app.operations.create_budget(new, caller.name()).await?;
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(budget.into())))
@@ -237,7 +240,12 @@ struct ReserveBody {
 }
 
 /// Holds amounts: with the lease under a fence, else for a time. The same key is the same reservation.
-async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
+async fn reserve(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<ReserveBody>,
+) -> JsonAnswer<OutcomeShape> {
     let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id_of(id, key));
     let dimensions = amounts(body.dimensions)?;
     let reserved = match (body.execution_id, body.fence) {
@@ -245,6 +253,7 @@ async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<Reserv
             if body.ttl_ms.is_some() {
                 return Err(Problem::invalid("ttl_ms", "belongs to a reservation without a fence"));
             }
+            app.check_fence(&caller, execution, fence.lease_id).await?;
             app.operations.reserve_under_lease(execution, &fence.into(), id, reservation_id, dimensions).await?
         }
         (None, None) => app.operations.reserve(id, reservation_id, dimensions, body.ttl_ms.unwrap_or(TTL_MS)).await?,

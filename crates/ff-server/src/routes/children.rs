@@ -99,7 +99,7 @@ async fn spawn(
             (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
         let mut fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
         fields.trace_parent = fields.trace_parent.or_else(|| trace.clone());
-        caller.check(&fields.namespace, Some(&fields.lane))?;
+        app.check_submission(&caller, &fields).await?;
         children.push(NewChild { fields, key, parent_close });
     }
     let fence = Fence::from(body.fence);

@@ -86,7 +86,7 @@ async fn submit(
     Body(body): Body<SubmitBody, PAYLOAD>,
 ) -> Answer<impl IntoResponse> {
     let new = body.with_headers(&headers)?.into_new()?;
-    caller.check(&new.fields.namespace, Some(&new.fields.lane))?;
+    app.check_submission(&caller, &new.fields).await?;
     let span = tracing::Span::current();
     span.record("namespace", new.fields.namespace.as_str()).record("lane", new.fields.lane.as_str());
     let reply = app.operations.submit(new).await?;
