@@ -11,10 +11,16 @@ end
 
 -- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
 function event.of_execution(tx, rec, kind, data)
+  data = data or {}
+  -- The change that ended the lease says how long it lasted.
+  if rec.ran then
+    data[#data + 1], data[#data + 2] = "ran_ms", string.format("%.0f", rec.ran)
+    rec.ran = nil
+  end
   append(tx, {
     kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
     rec.attempt or false, rec.worker or false,
-    rec.tags and cmsgpack.unpack(rec.tags) or {}, data or {},
+    rec.tags and cmsgpack.unpack(rec.tags) or {}, data,
   })
 end
 

@@ -50,6 +50,8 @@ return {
   uncovered_grace_ms = 1000,
   events_max = 1000000,
   events_age_ms_max = 604800000,
+  tally_lines_max = 512, -- lanes a partition counts apart
+  oldest_looks_max = 8, -- entries of a queue looked at for the oldest
   worker_ttl_ms = 30000,
   server_ttl_ms = 2000,
   strict_priority_weight = 1000000000000,

@@ -402,6 +402,12 @@ local struct = {
   { name = "event", doc = "One transition.", fields = {
     { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
+  { name = "tally_line", doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.", fields = {
+    { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" }, { "ran", "[count]" }, { "took", "[count]" } } },
+  { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {
+    { "outbox", "count" }, { "oldest_outbox_at", "time_ms?" }, { "timers_due", "count" }, { "next_timer_at", "time_ms?" }, { "stuck", "count" }, { "waitpoints", "count" }, { "oldest_waitpoint_at", "time_ms?" } } },
+  { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },

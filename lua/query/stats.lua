@@ -10,6 +10,11 @@ local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
 
+-- The first that could run, from this score on.
+local function eligible_from(tx, key, low, count)
+  return tx:zlowest(key, low, "(" .. band(home.granted_from), count)
+end
+
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
   local key = keys.queue(tx, path, name)
@@ -18,8 +23,23 @@ local function queue_counts(tx, path, name)
   local active = tx:zcount(key, band(home.active_from), "+inf")
   local eligible = tx:zcard(key) - granted - active
   local head
-  if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
-  return eligible, granted, active, head
+  if eligible > 0 then head = eligible_from(tx, key, "-inf", 1)[1] end
+  return eligible, granted, active, head, key
+end
+
+-- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each priority
+-- together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
+local function oldest(tx, copy, key, head)
+  local strict = copy.fairness == "fifo" and copy.priority_weight == limits.strict_priority_weight
+  local looked_at = strict and { head } or eligible_from(tx, key, "-inf", limits.oldest_looks_max)
+  local found
+  for i = 1, limits.oldest_looks_max do
+    local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
+    if not rec then break end
+    found = math.min(found or rec.spec.created_at, rec.spec.created_at)
+    if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
+  end
+  return found
 end
 
 local function lane_counts(tx, path)
@@ -30,17 +50,16 @@ local function lane_counts(tx, path)
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
   for _, entry in ipairs(all) do
-    local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
+    local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
+    local since = head and oldest(tx, copy, key, head)
+    if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
     if entry.queue ~= "any" or eligible > 0 then
       counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
   counts.head_score = first and first.score
-  -- A head without priority is the oldest of all; behind one with priority an older one may stand.
-  local rec = first and copy.fairness == "fifo" and execution.load(tx, first.member)
-  if rec and rec.prio == 0 then counts.oldest_eligible_at = rec.spec.created_at end
   for _, place in ipairs(home.places) do
     counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
   end

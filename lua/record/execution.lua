@@ -14,7 +14,7 @@ local execution = {}
 -- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
 local fields = {
   { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
-  { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
+  { "deadline", true }, { "delay", true }, { "start_by", true }, { "ready", true }, { "next" }, { "resume", true },
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
@@ -127,6 +127,12 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  local before = rec.before
+  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
+  -- epoch is the time of its claim, or later when the clock went back.
+  local in_line = rec.phase == "runnable" and home.queued(rec)
+  if in_line and not rec.fresh and not (before.queued and before.phase == "runnable") then rec.ready = tx.now end
+  if before.phase == "active" and rec.phase ~= "active" then rec.ran = math.max(tx.now - math.floor(rec.epoch / 1000), 0) end
   if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end

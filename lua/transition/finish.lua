@@ -39,6 +39,7 @@ function finish.execution(tx, rec, outcome, how)
   if how.failure then
     data[#data + 1], data[#data + 2] = "category", how.failure[2]
   end
+  data[#data + 1], data[#data + 2] = "took_ms", string.format("%.0f", tx.now - rec.spec.created_at)
   event.of_execution(tx, rec, events[outcome], data)
   if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end

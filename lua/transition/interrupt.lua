@@ -31,7 +31,7 @@ function interrupt.lost(tx, rec, by, actor)
   if lost >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
-      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" },
+      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" }, data = { "cause", by },
     })
     return
   end

@@ -29,6 +29,7 @@ end
 function start.lease(tx, rec, holder, ids)
   local now = tx.now
   local continues = rec.resume ~= nil
+  local waited = math.max(now - (rec.ready or rec.spec.created_at), 0)
   if not continues then
     rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
@@ -48,7 +49,7 @@ function start.lease(tx, rec, holder, ids)
   rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
   rec.ended_by, rec.ended_value = nil, nil
   execution.save(tx, rec, true)
-  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
+  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false", "waited_ms", string.format("%.0f", waited) })
 end
 
 -- What its upstreams pass to a member.

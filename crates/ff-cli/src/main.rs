@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod progress;
 mod store;
+mod telemetry;
 mod terminal;
 mod transfer;
 mod tree;
@@ -18,6 +19,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use config::Settings;
+use telemetry::{Telemetry, TelemetryArgs};
 
 /// The exit code when the command line or the configuration is wrong.
 const WRONG_USAGE: u8 = 2;
@@ -109,10 +111,22 @@ enum Command {
     Reference,
 }
 
+impl Command {
+    /// Starts the log, and the traces of those that serve or work.
+    fn telemetry(&self) -> anyhow::Result<Telemetry> {
+        match self {
+            Command::Server(server) => Telemetry::start(server.telemetry(), Some("flowfabric")),
+            Command::Dev(_) => Telemetry::start(&TelemetryArgs::of_environment()?, Some("flowfabric")),
+            Command::Worker(_) | Command::DevWorker(_) => {
+                Telemetry::start(&TelemetryArgs::of_environment()?, Some("flowfabric-worker"))
+            }
+            _ => Telemetry::start(&TelemetryArgs::of_environment()?, None),
+        }
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("FF_LOG").unwrap_or_else(|_| "warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let args: Vec<OsString> = std::env::args_os().collect();
     let settings = match Settings::read(&args, &Cli::command()) {
         Ok(settings) => settings,
@@ -129,6 +143,13 @@ async fn main() -> ExitCode {
     };
     let command = settings.apply(Cli::command());
     let cli = Cli::from_arg_matches(&command.clone().get_matches_from(args)).unwrap_or_else(|error| error.exit());
+    let telemetry = match cli.command.telemetry() {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("ff: {error:#}");
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
     let done = match cli.command {
         Command::Dev(dev) => dev.run().await,
         Command::DevWorker(worker) => worker.run().await,
@@ -166,6 +187,7 @@ async fn main() -> ExitCode {
         Command::ExitCodes => commands::exit_codes::run(),
         Command::Reference => commands::reference::run(Cli::command()),
     };
+    telemetry.stop().await;
     done.unwrap_or_else(|error| {
         eprintln!("ff: {error:#}");
         client::exit_code(&error)

@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ff-backend-valkey", &["ff-core", "ff-script"]),
     ("ff-engine", &["ff-core", "ff-keys", "ff-script"]),
     ("ff-scheduler", &["ff-core", "ff-script", "ff-engine"]),
+    ("ff-trace", &[]),
 ];
 
 /// Crates that tie everything together, or only test.

@@ -12,6 +12,7 @@ pub mod feed;
 mod following;
 pub mod fsck;
 mod fsck_budgets;
+pub mod inventory;
 pub mod news;
 pub mod streams;
 mod turns;
@@ -21,12 +22,13 @@ pub mod waitpoints;
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;
+pub use inventory::Inventory;
 pub use operations::{
     BLOCKED_PAGE_MAX, BadZone, Blocked, BlockedPage, BudgetCursor, BudgetFilter, BudgetLimits, BudgetLineCursor,
     BudgetPage, BudgetStatus, Claimant, Claimed, Counts, ExecutionFilter, FlowCursor, FlowFilter, FlowPage, Graph,
     ListCursor, MemberPage, NewBudget, NewChild, NewExecution, NewFlow, NewMember, Operations, Page, QuotaLineCursor,
     Reserved, Spawned, SubmittedFlow, Usage, UsageAnswer, WaitpointCursor, WaitpointPage, child_id, fence_of,
-    member_id, next_reset,
+    member_id, next_reset, trace_members,
 };
 pub use streams::{Appended, FrameRange, Merged, MergedCursor, StreamPage, Streams};
 pub use waitpoints::{

@@ -2903,6 +2903,73 @@ impl Event {
 }
 
 wire_struct! {
+    /// What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.
+    TallyLine {
+        /// `text`: 0 to 65536 bytes
+        namespace ("namespace"): String,
+        /// `text`: 0 to 65536 bytes
+        lane ("lane"): String,
+        /// `[count]`: 0 to 9007199254740991
+        counts ("counts"): Vec<i64>,
+        /// `[count]`: 0 to 9007199254740991
+        waited ("waited"): Vec<i64>,
+        /// `[count]`: 0 to 9007199254740991
+        ran ("ran"): Vec<i64>,
+        /// `[count]`: 0 to 9007199254740991
+        took ("took"): Vec<i64>,
+    }
+}
+
+wire_struct! {
+    /// What a partition has to do, and since when.
+    OnHand {
+        /// `count`: 0 to 9007199254740991
+        outbox ("outbox"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        oldest_outbox_at ("oldest_outbox_at"): Option<i64>,
+        /// `count`: 0 to 9007199254740991
+        timers_due ("timers_due"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_timer_at ("next_timer_at"): Option<i64>,
+        /// `count`: 0 to 9007199254740991
+        stuck ("stuck"): i64,
+        /// `count`: 0 to 9007199254740991
+        waitpoints ("waitpoints"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        oldest_waitpoint_at ("oldest_waitpoint_at"): Option<i64>,
+    }
+}
+impl OnHand {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(outbox: i64, timers_due: i64, stuck: i64, waitpoints: i64) -> Self {
+        Self { outbox, timers_due, stuck, waitpoints, oldest_outbox_at: None, next_timer_at: None, oldest_waitpoint_at: None }
+    }
+}
+
+wire_struct! {
+    /// How a quota stands over the keys looked at.
+    QuotaStanding {
+        /// `quota_id`: a UUID in lower case
+        quota_id ("quota_id"): QuotaPolicyId,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `count`: 0 to 9007199254740991
+        keys ("keys"): i64,
+        /// `count`: 0 to 9007199254740991
+        looked ("looked"): i64,
+        /// `count`: 0 to 9007199254740991
+        held ("held"): i64,
+        /// `count`: 0 to 9007199254740991
+        waiting ("waiting"): i64,
+        /// `count`: 0 to 9007199254740991
+        throttled ("throttled"): i64,
+    }
+}
+
+wire_struct! {
     /// Something owed to other partitions.
     Effect {
         /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
@@ -5468,6 +5535,28 @@ impl ListQuotaWaiters {
 }
 
 wire_struct! {
+    /// The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that came into use first, at most `keys_max` of each; `quotas` is how many there are.
+    ///
+    /// Calls `ff_quota_stats`.
+    QuotaStats {
+        /// `batch_size`: 1 to 64
+        keys_max ("keys_max"): i64,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`QuotaStats`] answers.
+    QuotaStatsReply {
+        Stats ("stats") {
+            items ("items"): Vec<QuotaStanding>,
+            quotas ("quotas"): i64,
+        },
+    }
+}
+wire_call!(QuotaStats -> QuotaStatsReply, "ff_quota_stats", read_only: true);
+
+wire_struct! {
     /// Creates a budget, below another one when it names a parent; the same again is a duplicate. A calendar's first reset is supplied, an interval starts now.
     ///
     /// Calls `ff_create_budget`.
@@ -5587,6 +5676,26 @@ impl ListBudgets {
         Self { limit, after: None, namespace: None, scope: None }
     }
 }
+
+wire_struct! {
+    /// The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.
+    ///
+    /// Calls `ff_budget_stats`.
+    BudgetStats {
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`BudgetStats`] answers.
+    BudgetStatsReply {
+        Stats ("stats") {
+            budgets ("budgets"): i64,
+            items ("items"): Vec<Budget>,
+        },
+    }
+}
+wire_call!(BudgetStats -> BudgetStatsReply, "ff_budget_stats", read_only: true);
 
 wire_struct! {
     /// Removes a budget that has no children and against which nothing is held. Work that names it is not admitted from then on.
@@ -7091,6 +7200,32 @@ wire_reply! {
 wire_call!(AckOutbox -> AckOutboxReply, "ff_ack_outbox", read_only: false);
 
 wire_struct! {
+    /// Counts the events that were not counted yet, at most `limit`, and answers everything this partition has counted, with what it has on hand. `more` says that events are left to count, `counted_to` up to when they were.
+    ///
+    /// Calls `ff_tally_events`.
+    TallyEvents {
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`TallyEvents`] answers.
+    TallyEventsReply {
+        Tally ("tally") {
+            bounds_ms ("bounds_ms"): Vec<i64>,
+            counted_to ("counted_to"): i64,
+            gaps ("gaps"): i64,
+            lines ("lines"): Vec<TallyLine>,
+            more ("more"): bool,
+            names ("names"): Vec<String>,
+            now ("now"): i64,
+            on_hand ("on_hand"): OnHand,
+        },
+    }
+}
+wire_call!(TallyEvents -> TallyEventsReply, "ff_tally_events", read_only: false);
+
+wire_struct! {
     /// Drops events older than the age that is kept.
     ///
     /// Calls `ff_trim_events`.
@@ -7311,10 +7446,12 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_settle_quota",
     "ff_throttle_quota",
     "ff_list_quota_waiters",
+    "ff_quota_stats",
     "ff_create_budget",
     "ff_change_budget",
     "ff_get_budget",
     "ff_list_budgets",
+    "ff_budget_stats",
     "ff_delete_budget",
     "ff_reset_budget",
     "ff_approve_budget",
@@ -7368,6 +7505,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_fire_due",
     "ff_next_due",
     "ff_ack_outbox",
+    "ff_tally_events",
     "ff_trim_events",
     "ff_review_routes",
     "ff_fix_partitions",
@@ -7556,6 +7694,9 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QueueFacts>("QueueFacts"),
     crate::sample::Specimen::of::<LaneCounts>("LaneCounts"),
     crate::sample::Specimen::of::<Event>("Event"),
+    crate::sample::Specimen::of::<TallyLine>("TallyLine"),
+    crate::sample::Specimen::of::<OnHand>("OnHand"),
+    crate::sample::Specimen::of::<QuotaStanding>("QuotaStanding"),
     crate::sample::Specimen::of::<Effect>("Effect"),
     crate::sample::Specimen::of::<PartitionDefaults>("PartitionDefaults"),
     crate::sample::Specimen::of::<Finding>("Finding"),
@@ -7719,6 +7860,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ThrottleQuotaReply>("ThrottleQuotaReply"),
     crate::sample::Specimen::of::<ListQuotaWaiters>("ListQuotaWaiters"),
     crate::sample::Specimen::of::<ListQuotaWaitersReply>("ListQuotaWaitersReply"),
+    crate::sample::Specimen::of::<QuotaStats>("QuotaStats"),
+    crate::sample::Specimen::of::<QuotaStatsReply>("QuotaStatsReply"),
     crate::sample::Specimen::of::<CreateBudget>("CreateBudget"),
     crate::sample::Specimen::of::<CreateBudgetReply>("CreateBudgetReply"),
     crate::sample::Specimen::of::<ChangeBudget>("ChangeBudget"),
@@ -7727,6 +7870,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<GetBudgetReply>("GetBudgetReply"),
     crate::sample::Specimen::of::<ListBudgets>("ListBudgets"),
     crate::sample::Specimen::of::<ListBudgetsReply>("ListBudgetsReply"),
+    crate::sample::Specimen::of::<BudgetStats>("BudgetStats"),
+    crate::sample::Specimen::of::<BudgetStatsReply>("BudgetStatsReply"),
     crate::sample::Specimen::of::<DeleteBudget>("DeleteBudget"),
     crate::sample::Specimen::of::<DeleteBudgetReply>("DeleteBudgetReply"),
     crate::sample::Specimen::of::<ResetBudget>("ResetBudget"),
@@ -7833,6 +7978,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<NextDueReply>("NextDueReply"),
     crate::sample::Specimen::of::<AckOutbox>("AckOutbox"),
     crate::sample::Specimen::of::<AckOutboxReply>("AckOutboxReply"),
+    crate::sample::Specimen::of::<TallyEvents>("TallyEvents"),
+    crate::sample::Specimen::of::<TallyEventsReply>("TallyEventsReply"),
     crate::sample::Specimen::of::<TrimEvents>("TrimEvents"),
     crate::sample::Specimen::of::<TrimEventsReply>("TrimEventsReply"),
     crate::sample::Specimen::of::<ReviewRoutes>("ReviewRoutes"),

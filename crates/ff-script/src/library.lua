@@ -1,13 +1,13 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 29, hash = "5d21ebafb2390a337de14d60eb4a321e99fe23d5ec631e2a29a279145086099f" }
+local LIBRARY = { number = 31, hash = "327a2b0e13af366cf46d59d3a9a936232ad9b2e395f97f02d2263a385df0bda5" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
@@ -25,15 +25,15 @@ return {
   "keyring.note",
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
-  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
+  "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
-  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
+  "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
 end
@@ -91,6 +91,8 @@ return {
   uncovered_grace_ms = 1000,
   events_max = 1000000,
   events_age_ms_max = 604800000,
+  tally_lines_max = 512, -- lanes a partition counts apart
+  oldest_looks_max = 8, -- entries of a queue looked at for the oldest
   worker_ttl_ms = 30000,
   server_ttl_ms = 2000,
   strict_priority_weight = 1000000000000,
@@ -605,6 +607,12 @@ local struct = {
   { name = "event", doc = "One transition.", fields = {
     { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
+  { name = "tally_line", doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.", fields = {
+    { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" }, { "ran", "[count]" }, { "took", "[count]" } } },
+  { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {
+    { "outbox", "count" }, { "oldest_outbox_at", "time_ms?" }, { "timers_due", "count" }, { "next_timer_at", "time_ms?" }, { "stuck", "count" }, { "waitpoints", "count" }, { "oldest_waitpoint_at", "time_ms?" } } },
+  { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
+    { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
@@ -1484,6 +1492,8 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+-- What was counted of the events.
+function keys.tally(tx) return "ff:tally:" .. tx.tag end
 
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
@@ -1562,10 +1572,16 @@ end
 
 -- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
 function event.of_execution(tx, rec, kind, data)
+  data = data or {}
+  -- The change that ended the lease says how long it lasted.
+  if rec.ran then
+    data[#data + 1], data[#data + 2] = "ran_ms", string.format("%.0f", rec.ran)
+    rec.ran = nil
+  end
   append(tx, {
     kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
     rec.attempt or false, rec.worker or false,
-    rec.tags and cmsgpack.unpack(rec.tags) or {}, data or {},
+    rec.tags and cmsgpack.unpack(rec.tags) or {}, data,
   })
 end
 
@@ -2401,7 +2417,7 @@ local execution = {}
 -- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
 local fields = {
   { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
-  { "deadline", true }, { "delay", true }, { "start_by", true }, { "next" }, { "resume", true },
+  { "deadline", true }, { "delay", true }, { "start_by", true }, { "ready", true }, { "next" }, { "resume", true },
   { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
   { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
   { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
@@ -2514,6 +2530,12 @@ end
 function execution.save(tx, rec, told)
   local key = keys.core(tx, rec.id)
   rec.updated = tx.now
+  local before = rec.before
+  -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
+  -- epoch is the time of its claim, or later when the clock went back.
+  local in_line = rec.phase == "runnable" and home.queued(rec)
+  if in_line and not rec.fresh and not (before.queued and before.phase == "runnable") then rec.ready = tx.now end
+  if before.phase == "active" and rec.phase ~= "active" then rec.ran = math.max(tx.now - math.floor(rec.epoch / 1000), 0) end
   if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
   -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
   if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
@@ -3576,6 +3598,150 @@ function worker.all(tx)
 end
 
 return worker
+end
+
+source["record.tally"] = function(require, LIBRARY)
+-- What a partition has counted of its events: how many of each kind in each lane, and how long executions waited, ran and took.
+--
+-- An event counts once: the place up to which the stream was counted is written together with the counts, so it does not
+-- matter who counts, nor how many do.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+
+local tally = {}
+
+-- The upper bounds of the durations that are told apart; a last one has none.
+tally.bounds_ms = {
+  5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 900000, 3600000, 21600000, 86400000,
+}
+
+-- Kinds of events that are counted by one of their facts as well; each fact has a small number of values.
+local told_apart = {
+  ["execution.started"] = "attempt_type", ["execution.reclaimed"] = "cause", ["execution.failed"] = "cause", ["execution.blocked"] = "reason", ["execution.suspended"] = "reason",
+}
+
+local durations = { "waited_ms", "ran_ms", "took_ms" }
+
+-- A duration as it is counted: the sum, then how many fell under each bound and not under the one before.
+local function no_durations()
+  local list = { 0 }
+  for i = 1, #tally.bounds_ms + 1 do list[i + 1] = 0 end
+  return list
+end
+
+-- The tally: `at` is the place in the stream up to which it goes, nil while nothing was counted; `names` are those of the counts.
+function tally.load(tx)
+  local raw = tx:hgetall(keys.tally(tx)) or {}
+  local t = { raw = raw, at = raw.at, gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, number = {}, lines = {}, order = {}, changed = {} }
+  for i, name in ipairs(t.names) do t.number[name] = i end
+  for name in pairs(raw) do
+    if string.find(name, "/", 1, true) then t.order[#t.order + 1] = name end
+  end
+  table.sort(t.order)
+  return t
+end
+
+-- One line, by the lane's path: its counts in the order of the names, and its durations.
+local function line(t, path)
+  local known = t.lines[path]
+  if known then return known end
+  local packed = t.raw[path]
+  if packed == nil then
+    if #t.order >= limits.tally_lines_max and path ~= "other/other" then return line(t, "other/other") end
+    t.order[#t.order + 1] = path
+  end
+  known = packed and cmsgpack.unpack(packed) or { {}, no_durations(), no_durations(), no_durations() }
+  t.lines[path] = known
+  return known
+end
+
+local function number_of(t, name)
+  local number = t.number[name]
+  if number == nil then
+    number = #t.names + 1
+    t.names[number], t.number[name] = name, number
+  end
+  return number
+end
+
+local function add_duration(list, ms)
+  list[1] = list[1] + ms
+  local place = #tally.bounds_ms + 1
+  for i, bound in ipairs(tally.bounds_ms) do
+    if ms <= bound then
+      place = i
+      break
+    end
+  end
+  list[place + 1] = list[place + 1] + 1
+end
+
+-- Counts one event as it is stored.
+local function add(t, e)
+  local data = {}
+  for i = 1, #e[11], 2 do data[e[11][i]] = e[11][i + 1] end
+  local name, apart = e[1], told_apart[e[1]]
+  if data.continues == "true" then
+    name = name .. ":continuation"
+  elseif apart and data[apart] then
+    name = name .. ":" .. data[apart]
+  end
+  local path = (e[3] or "") .. "/" .. (e[4] or "")
+  local l = line(t, path)
+  local counts, number = l[1], number_of(t, name)
+  for i = #counts + 1, number do counts[i] = 0 end
+  counts[number] = counts[number] + 1
+  for i, duration in ipairs(durations) do
+    if data[duration] then add_duration(l[i + 1], tonumber(data[duration])) end
+  end
+end
+
+-- True when the stream lost entries that were not counted: it is cut at its length, and what was counted last is behind the cut.
+local function lost_some(tx, t, key)
+  if t.at == nil or tx:xlen(key) < limits.events_max then return false end
+  local function place(id)
+    local ms, seq = string.match(id, "^(%d+)-(%d+)$")
+    return tonumber(ms), tonumber(seq)
+  end
+  local first = tx:xrange(key, "-", "+", 1)[1]
+  local first_ms, first_seq = place(first[1])
+  local ms, seq = place(t.at)
+  return first_ms > ms or (first_ms == ms and first_seq > seq)
+end
+
+-- Counts what has not been counted, up to the id `to`, at most `limit`; true when that much was there, so that more may be.
+function tally.count(tx, t, to, limit)
+  local key = keys.events(tx)
+  local entries = tx:xrange(key, t.at and "(" .. t.at or "-", to, limit)
+  if #entries == 0 then return false end
+  if lost_some(tx, t, key) then t.gaps = t.gaps + 1 end
+  for _, entry in ipairs(entries) do
+    local e = cmsgpack.unpack(entry[2][2])
+    add(t, e)
+    t.last_at = e[2]
+  end
+  t.at = entries[#entries][1]
+  local fields = { "at", t.at, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
+  for _, path in ipairs(t.order) do
+    if t.lines[path] then fields[#fields + 1], fields[#fields + 2] = path, cmsgpack.pack(t.lines[path]) end
+  end
+  tx:hset(keys.tally(tx), fields)
+  return #entries == limit
+end
+
+-- Every line, typed, in the order of their lanes.
+function tally.typed(t)
+  table.sort(t.order)
+  local list = {}
+  for i, path in ipairs(t.order) do
+    local l = line(t, path)
+    local namespace, name = string.match(path, "^(.-)/(.*)$")
+    list[i] = { namespace = namespace, lane = name, counts = l[1], waited = l[2], ran = l[3], took = l[4] }
+  end
+  return list
+end
+
+return tally
 end
 
 source["index.queues"] = function(require, LIBRARY)
@@ -5908,6 +6074,7 @@ end
 function start.lease(tx, rec, holder, ids)
   local now = tx.now
   local continues = rec.resume ~= nil
+  local waited = math.max(now - (rec.ready or rec.spec.created_at), 0)
   if not continues then
     rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
@@ -5927,7 +6094,7 @@ function start.lease(tx, rec, holder, ids)
   rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
   rec.ended_by, rec.ended_value = nil, nil
   execution.save(tx, rec, true)
-  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false" })
+  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false", "waited_ms", string.format("%.0f", waited) })
 end
 
 -- What its upstreams pass to a member.
@@ -6152,6 +6319,7 @@ function finish.execution(tx, rec, outcome, how)
   if how.failure then
     data[#data + 1], data[#data + 2] = "category", how.failure[2]
   end
+  data[#data + 1], data[#data + 2] = "took_ms", string.format("%.0f", tx.now - rec.spec.created_at)
   event.of_execution(tx, rec, events[outcome], data)
   if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end
@@ -6244,7 +6412,7 @@ function interrupt.lost(tx, rec, by, actor)
   if lost >= rec.spec.max_reclaims then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
-      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" },
+      failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" }, data = { "cause", by },
     })
     return
   end
@@ -9685,6 +9853,47 @@ define.fn {
 }
 end
 
+source["quota.stats"] = function(require, LIBRARY)
+local define = require "lib.define"
+local holds = require "record.holds"
+local keys = require "lib.keys"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+
+-- Of the keys that came into use first, a bounded number: how many slots are held, how many executions wait, how many keys are
+-- throttled.
+local function stats_of(tx, q, keys_max)
+  local s = { quota_id = q.id, namespace = q.definition.namespace, created_at = q.created, keys = tx:zcard(keys.quota_keys(tx, q.id)), looked = 0, held = 0, waiting = 0, throttled = 0 }
+  if s.keys == 0 then return s end
+  for _, item in ipairs(tx:zlowest(keys.quota_keys(tx, q.id), "-inf", "+inf", keys_max)) do
+    local function part(name) return keys.quota_part(tx, q.id, name, item.member) end
+    local throttled = tonumber(tx:hget(part("key"), "throttled") or nil)
+    s.looked = s.looked + 1
+    s.held = s.held + tx:zcard(keys.holders(tx, holds.of_quota(q.id, item.member)))
+    s.waiting = s.waiting + tx:zcard(part("waiters")) + tx:zcard(part("oversized"))
+    if throttled and throttled > tx.now then s.throttled = s.throttled + 1 end
+  end
+  return s
+end
+
+define.fn {
+  name = "ff_quota_stats",
+  doc = "The quotas of this partition that were made first, at most `limit`, and how they stand over their keys that came into use first, at most `keys_max` of each; `quotas` is how many there are.",
+  flags = { "no-writes" },
+  args = { limit = "batch_size", keys_max = "batch_size" },
+  reply = { stats = { items = "[quota_standing]", quotas = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for _, item in ipairs(tx:zlowest(keys.quotas(tx), "-inf", "+inf", a.limit)) do
+      local q = quota.load(tx, item.member)
+      if q then items[#items + 1] = stats_of(tx, q, a.keys_max) end
+    end
+    return reply.ok("stats", { items = items, quotas = tx:zcard(keys.quotas(tx)) })
+  end,
+}
+end
+
 source["record.budget"] = function(require, LIBRARY)
 -- A budget: its limits, what is used and held per dimension, and its place in a tree. What is used or held in a budget counts
 -- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
@@ -10396,6 +10605,35 @@ define.fn {
       end
     end
     return reply.ok("page", { items = items, last = last, more = more })
+  end,
+}
+end
+
+source["budget.stats"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local budget = require "record.budget"
+
+define.fn {
+  name = "ff_budget_stats",
+  doc = "The budgets of this partition that were made first, at most `limit`, without those of flows, which come and go with them; `budgets` is how many there are in all.",
+  flags = { "no-writes" },
+  args = { limit = "batch_size" },
+  reply = { stats = { items = "[budget]", budgets = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local items = {}
+    for _, item in ipairs(tx:zlowest(keys.budgets(tx), "-inf", "+inf", limits.list_looks_max / 4)) do
+      if #items >= a.limit then break end
+      local b = budget.load(tx, item.member)
+      if b and b.scope.type ~= "flow" then
+        budget.rolled(tx, b)
+        items[#items + 1] = budget.typed(b)
+      end
+    end
+    return reply.ok("stats", { items = items, budgets = tx:zcard(keys.budgets(tx)) })
   end,
 }
 end
@@ -12315,6 +12553,11 @@ local lane = require "record.lane"
 
 local function band(n) return string.format("%.0f", n) end
 
+-- The first that could run, from this score on.
+local function eligible_from(tx, key, low, count)
+  return tx:zlowest(key, low, "(" .. band(home.granted_from), count)
+end
+
 -- Counts and head of one queue.
 local function queue_counts(tx, path, name)
   local key = keys.queue(tx, path, name)
@@ -12323,8 +12566,23 @@ local function queue_counts(tx, path, name)
   local active = tx:zcount(key, band(home.active_from), "+inf")
   local eligible = tx:zcard(key) - granted - active
   local head
-  if eligible > 0 then head = tx:zlowest(key, "-inf", "(" .. band(home.granted_from), 1)[1] end
-  return eligible, granted, active, head
+  if eligible > 0 then head = eligible_from(tx, key, "-inf", 1)[1] end
+  return eligible, granted, active, head, key
+end
+
+-- When the oldest that waits in a queue was made, as far as a bounded look tells. Age and strict priority keep each priority
+-- together, its oldest first, so one entry of each is looked at; elsewhere the next in line are.
+local function oldest(tx, copy, key, head)
+  local strict = copy.fairness == "fifo" and copy.priority_weight == limits.strict_priority_weight
+  local looked_at = strict and { head } or eligible_from(tx, key, "-inf", limits.oldest_looks_max)
+  local found
+  for i = 1, limits.oldest_looks_max do
+    local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
+    if not rec then break end
+    found = math.min(found or rec.spec.created_at, rec.spec.created_at)
+    if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
+  end
+  return found
 end
 
 local function lane_counts(tx, path)
@@ -12335,17 +12593,16 @@ local function lane_counts(tx, path)
   for _, entry in ipairs(queues.all(tx, path)) do all[#all + 1] = entry end
   local first
   for _, entry in ipairs(all) do
-    local eligible, granted, active, head = queue_counts(tx, path, entry.queue)
+    local eligible, granted, active, head, key = queue_counts(tx, path, entry.queue)
     counts.eligible, counts.granted, counts.active = counts.eligible + eligible, counts.granted + granted, counts.active + active
     if head and (first == nil or head.score < first.score) then first = head end
+    local since = head and oldest(tx, copy, key, head)
+    if since then counts.oldest_eligible_at = math.min(counts.oldest_eligible_at or since, since) end
     if entry.queue ~= "any" or eligible > 0 then
       counts.queues[#counts.queues + 1] = { queue = entry.queue, requires = entry.requires, admission = entry.admission, eligible = eligible, uncovered = entry.uncovered, head_score = head and head.score }
     end
   end
   counts.head_score = first and first.score
-  -- A head without priority is the oldest of all; behind one with priority an older one may stand.
-  local rec = first and copy.fairness == "fifo" and execution.load(tx, first.member)
-  if rec and rec.prio == 0 then counts.oldest_eligible_at = rec.spec.created_at end
   for _, place in ipairs(home.places) do
     counts[string.gsub(place, ":", "_")] = tx:zcard(keys.place(tx, path, place))
   end
@@ -13144,11 +13401,57 @@ define.fn {
 }
 end
 
+source["maintenance.tally_events"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local outbox = require "lib.outbox"
+local reply = require "lib.reply"
+local tally = require "record.tally"
+
+-- What the partition has on hand and how long the oldest of it has waited.
+local function on_hand(tx)
+  local effects, waitpoints = tx:xlen(keys.outbox(tx)), tx:zcard(keys.inbox(tx))
+  local timer = tx:zhead(keys.timers(tx))
+  local due = timer and timer.score <= tx.now and tx:zcount(keys.timers(tx), "-inf", string.format("%.0f", tx.now)) or 0
+  local owed = effects > 0 and tx:xrange(keys.outbox(tx), "-", "+", 1)[1]
+  local asked = waitpoints > 0 and tx:zhead(keys.inbox(tx))
+  return {
+    outbox = effects, oldest_outbox_at = owed and outbox.parse(owed).at or nil, timers_due = due, next_timer_at = timer and timer.score,
+    stuck = tx:zcard(keys.stuck(tx)), waitpoints = waitpoints, oldest_waitpoint_at = asked and asked.score or nil,
+  }
+end
+
+define.fn {
+  name = "ff_tally_events",
+  doc = "Counts the events that were not counted yet, at most `limit`, and answers everything this partition has counted, with what it has on hand. `more` says that events are left to count, `counted_to` up to when they were.",
+  flags = { "allow-oom" },
+  args = { limit = "list_limit" },
+  reply = { tally = { names = "[text]", bounds_ms = "[count]", lines = "[tally_line]", gaps = "count", more = "bool", counted_to = "time_ms", on_hand = "on_hand", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a)
+    local t, hand = tally.load(tx), on_hand(tx)
+    local more = tally.count(tx, t, "+", a.limit)
+    return reply.ok("tally", {
+      names = t.names, bounds_ms = tally.bounds_ms, lines = tally.typed(t), gaps = t.gaps, more = more, counted_to = more and t.last_at or tx.now, on_hand = hand, now = tx.now,
+    })
+  end,
+}
+end
+
 source["maintenance.trim_events"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
+local tally = require "record.tally"
+
+-- Where the stream is cut: where the age that is kept begins, but where someone counts, nothing goes that was not counted.
+local function cut(tx)
+  local kept_from = string.format("%.0f-0", tx.now - limits.events_age_ms_max)
+  local t = tally.load(tx)
+  if t.at and tally.count(tx, t, kept_from, limits.list_limit_max) then return t.at end
+  return kept_from
+end
 
 define.fn {
   name = "ff_trim_events",
@@ -13158,7 +13461,7 @@ define.fn {
   reply = { trimmed = {} },
   errs = {},
   call = function(tx)
-    if tx.now > limits.events_age_ms_max then tx:xtrim(keys.events(tx), string.format("%.0f-0", tx.now - limits.events_age_ms_max)) end
+    if tx.now > limits.events_age_ms_max then tx:xtrim(keys.events(tx), cut(tx)) end
     return reply.ok("trimmed")
   end,
 }
@@ -13659,10 +13962,12 @@ redis.register_function{ function_name = "ff_return_quota", callback = function(
 redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
 redis.register_function{ function_name = "ff_list_quota_waiters", callback = function(k, a) return invoke("ff_list_quota_waiters", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_quota_stats", callback = function(k, a) return invoke("ff_quota_stats", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_create_budget", callback = function(k, a) return invoke("ff_create_budget", k, a) end }
 redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_budgets", callback = function(k, a) return invoke("ff_list_budgets", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_budget_stats", callback = function(k, a) return invoke("ff_budget_stats", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_delete_budget", callback = function(k, a) return invoke("ff_delete_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_reset_budget", callback = function(k, a) return invoke("ff_reset_budget", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_approve_budget", callback = function(k, a) return invoke("ff_approve_budget", k, a) end, flags = { "allow-oom" } }
@@ -13716,6 +14021,7 @@ redis.register_function{ function_name = "ff_library", callback = function(k, a)
 redis.register_function{ function_name = "ff_fire_due", callback = function(k, a) return invoke("ff_fire_due", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_next_due", callback = function(k, a) return invoke("ff_next_due", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_ack_outbox", callback = function(k, a) return invoke("ff_ack_outbox", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_tally_events", callback = function(k, a) return invoke("ff_tally_events", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_trim_events", callback = function(k, a) return invoke("ff_trim_events", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_review_routes", callback = function(k, a) return invoke("ff_review_routes", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_fix_partitions", callback = function(k, a) return invoke("ff_fix_partitions", k, a) end }

@@ -67,8 +67,10 @@ impl FlowFabricAdminClient {
         &self.backend
     }
 
-    /// Submits one execution; the same idempotency key answers the first one's id.
-    pub async fn submit(&self, new: NewExecution) -> Result<ExecutionId, SdkError> {
+    /// Submits one execution; the same idempotency key answers the first one's id. It belongs to the trace of the current span
+    /// unless it names another (feature `otel`).
+    pub async fn submit(&self, mut new: NewExecution) -> Result<ExecutionId, SdkError> {
+        new.fields.trace_parent = new.fields.trace_parent.or_else(crate::trace::current);
         Ok(self.backend.submit(new).await?.0)
     }
 
@@ -176,7 +178,11 @@ pub(crate) async fn all_children(backend: &dyn Backend, parent: ExecutionId) -> 
 impl FlowFabricAdminClient {
     /// Submits a flow: checked whole, written, then released. The same id answers the first one's members.
     pub async fn submit_flow(&self, flow: impl Into<NewFlow>) -> Result<SubmittedFlow, SdkError> {
-        self.backend.submit_flow(flow.into()).await
+        let mut flow = flow.into();
+        if let Some(trace) = crate::trace::current() {
+            flow.trace(&trace);
+        }
+        self.backend.submit_flow(flow).await
     }
 
     /// A flow with its state and the counts of its members.

@@ -36,6 +36,7 @@ mod flows;
 mod lease;
 mod streams;
 pub mod task;
+mod trace;
 mod usage;
 mod waits;
 mod worker;

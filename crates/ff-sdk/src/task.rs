@@ -255,6 +255,25 @@ impl ClaimedTask {
         self.core.claim.trace_parent.as_deref()
     }
 
+    /// A span for this attempt, part of the submitter's trace when spans are exported (feature `otel`). The runtime runs handlers
+    /// in it; whoever claims by hand runs the work in it with [`tracing::Instrument`].
+    #[must_use]
+    pub fn span(&self) -> tracing::Span {
+        let claim = &self.core.claim;
+        let span = tracing::info_span!(
+            "attempt",
+            otel.kind = "consumer",
+            execution_id = %claim.lease.execution_id,
+            attempt = %claim.attempt_index,
+            namespace = claim.namespace.as_str(),
+            lane = claim.lane.as_str(),
+            kind = claim.kind,
+        );
+        crate::trace::follow(&span, self.trace_parent());
+        crate::trace::name(&span, || format!("attempt {}", claim.kind));
+        span
+    }
+
     /// False after three failed renewals in a row, and once the lease is not to be trusted any more.
     #[must_use]
     pub fn is_lease_healthy(&self) -> bool {

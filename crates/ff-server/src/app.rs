@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Guard;
 use crate::fleet::Fleet;
-use crate::problem::{Answer, Problem};
+use crate::metrics::Metrics;
+use crate::problem::{Answer, ItemProblem, Problem};
 use crate::tails::Tails;
 
 /// The server's parts; cheap to clone.
@@ -31,6 +32,7 @@ pub struct Rooms {
     pub fleet: Arc<Fleet>,
     pub tails: Arc<Tails>,
     pub guard: Guard,
+    pub metrics: Metrics,
     /// Long polls and streams end when the server stops.
     pub stop: CancellationToken,
 }
@@ -43,6 +45,12 @@ impl Deref for App {
 }
 
 impl App {
+    /// A refusal of one item of a batch, counted as if it were the answer to a request of its own.
+    pub fn refused_item(&self, problem: &Problem) -> ItemProblem {
+        self.metrics.process.refused(problem.code());
+        problem.of_item()
+    }
+
     /// Follows what the store says to the fleet: challenges and losses of instance ids, revoked tokens.
     pub async fn attend(&self, mut news: Listener, stop: CancellationToken) {
         loop {

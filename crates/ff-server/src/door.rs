@@ -3,42 +3,106 @@
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use ff_keys::BearerToken;
 use futures::FutureExt;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 use uuid::Uuid;
 
+use crate::metrics::Process;
 use crate::problem::{Answer, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX: usize = 128;
-const PART_SHOWN_MAX: usize = 64;
+const NAME_MAX: usize = 64;
 
 /// Knows the address this server listens on, and the names it goes by.
 #[derive(Clone, Debug)]
 pub struct Door {
     address: SocketAddr,
     hosts: Arc<[String]>,
+    process: Arc<Process>,
 }
 
-/// Lets a request in, runs it, and gives every answer its id.
+/// Lets a request in, runs it as a part of its trace, and gives every answer its id.
 pub async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
     let request_id = request_id(request.headers());
-    let (method, path) = (request.method().clone(), shown(request.uri().path()));
-    let answer = match door.admit(&request) {
-        // A handler that panics has changed nothing it has not committed; the next request starts afresh.
-        Ok(()) => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!(%method, path, request_id, "a handler panicked");
-            Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).into_response()
-        }),
-        Err(problem) => problem.into_response(),
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let answering = door.process.request(request.method(), route.as_deref());
+    let span = span_of(&request, route.as_deref(), &request_id);
+    let passing = async {
+        let answer = match door.admit(&request) {
+            // A handler that panics has changed nothing it has not committed; the next request starts afresh.
+            Ok(()) => AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
+                tracing::error!("a handler panicked");
+                Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR).into_response()
+            }),
+            Err(problem) => problem.into_response(),
+        };
+        let problem = answer.extensions().get::<Problem>();
+        if let Some(problem) = problem {
+            door.process.refused(problem.code());
+        }
+        say(answer.status(), problem, answering.answered(answer.status().as_u16()));
+        answer
     };
-    tracing::debug!(%method, path, request_id, status = answer.status().as_u16(), "answered");
-    finish(answer, &request_id)
+    finish(passing.instrument(span).await, &request_id)
+}
+
+/// The span of a request: what is logged while it is served says which one it was. No part of it can hold a secret: of the path
+/// it has the template and the ids.
+fn span_of(request: &Request, route: Option<&str>, request_id: &str) -> Span {
+    let named = route.unwrap_or("none");
+    // Every line of the log, whatever its level, knows its request.
+    let span = tracing::error_span!(
+        "request",
+        otel.kind = "server",
+        request_id,
+        method = %request.method(),
+        route = named,
+        namespace = Empty,
+        lane = Empty,
+        execution_id = Empty,
+        flow_id = Empty,
+        worker = Empty,
+    );
+    let traceparent = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
+    ff_trace::follow(&span, traceparent);
+    ff_trace::name(&span, || format!("{} {named}", request.method()));
+    let of_worker = route.is_some_and(|route| route.starts_with("/v1/workers/"));
+    for (name, value) in route.into_iter().flat_map(|route| route.split('/').zip(request.uri().path().split('/'))) {
+        let is_id = value.parse::<Uuid>().is_ok();
+        match name {
+            "{id}" if is_id => span.record("execution_id", value),
+            "{flow}" if is_id => span.record("flow_id", value),
+            "{name}" if of_worker && is_name(value) => span.record("worker", value),
+            _ => &span,
+        };
+    }
+    span
+}
+
+/// One line per request; what is the server's own fault is a warning.
+fn say(status: StatusCode, problem: Option<&Problem>, took: Duration) {
+    let (code, status_code) = (problem.map(Problem::code), status.as_u16());
+    let duration_ms = took.as_secs_f64() * 1_000.0;
+    ff_trace::note(&Span::current(), "http.response.status_code", i64::from(status_code));
+    if status.is_server_error() {
+        ff_trace::fail(&Span::current());
+        let detail = problem.map(Problem::detail);
+        tracing::warn!(status = status_code, duration_ms, code, detail, "failed");
+    } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {
+        tracing::info!(status = status_code, duration_ms, code, "turned away");
+    } else {
+        tracing::debug!(status = status_code, duration_ms, code, "answered");
+    }
 }
 
 /// The id the client sent, when it is fit to be sent back, else a fresh one.
@@ -52,10 +116,9 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// A path for the log. No name in it is this long, but a token that was put in the wrong place is.
-fn shown(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').map(|part| if part.len() > PART_SHOWN_MAX { "…" } else { part }).collect();
-    parts.join("/")
+/// True for a name of a path that may be logged: not for a token that was put in the wrong place.
+fn is_name(part: &str) -> bool {
+    part.len() <= NAME_MAX && BearerToken::parse(part).is_none()
 }
 
 fn finish(mut answer: Response, request_id: &str) -> Response {
@@ -87,8 +150,8 @@ pub struct Said;
 
 impl Door {
     /// The door of a server that listens here and is called by these names.
-    pub fn new(address: SocketAddr, hosts: Vec<String>) -> Self {
-        Self { address, hosts: hosts.into() }
+    pub fn new(address: SocketAddr, hosts: Vec<String>, process: Arc<Process>) -> Self {
+        Self { address, hosts: hosts.into(), process }
     }
 
     /// Refuses other hosts' names (a page that resolved its name to this address) and state changes from other sites.
@@ -150,7 +213,7 @@ mod tests {
 
     #[test]
     fn only_loopback_names_are_ours() {
-        let door = Door::new("127.0.0.1:7433".parse().unwrap(), Vec::new());
+        let door = Door::new("127.0.0.1:7433".parse().unwrap(), Vec::new(), Process::begin());
         for ours in ["localhost", "localhost:7433", "127.0.0.1:7433", "[::1]:7433", "LOCALHOST:80"] {
             assert!(door.is_ours(ours), "{ours}");
         }

@@ -14,6 +14,7 @@ mod error_pages;
 mod execution_body;
 mod fleet;
 mod line;
+mod metrics;
 mod payload;
 mod problem;
 mod query;
@@ -26,5 +27,6 @@ mod tokens;
 mod word;
 
 pub use access::{Access, ROUTES};
+pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};
 pub use serve::{Auth, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};

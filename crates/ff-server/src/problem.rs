@@ -111,6 +111,11 @@ impl Problem {
         self.0.code
     }
 
+    /// What is wrong, in words.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
     /// True when asking again later, the same way, may succeed.
     pub fn is_retryable(&self) -> bool {
         self.0.retryable

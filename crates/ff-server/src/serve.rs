@@ -25,6 +25,7 @@ use crate::app::{App, Rooms};
 use crate::door::Door;
 use crate::fleet::Fleet;
 use crate::line::{Addresses, Line, Phase};
+use crate::metrics::{Metrics, Observed, Process};
 use crate::routes;
 use crate::tails::Tails;
 use crate::tls::Tls;
@@ -134,6 +135,8 @@ impl Server {
         let listener = TcpListener::bind(options.listen).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
 
+        let process = Process::begin();
+        let host: Arc<dyn Host> = Arc::new(Observed::new(host, Arc::clone(&process)));
         let engine = Engine::start(host, engine).await?;
         let operations = engine.operations().clone();
         let dispatcher = Dispatcher::start(
@@ -155,6 +158,7 @@ impl Server {
             dispatcher,
             fleet: Arc::clone(&fleet),
             guard: Guard::new(credentials),
+            metrics: Metrics::new(Arc::clone(&process)),
             stop: stop.clone(),
         }));
         let news = Listener::new(app.operations.client().host().as_ref());
@@ -165,7 +169,7 @@ impl Server {
             }
         });
         let serving = tokio::spawn(serve(
-            Open { listener, door: Door::new(address, options.hosts), tls: options.tls },
+            Open { listener, door: Door::new(address, options.hosts, process), tls: options.tls },
             app,
             keeping,
             stop.clone(),

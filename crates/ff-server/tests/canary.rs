@@ -194,9 +194,35 @@ fn secrets_stay_where_they_belong(kind: Kind) {
             }
         }
 
+        // Tokens of people and programs, shown rightly and wrongly.
+        let (guarded, root) = kit.guarded().await;
+        let made = root.post("/v1/admin/tokens", json!({"name": "ci", "roles": ["submit", "metrics"]})).await.with(201);
+        let bearer = made["token"].as_str().expect("a token").to_owned();
+        let ci = root.bearing(&bearer);
+        ci.submit(json!({"kind": "k", "input": input})).await;
+        assert_eq!(ci.get("/metrics").await.status, 200);
+        assert!(!ci.get("/metrics").await.text().contains(&bearer));
+        let plain = Api::of(&guarded);
+        for (path, headers) in [
+            ("/v1/stats".to_owned(), vec![("authorization", format!("Bearer {bearer}"))]),
+            ("/v1/stats".to_owned(), vec![("authorization", format!("Bearer {bearer}x"))]),
+            ("/v1/stats".to_owned(), vec![("authorization", bearer.clone())]),
+            ("/v1/stats".to_owned(), vec![("authorization", format!("Basic {bearer}"))]),
+            (format!("/v1/stats?token={bearer}"), vec![]),
+            (format!("/v1/workers/{bearer}"), vec![]),
+            (format!("/{bearer}"), vec![]),
+            ("/v1/stats".to_owned(), vec![("traceparent", bearer.clone())]),
+        ] {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            heard.refused(&plain, Method::GET, &path, &headers, String::new()).await;
+        }
+        guarded.stop().await;
+
         let keys = std::fs::read_to_string(kit.keys_file()).expect("keys");
-        let secrets: Vec<String> = keys.split_whitespace().filter(|word| word.len() >= 32).map(str::to_owned).collect();
+        let mut secrets: Vec<String> =
+            keys.split_whitespace().filter(|word| word.len() >= 32).map(str::to_owned).collect();
         assert_eq!(secrets.len(), 2, "both keys");
+        secrets.extend([bearer, kit.root().to_owned()]);
         assert!(tokens.len() >= 4 && tokens.iter().all(|token| token.starts_with("wp1.")));
         // The last part of a token is what cannot be made without the key.
         let macs: Vec<&str> = tokens.iter().filter_map(|token| token.rsplit('.').next()).collect();

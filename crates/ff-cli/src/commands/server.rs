@@ -12,6 +12,7 @@ use ff_server::{Auth, Server, ServerOptions, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::store::{Durability, StoreAddress, open, state_directory};
+use crate::telemetry::{LogFormat, TelemetryArgs, announce};
 
 /// Serves the HTTP API.
 #[derive(Args)]
@@ -47,9 +48,16 @@ pub struct ServerCommand {
     /// The state directory: the store when none is named, and the keys when the store is not on this machine.
     #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    telemetry: TelemetryArgs,
 }
 
 impl ServerCommand {
+    /// How it says what it does.
+    pub fn telemetry(&self) -> &TelemetryArgs {
+        &self.telemetry
+    }
+
     /// Serves until SIGTERM or Ctrl-C, then lets answers in flight finish.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
@@ -92,17 +100,27 @@ impl ServerCommand {
         let (host, engine) = open(&address, self.durability).await?;
         let facts = host.facts();
         let server = Server::start(Arc::clone(&host), engine, options).await?;
-        eprintln!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window);
+        let format = self.telemetry.format();
+        let say = |text: String| announce(format, &text);
+        say(format!(
+            "FlowFabric on the {} store ({}), loss window: {}",
+            facts.kind, facts.durability, facts.loss_window
+        ));
         match root {
-            None => eprintln!("listening on {scheme}://{}, without authentication", server.address()),
+            None => say(format!("listening on {scheme}://{}, without authentication", server.address())),
             Some((token, made)) => {
-                eprintln!("listening on {scheme}://{}", server.address());
+                say(format!("listening on {scheme}://{}", server.address()));
                 let file = directory.join("root-token");
                 match made {
-                    Made::Now => {
-                        eprintln!("the root token, now in {} and not shown again: {}", file.display(), token.reveal())
+                    // JSON is collected and kept: secrets do not go there.
+                    Made::Now if format == LogFormat::Text => {
+                        say(format!(
+                            "the root token, now in {} and not shown again: {}",
+                            file.display(),
+                            token.reveal()
+                        ));
                     }
-                    Made::Before => eprintln!("the root token is in {}", file.display()),
+                    Made::Now | Made::Before => say(format!("the root token is in {}", file.display())),
                 }
             }
         }
@@ -110,7 +128,7 @@ impl ServerCommand {
             interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C")?,
             _ = terminate.recv() => {}
         }
-        eprintln!("stopping: answers in flight are finished first");
+        say("stopping: answers in flight are finished first".to_owned());
         server.stop().await;
         Ok(ExitCode::SUCCESS)
     }

@@ -232,7 +232,7 @@ for_each_host! {
         assert!(matches!(store.ask(&none).await, Ok(PartitionStatsReply::Stats { lanes, .. }) if lanes.is_empty()));
     }
 
-    async fn the_oldest_waiting_time_is_said_when_the_head_is_the_oldest(store) {
+    async fn the_oldest_is_found_behind_those_with_priority(store) {
         store.install_default_lane().await;
         let oldest = || async {
             let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats::default()).await.unwrap();
@@ -241,9 +241,21 @@ for_each_host! {
         let created = store.now();
         store.submit_kind("old").await;
         store.advance(5);
-        store.submit(Submission { priority: Some(1), ..store.submission("urgent") }).await;
-        assert_eq!(oldest().await, None, "an older one stands behind the head");
+        for priority in [1, 7, 7, 9_000] {
+            store.submit(Submission { priority: Some(priority), ..store.submission("urgent") }).await;
+        }
+        assert_eq!(oldest().await, Some(created), "it stands behind all others");
+        store.claim("w1", 4).await;
+        assert_eq!(oldest().await, Some(created));
         store.claim_one("w1").await;
+        assert_eq!(oldest().await, None);
+        // In a fair lane nobody's place says how old it is: the next in line are looked at.
+        store.install_lane(NAMESPACE, LANE, LaneDefinition { fairness: Fairness::Fair, ..ff_conformance::work::plain_lane() }).await;
+        let created = store.now();
+        for key in ["a", "b"] {
+            store.submit(Submission { fairness_key: Some(key.into()), ..store.submission("fair") }).await;
+            store.advance(5);
+        }
         assert_eq!(oldest().await, Some(created));
     }
 }

@@ -28,6 +28,7 @@ mod storage;
 mod streams;
 mod submit;
 mod suspend;
+mod tally;
 mod time;
 mod usage;
 mod waitpoints;

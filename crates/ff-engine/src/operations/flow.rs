@@ -72,6 +72,11 @@ impl NewFlow {
         Self { fields, members: Vec::new(), edges: Vec::new(), seal: true }
     }
 
+    /// Puts every member that names no trace of its own into this one, those of nested flows included.
+    pub fn trace(&mut self, trace_parent: &str) {
+        trace_members(&mut self.members, trace_parent);
+    }
+
     /// Proposes an id; submitting the same flow with it again answers the first one.
     #[must_use]
     pub fn with_id(mut self, id: FlowId) -> Self {
@@ -113,6 +118,16 @@ pub struct NewMember {
     pub inbound: Option<Inbound>,
     /// The flow that runs in its place.
     pub flow: Option<Box<NewFlow>>,
+}
+
+/// Puts members that name no trace of their own into this one, those of nested flows included.
+pub fn trace_members(members: &mut [NewMember], trace_parent: &str) {
+    for member in members {
+        member.fields.trace_parent.get_or_insert_with(|| trace_parent.to_owned());
+        if let Some(nested) = &mut member.flow {
+            nested.trace(trace_parent);
+        }
+    }
 }
 
 impl NewMember {

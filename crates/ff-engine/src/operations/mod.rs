@@ -34,7 +34,9 @@ pub use budget::{
 };
 pub use calendar::{BadZone, next_reset};
 pub use children::{NewChild, Spawned, child_id};
-pub use flow::{FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id};
+pub use flow::{
+    FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id, trace_members,
+};
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
 pub use list::{ExecutionFilter, ListCursor, Page};

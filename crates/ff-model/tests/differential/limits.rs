@@ -122,6 +122,10 @@ fn quotas(rng: &mut StdRng, model: &Model) -> Invocation {
             let limit = rng.random_range(1..3);
             call(SLOTS, &g::ListQuotaWaiters::new(key(rng), limit, quota_id), now)
         }
+        3 if rng.random() => {
+            let (limit, keys_max) = (rng.random_range(1..4), rng.random_range(1..3));
+            call(SLOTS, &g::QuotaStats { keys_max, limit }, now)
+        }
         3 => call(SLOTS, &g::ListQuotas::new(rng.random_range(1..4)), now),
         1 => call(SLOTS, &g::FireDue { draw: 1, limit: 5 }, now),
         4 if rng.random_ratio(1, 8) => call(SLOTS, &g::DeleteQuota { actor: None, quota_id }, now),
@@ -222,6 +226,7 @@ fn budgets(rng: &mut StdRng, model: &Model) -> Invocation {
             call(BUDGETS, &change, now)
         }
         5 => call(BUDGETS, &g::GetBudget { budget_id }, now),
+        6 if rng.random() => call(BUDGETS, &g::BudgetStats { limit: rng.random_range(1..4) }, now),
         6 => call(BUDGETS, &g::ListBudgets::new(rng.random_range(1..4)), now),
         7 if rng.random_ratio(1, 4) => call(BUDGETS, &g::DeleteBudget { actor, budget_id }, now),
         8 => call(BUDGETS, &g::ResetBudget { actor, budget_id, request_id: maybe(rng, id) }, now),

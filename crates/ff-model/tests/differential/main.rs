@@ -268,6 +268,12 @@ fn renumbered(mut dump: Dump) -> Dump {
                 *id = number.to_string();
             }
         }
+        // Up to which event was counted is said by its id.
+        if let DumpValue::Hash(fields) = value
+            && key.starts_with("ff:tally:")
+        {
+            fields.remove(&b"at"[..]);
+        }
     }
     dump
 }

@@ -282,6 +282,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         15 | 16 => call(ROUTE, &list(rng, model), now),
         17 => call(ROUTE, &g::ExplainExecution { execution_id: some_execution(rng, model) }, now),
         18 => call(ROUTE, &g::PartitionStats { lane: maybe(rng, lane), namespace: None }, now),
+        19 if rng.random() => call(ROUTE, &g::TallyEvents { limit: rng.random_range(1..200) }, now),
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),
         26..=28 => sampled(rng, now),

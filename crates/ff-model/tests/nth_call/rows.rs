@@ -603,6 +603,7 @@ fn operator_rows() -> Vec<Row> {
             },
         ),
         row("trim events", &g::TrimEvents {}),
+        row("tally events", &g::TallyEvents { limit: 100 }),
     ]
 }
 
@@ -855,6 +856,7 @@ fn quota_rows() -> Vec<Row> {
         on(SLOTS, "replace a quota", &g::PutQuota { actor: None, quota: a_quota(3), version: Some(1) }),
         on(SLOTS, "get a quota", &g::GetQuota { key: Some(key()), quota_id }),
         on(SLOTS, "list quotas", &g::ListQuotas::new(10)),
+        on(SLOTS, "how quotas stand", &g::QuotaStats { keys_max: 8, limit: 10 }),
         on(SLOTS, "who waits for a quota", &g::ListQuotaWaiters::new(key(), 10, quota_id)),
         on(SLOTS, "list keys of a quota", &g::ListQuotaKeys { after: 0, limit: 10, quota_id }),
         on(SLOTS, "delete a quota", &g::DeleteQuota { actor: None, quota_id }),
@@ -1019,6 +1021,7 @@ fn budget_rows() -> Vec<Row> {
         ),
         on(BUDGETS, "get a budget", &g::GetBudget { budget_id: lower() }),
         on(BUDGETS, "list budgets", &g::ListBudgets::new(10)),
+        on(BUDGETS, "how budgets stand", &g::BudgetStats { limit: 10 }),
         on(BUDGETS, "delete a budget", &g::DeleteBudget { actor: ops(), budget_id: budget_id(3) }),
         on(BUDGETS, "reset a budget", &g::ResetBudget { actor: ops(), budget_id: lower(), request_id: None }),
         on(BUDGETS, "approve a budget", &g::ApproveBudget { actor: ops(), budget_id: lower() }),

@@ -110,6 +110,9 @@ impl Http {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.as_str());
         }
+        if let Some(trace) = crate::trace::current() {
+            request = request.header("traceparent", trace);
+        }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);
         }

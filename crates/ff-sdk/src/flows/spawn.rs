@@ -83,6 +83,10 @@ impl ChildSpec {
         if self.fields.lane.is_empty() {
             self.fields.lane = core.claim.lane.as_str().to_owned();
         }
+        // A child belongs to the trace of the attempt that spawns it, or at least to that of its parent.
+        if self.fields.trace_parent.is_none() {
+            self.fields.trace_parent = crate::trace::current().or_else(|| core.claim.trace_parent.clone());
+        }
         if self.fields.execution_id.as_uuid().is_nil() {
             self.fields.execution_id = match &self.key {
                 // Ids by key are derived the same way whether a flow or a parent stands above.

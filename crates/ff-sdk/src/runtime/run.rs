@@ -8,6 +8,7 @@ use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use tracing::Instrument;
 
 use super::health::HealthHandle;
 use super::{Ctx, Settings, StateMap};
@@ -151,8 +152,14 @@ async fn drain(worker: &FlowFabricWorker, tasks: &mut JoinSet<()>, settings: &Se
     }
 }
 
-/// Runs one task to its end, whatever its handler does.
+/// Runs one task to its end in its span.
 async fn run_task(task: ClaimedTask, state: Arc<StateMap>, service: TaskService, stop_grace: Duration) {
+    let span = task.span();
+    run_to_its_end(task, state, service, stop_grace).instrument(span).await;
+}
+
+/// Runs one task to its end, whatever its handler does.
+async fn run_to_its_end(task: ClaimedTask, state: Arc<StateMap>, service: TaskService, stop_grace: Duration) {
     let cancellation = task.cancellation().clone();
     let request = TaskRequest::new(Ctx(Arc::clone(task.core())), state);
     let execution = *task.execution_id();
@@ -166,6 +173,9 @@ async fn run_task(task: ClaimedTask, state: Arc<StateMap>, service: TaskService,
         // The execution waits; this lease is over, and the next claim runs the handler again.
         tracing::debug!(%execution, "a handler has set its execution aside");
         return task.abandon();
+    }
+    if !matches!(outcome, Some(Ok(Ok(_)))) {
+        crate::trace::fail(&tracing::Span::current());
     }
     let ended = match outcome {
         Some(Ok(Ok(result))) => task.complete(result).await,

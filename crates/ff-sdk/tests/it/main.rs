@@ -18,6 +18,7 @@ mod signatures;
 mod streams;
 mod tasks;
 mod testing;
+mod traces;
 mod usage;
 mod usage_runtime;
 mod waits;

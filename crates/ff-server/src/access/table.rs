@@ -2,7 +2,7 @@
 
 use ff_script::generated::Role;
 
-use Role::{Admin, Operator, Read, Submit, Worker};
+use Role::{Admin, Metrics, Operator, Read, Submit, Worker};
 
 /// What a route asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/healthz", Access::Open),
+    ("GET", "/metrics", Access::Roles(&[Metrics])),
     // Executions.
     ("GET", "/v1/executions", FOLLOW),
     ("POST", "/v1/executions", PUT_IN),

@@ -9,7 +9,7 @@ use ff_engine::NewExecution;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::submit::{SubmitBody, SubmittedShape};
+use super::submit::{SubmitBody, SubmittedShape, trace_of};
 use crate::access::Caller;
 use crate::app::App;
 use crate::body;
@@ -30,6 +30,7 @@ enum Line {
 }
 
 async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answer<impl IntoResponse> {
+    let trace = trace_of(request.headers());
     let bytes = body::whole(request, body::BATCH).await?;
     let items = items(&bytes)?;
     if items.len() > ITEMS_MAX {
@@ -40,7 +41,10 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
         let read = match body::read::<SubmitBody>(item).and_then(SubmitBody::into_new) {
-            Ok(new) => app.check_submission(&caller, &new.fields).await.map(|()| new),
+            Ok(mut new) => {
+                new.fields.trace_parent = new.fields.trace_parent.or_else(|| trace.clone());
+                app.check_submission(&caller, &new.fields).await.map(|()| new)
+            }
             Err(problem) => Err(problem),
         };
         lines.push(match read {

@@ -1,6 +1,7 @@
 //! Children: a running task spawns them, waits for them without a worker, and anyone may list them.
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_core::types::{ExecutionId, SuspensionId};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::submit::trace_of;
 use super::suspend::{request_of, settled};
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
@@ -79,6 +81,7 @@ async fn spawn(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id,
+    headers: HeaderMap,
     Body(body): Body<SpawnBody, BATCH>,
 ) -> JsonAnswer<SpawnAnswer> {
     let count = body.children.len();
@@ -88,11 +91,14 @@ async fn spawn(
     app.check_fence(&caller, id, body.fence.lease_id).await?;
     let parent = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
     let nil = || ExecutionId::from_uuid(Uuid::nil());
+    // A child belongs to the trace of the attempt that spawns it, or at least to that of its parent.
+    let trace = trace_of(&headers).or(parent.trace_parent);
     let mut children = Vec::with_capacity(count);
     for (at, mut child) in body.children.into_iter().enumerate() {
         let (kind, key, parent_close) =
             (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
-        let fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
+        let mut fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
+        fields.trace_parent = fields.trace_parent.or_else(|| trace.clone());
         app.check_submission(&caller, &fields).await?;
         children.push(NewChild { fields, key, parent_close });
     }

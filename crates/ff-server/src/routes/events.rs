@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::metrics::Held;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::event::EventShape;
@@ -120,8 +121,8 @@ async fn events(
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
     let first = Some(first);
-    let (stop, spoke) = (app.stop.clone(), Instant::now());
-    let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false };
+    let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
+    let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false, _open };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -157,6 +158,7 @@ struct Reader {
     /// When the stream said something last.
     spoke: Instant,
     over: bool,
+    _open: Held,
 }
 
 impl Reader {

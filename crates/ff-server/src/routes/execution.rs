@@ -72,6 +72,7 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
     }
     let wait = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
     let waiting = app.engine.waiting();
+    let _open = (!wait.is_zero()).then(|| app.metrics.process.long_poll());
     let answer = tokio::select! {
         answer = waiting.result(id, wait) => answer,
         () = app.stop.cancelled() => waiting.result(id, Duration::ZERO).await,

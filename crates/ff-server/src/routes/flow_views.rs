@@ -94,6 +94,7 @@ async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQu
     let about = |error| Problem::from(error).about(id);
     if wait_ms > 0 {
         let wait = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
+        let _open = app.metrics.process.long_poll();
         tokio::select! {
             ended = app.engine.waiting().flow(id, wait) => drop(ended.map_err(about)?),
             () = app.stop.cancelled() => {}

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::types::{ExecutionId, FlowId};
-use ff_engine::{NewFlow, NewMember};
+use ff_engine::{NewFlow, NewMember, trace_members};
 use ff_script::generated::{
     self as wire, CancelFlowReply, CancelPolicy, EdgeOn, FlowState, MemberState, NewEdge, OnMemberFailure,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::submit::trace_of;
 use super::tasks::REASON_MAX;
 use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
@@ -192,9 +193,13 @@ struct Submitted {
 async fn submit(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Body(body): Body<FlowBody, BATCH>,
 ) -> Answer<impl IntoResponse> {
-    let new = body.into_new("", "default")?;
+    let mut new = body.into_new("", "default")?;
+    if let Some(trace) = trace_of(&headers) {
+        new.trace(&trace);
+    }
     caller.check(&new.fields.namespace, None)?;
     check_members(&app, &caller, &new.members, new.fields.default_lane.as_deref()).await?;
     let submitted = app.operations.submit_flow(new).await?;
@@ -252,10 +257,14 @@ pub async fn add_members(
     State(app): State<App>,
     caller: Caller,
     Flow(id): Flow,
+    headers: HeaderMap,
     Body(body): Body<MembersBody, BATCH>,
 ) -> JsonAnswer<AddedMembers> {
     // An empty namespace is the flow's.
-    let (members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges));
+    let (mut members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges));
+    if let Some(trace) = trace_of(&headers) {
+        trace_members(&mut members, &trace);
+    }
     if members.is_empty() {
         return Err(Problem::invalid("members", "must hold at least one; edges alone go to …/edges"));
     }
@@ -339,6 +348,7 @@ async fn cancel(
         return Ok(Json(cancelled(reply.map_err(about)?)).into_response());
     }
     let waiting = app.engine.waiting();
+    let _open = app.metrics.process.long_poll();
     let ended = async {
         let reply =
             app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), true).await.map_err(about)?;

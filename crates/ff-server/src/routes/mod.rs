@@ -17,6 +17,7 @@ mod health;
 mod keys;
 mod lanes;
 mod list;
+mod metrics;
 mod quotas;
 mod results;
 mod resume;
@@ -80,6 +81,7 @@ fn served() -> Router<App> {
         .merge(fsck::routes())
         .merge(events::routes())
         .merge(stats::routes())
+        .merge(metrics::routes())
         .merge(health::routes())
 }
 

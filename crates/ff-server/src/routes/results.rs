@@ -173,7 +173,7 @@ async fn results(
             Ok(Wish::Fail(fence, call)) => failures.push((index, fence, call)),
             Err(problem) => {
                 let execution_id = serde_json::from_str::<IdOnly>(item.get()).ok().and_then(|only| only.execution_id);
-                answers[index] = Some(ItemAnswer::Refused { execution_id, problem: problem.of_item() });
+                answers[index] = Some(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) });
             }
         }
     }
@@ -206,7 +206,7 @@ async fn results(
             }
             answers[index] = Some(match item {
                 Ok(replayed) => ItemAnswer::Done(TaskDone::new(id, "completed", replayed)),
-                Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: problem.of_item() },
+                Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
             });
         }
     }
@@ -220,7 +220,7 @@ async fn results(
     while let Some((index, id, answer)) = failed.next().await {
         answers[index] = Some(match answer {
             Ok(done) => ItemAnswer::Done(done),
-            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: problem.of_item() },
+            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
         });
     }
     let tasks = match body.claim {

@@ -68,6 +68,7 @@ async fn read(
     let page = if block.is_zero() {
         streams.read(id, Some(attempt), range(), limit).await
     } else {
+        let _open = app.metrics.process.long_poll();
         tokio::select! {
             page = streams.tail(id, attempt, after.clone(), limit, block) => page,
             () = app.stop.cancelled() => streams.read(id, Some(attempt), range(), limit).await,

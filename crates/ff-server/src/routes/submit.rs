@@ -8,6 +8,7 @@ use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_engine::NewExecution;
 use ff_script::generated::{PublicState, SubmitExecutionReply};
+use ff_trace::TraceParent;
 use serde::Serialize;
 
 use crate::access::Caller;
@@ -66,10 +67,16 @@ impl SubmitBody {
             }
         }
         if self.trace_parent.is_none() {
-            self.trace_parent = headers.get("traceparent").and_then(|trace| trace.to_str().ok()).map(str::to_owned);
+            self.trace_parent = trace_of(headers);
         }
         Ok(self)
     }
+}
+
+/// The trace a request belongs to. A header that cannot be read belongs to none: a trace is not worth a refusal.
+pub fn trace_of(headers: &HeaderMap) -> Option<String> {
+    let trace = headers.get("traceparent")?.to_str().ok()?;
+    trace.parse::<TraceParent>().ok().map(|trace| trace.to_string())
 }
 
 async fn submit(
@@ -80,8 +87,11 @@ async fn submit(
 ) -> Answer<impl IntoResponse> {
     let new = body.with_headers(&headers)?.into_new()?;
     app.check_submission(&caller, &new.fields).await?;
+    let span = tracing::Span::current();
+    span.record("namespace", new.fields.namespace.as_str()).record("lane", new.fields.lane.as_str());
     let reply = app.operations.submit(new).await?;
     let submitted = SubmittedShape::from(reply);
+    span.record("execution_id", tracing::field::display(submitted.execution_id));
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(submitted)))
 }

@@ -54,11 +54,11 @@ async fn tail(
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
     };
-    let tails = std::sync::Arc::clone(&app.tails);
+    let tails = (std::sync::Arc::clone(&app.tails), app.metrics.process.stream());
     let body = Body::from_stream(stream::unfold((Reader::Came(first), tails), move |(reader, tails)| async move {
         let piece = match reader {
             Reader::Came(piece) => piece,
-            Reader::At(cursor) => tails.next(id, &cursor, form).await?,
+            Reader::At(cursor) => tails.0.next(id, &cursor, form).await?,
             Reader::Done => return None,
         };
         let reader = piece.next.map_or(Reader::Done, Reader::At);

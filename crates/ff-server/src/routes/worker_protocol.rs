@@ -111,6 +111,7 @@ async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<A
         return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
     }
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
+    let _open = (wait_ms > 0).then(|| app.metrics.process.long_poll());
     let over = async {
         tokio::select! {
             () = app.stop.cancelled() => {}
@@ -254,7 +255,7 @@ async fn heartbeat(
                     if !problem.is_retryable() {
                         app.fleet.ended(lease);
                     }
-                    LeaseAnswer::Refused { execution_id: renewal.execution_id, problem: problem.of_item() }
+                    LeaseAnswer::Refused { execution_id: renewal.execution_id, problem: app.refused_item(&problem) }
                 }
             });
         }
@@ -331,7 +332,9 @@ pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec
         wait: Duration::from_millis(wait_ms),
         request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
     };
+    let open = (wait_ms > 0).then(|| app.metrics.process.long_poll());
     let mut tasks = app.fleet.claim(&worker, wish, &app.stop).await?;
+    drop(open);
     for task in &mut tasks {
         app.operations.complete_resume(task).await?;
         complete_children(app, task).await?;

@@ -88,6 +88,11 @@ impl Kit {
         (server, root)
     }
 
+    /// The root token itself.
+    pub fn root(&self) -> &str {
+        self.root.reveal()
+    }
+
     async fn serve(&self, keys: Keys, auth: Auth) -> Server {
         let listen = "127.0.0.1:0".parse().expect("an address");
         let options = ServerOptions { listen, auth, tls: None, behind_tls_proxy: false, hosts: Vec::new(), keys };
