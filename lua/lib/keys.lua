@@ -63,6 +63,11 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
+-- the heads of their lines.
+function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
+function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
+function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end

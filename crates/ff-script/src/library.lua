@@ -1,14 +1,14 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 28, hash = "83ae137564a629c09b295297162113e354e28620bc056203805f055692042647" }
+local LIBRARY = { number = 29, hash = "11da60cbc40b050c2f129bfb08a1c70155e219a00c5db251e06b0cdd7640018e" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
-  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
+  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.webhook",
+  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox", "index.receivers",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -22,6 +22,7 @@ return {
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
   "child.spawn", "child.wait", "child.read",
+  "webhook.take", "webhook.note", "webhook.describe",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
@@ -140,6 +141,14 @@ return {
   usage_keys_pruned_max = 64, -- of one call
   usage_pending_max = 64, -- reports of one execution that wait for their budget
   usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
+  url_bytes_max = 2048,
+  webhook_error_bytes_max = 512,
+  webhook_hold_ms = 20000, -- so long nobody else tries what somebody has taken
+  webhook_delay_ms_min = 1000, -- after the first try that failed; doubled after each further one
+  webhook_delay_ms_max = 3600000,
+  webhook_age_ms_max = 86400000, -- no try begins later than this after the end it tells of, but the first
+  webhook_tries_max = 40,
+  receivers_busy_max = 256, -- receivers a courier may say it is busy with
 }
 end
 
@@ -268,7 +277,13 @@ local scalar = {
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
   { name = "trace_parent", base = "text", min = 1, max = 256 },
-  { name = "url", base = "text", min = 1, max = 2048 },
+  { name = "url", base = "text", min = 1, max = limits.url_bytes_max, pattern = "^https?://[^/%?#%s%c]+[^#%s%c]*$", doc = "Where a webhook goes: an address without a fragment." },
+  { name = "delivery_id", base = "uuid", doc = "A webhook that is owed; the same in every try." },
+  { name = "webhook_result", base = "enum", values = { "delivered", "failed", "refused" }, doc = "What a try came to; one that was refused is not tried again." },
+  { name = "webhook_state", base = "enum", values = { "pending", "delivered", "failed" } },
+  { name = "webhook_error", base = "text", min = 0, max = limits.webhook_error_bytes_max },
+  { name = "http_status", base = "int", min = 100, max = 999 },
+  { name = "per_receiver", base = "int", min = 1, max = limits.batch_max },
   { name = "dimension", base = "text", min = 1, max = 64 },
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
@@ -385,6 +400,7 @@ local map = {
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "free", key = "dimension", value = "count", max = limits.dimensions_max },
+  { name = "in_flight", key = "key_digest", value = "count", max = limits.receivers_busy_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
   { name = "passed", key = "pass_as", value = "passed_value" },
@@ -442,7 +458,7 @@ local struct = {
   { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
   { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
   { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
   { name = "member", doc = "A member in a list.", fields = {
     { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
@@ -452,7 +468,7 @@ local struct = {
   { name = "flow", doc = "A flow and its counts.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
     { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" }, { "completion_webhook", "url?" } } },
   { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
   { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
   { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
@@ -596,6 +612,11 @@ local struct = {
     { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
+  { name = "webhook", doc = "A webhook to deliver: what ended, and how. `tries` counts this one.", fields = {
+    { "delivery_id", "delivery_id" }, { "tries", "count" }, { "receiver", "key_digest" }, { "url", "url" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane?" }, { "kind", "kind" },
+    { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" }, { "outcome", "text" }, { "failure", "failure?" }, { "tags", "tags" }, { "attempt_index", "attempt_index?" }, { "replay_count", "count" } } },
+  { name = "webhook_status", doc = "How far the webhook of the last end is.", fields = {
+    { "delivery_id", "delivery_id" }, { "state", "webhook_state" }, { "tries", "count" }, { "owed_at", "time_ms" }, { "updated_at", "time_ms" }, { "next_at", "time_ms?" }, { "status", "http_status?" }, { "error", "webhook_error?" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
 }
@@ -1474,6 +1495,11 @@ function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys
 
 function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
+-- the heads of their lines.
+function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
+function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
+function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
@@ -1562,6 +1588,11 @@ end
 
 function event.of_fleet(tx, kind, namespace, lane, worker, data)
   append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
+end
+
+-- What became of a webhook belongs to what it tells of; `tags` are a flat list.
+function event.of_webhook(tx, w, kind, tags, data)
+  append(tx, { kind, tx.now, w.namespace, w.lane or false, w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags, data })
 end
 
 local function map_of(flat)
@@ -2167,6 +2198,8 @@ local fields = {
   { "stop" },
   -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
   { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
+  -- Where its end is told, and the webhook of its last one.
+  { "webhook" }, { "hook" },
 }
 
 -- Every state a member can be counted under, those of members that have not ended first.
@@ -2365,6 +2398,7 @@ function flow.typed(f)
     flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
     created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
     default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
+    completion_webhook = f.webhook,
   }
 end
 
@@ -2407,6 +2441,8 @@ local fields = {
   { "kids" }, { "awaiting", true }, { "owed" },
   -- How many reports of what it used were made.
   { "reports", true },
+  -- The webhook of its last end.
+  { "hook" },
 }
 
 local names, is_number = {}, {}
@@ -3564,6 +3600,139 @@ end
 return worker
 end
 
+source["record.webhook"] = function(require, LIBRARY)
+-- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
+-- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local receivers = require "index.receivers"
+
+local webhook = {}
+
+-- An id for each end of a record, in the record's partition.
+local function id_of(tx, owner, number)
+  local h = redis.sha1hex(string.format("%s:%.0f:%.0f", owner, number, tx.now))
+  local function part(from, to) return string.sub(h, from, to) end
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(owner, -4)
+end
+
+-- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
+local function kept(id, number, state, d, now)
+  return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
+end
+
+function webhook.status(hook)
+  if hook == nil then return nil end
+  local l = cmsgpack.unpack(hook)
+  return {
+    delivery_id = l[1], state = l[3], tries = l[4], owed_at = l[5], updated_at = l[6],
+    next_at = l[7] or nil, status = l[8] or nil, error = l[9] or nil,
+  }
+end
+
+-- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
+-- attempt, replays. Answers what the record that ended keeps.
+local function owe(tx, of, owner, url, hook, said)
+  local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
+  local id = id_of(tx, owner, number)
+  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
+  receivers.add(tx, receivers.of(url), id, tx.now)
+  tx:announce("webhook")
+  return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
+end
+
+-- Owes the end of an execution; `kind` is the event that says it.
+function webhook.of_execution(tx, rec, kind)
+  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
+    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
+    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
+  })
+end
+
+-- Owes the end of a flow.
+function webhook.of_flow(tx, f)
+  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
+end
+
+local numbers = { "owed", "due", "tries" }
+
+function webhook.load(tx, id)
+  local key = keys.webhook(tx, id)
+  local d = tx:hgetall(key)
+  if d == nil then return nil end
+  for _, name in ipairs(numbers) do
+    d[name] = tonumber(d[name])
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  for _, name in ipairs({ "of", "owner", "url", "said" }) do
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  d.id, d.receiver = id, receivers.of(d.url)
+  return d
+end
+
+-- Notes that a try begins; nobody else begins one before `again`.
+function webhook.begin(tx, d, again)
+  d.tries, d.due = d.tries + 1, again
+  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
+end
+
+function webhook.typed(d)
+  local s = cmsgpack.unpack(d.said)
+  local tags = {}
+  for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
+  return {
+    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
+    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
+    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
+  }
+end
+
+-- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
+-- never for less.
+function webhook.again_at(tx, d, retry_after_ms, draw)
+  if d.tries >= limits.webhook_tries_max then return nil end
+  local delay = limits.webhook_delay_ms_min
+  for _ = 2, d.tries do delay = math.min(delay * 2, limits.webhook_delay_ms_max) end
+  -- A tenth more or less, so that those that failed together do not come back together.
+  delay = math.floor(delay * (4500 + draw) / 5000)
+  local at = tx.now + math.max(delay, math.min(retry_after_ms or 0, limits.webhook_delay_ms_max))
+  if at > d.owed + limits.webhook_age_ms_max then return nil end
+  return at
+end
+
+-- The record that ended shows its last webhook, as long as both are there.
+local function tell_owner(tx, d, state)
+  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
+  local hook = tx:hget(key, "hook")
+  local l = hook and cmsgpack.unpack(hook)
+  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+end
+
+-- A try failed: another one follows.
+function webhook.put_off(tx, d, due)
+  d.due = due
+  tx:hset(keys.webhook(tx, d.id), { "due", due })
+  receivers.move(tx, d.receiver, d.id, due)
+  tell_owner(tx, d, "pending")
+end
+
+-- Nothing more is owed: it was delivered, or given up.
+function webhook.close(tx, d, state)
+  d.due = nil
+  receivers.move(tx, d.receiver, d.id, nil)
+  tell_owner(tx, d, state)
+  tx:del(keys.webhook(tx, d.id))
+  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
+  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
+  if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
+  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
+end
+
+return webhook
+end
+
 source["index.queues"] = function(require, LIBRARY)
 -- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
 -- admit) is not registered, since every worker looks at it.
@@ -4526,6 +4695,60 @@ end
 return inbox
 end
 
+source["index.receivers"] = function(require, LIBRARY)
+-- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
+-- their lines. A receiver that does not answer therefore stands in nobody else's way.
+local keys = require "lib.keys"
+
+local receivers = {}
+
+function receivers.of(url)
+  return keys.digest(string.lower(string.match(url, "^%a+://[^/%?]+")))
+end
+
+function receivers.add(tx, receiver, id, due)
+  tx:zadd(keys.receiver(tx, receiver), due, id)
+  local head = tx:zscore(keys.receivers(tx), receiver)
+  if head == nil or due < head then tx:zadd(keys.receivers(tx), due, receiver) end
+end
+
+local function keep_head(tx, receiver, head)
+  if head then
+    tx:zadd(keys.receivers(tx), head, receiver)
+  else
+    tx:zrem(keys.receivers(tx), receiver)
+  end
+end
+
+-- Puts an entry elsewhere in its line, or takes it out.
+function receivers.move(tx, receiver, id, due)
+  local line, head = keys.receiver(tx, receiver), due
+  for _, entry in ipairs(tx:zlowest(line, "-inf", "+inf", 2)) do
+    if entry.member ~= id then head = math.min(head or entry.score, entry.score) end
+  end
+  if due then tx:zadd(line, due, id) else tx:zrem(line, id) end
+  keep_head(tx, receiver, head)
+end
+
+-- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
+function receivers.take(tx, receiver, count, again)
+  local line, ids, head = keys.receiver(tx, receiver), {}, nil
+  for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do
+    if i <= count and entry.score <= tx.now then
+      ids[i] = entry.member
+      tx:zadd(line, again, entry.member)
+    else
+      head = head or entry.score
+    end
+  end
+  if #ids > 0 then head = math.min(head or again, again) end
+  keep_head(tx, receiver, head)
+  return ids, head
+end
+
+return receivers
+end
+
 source["transition.runnable"] = function(require, LIBRARY)
 -- Puts an execution that waits to run where it belongs: blocked by its edges, its children or its route, delayed, or eligible.
 local children = require "record.children"
@@ -4947,6 +5170,7 @@ local limits = require "lib.limits"
 local owed = require "transition.owed"
 local runnable = require "transition.runnable"
 local stop = require "transition.stop"
+local webhook = require "record.webhook"
 
 local resolve = {}
 
@@ -5160,6 +5384,7 @@ function owed.settle_flow(tx, f)
     event.of_flow(tx, f, flow_event[f.outcome], {})
   end
   f.ended = tx.now
+  if f.webhook then f.hook = webhook.of_flow(tx, f) end
   if f.stored > 0 then flow.walk_over(tx, f, "free") end
   flow.save(tx, f)
   if f.waited then tx:announce("done", f.id) end
@@ -6103,6 +6328,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local webhook = require "record.webhook"
 
 local finish = {}
 
@@ -6133,6 +6359,7 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
+  if rec.spec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
   local data = how.data or {}
   if how.failure then
@@ -8383,6 +8610,7 @@ local week_ms = 604800000
 local function create(tx, n)
   local f = flow.new(n.flow_id)
   f.namespace, f.kind, f.policy, f.digest, f.parent = n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
+  f.webhook = n.completion_webhook
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
   if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
@@ -8839,6 +9067,123 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     local list, rest = children.page(tx, rec, a.from or 1, a.limit, limits.stream_read_bytes_max)
     return reply.ok("page", { children = list, next = rest })
+  end,
+}
+end
+
+source["webhook.take"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local webhook = require "record.webhook"
+local receivers = require "index.receivers"
+
+define.fn {
+  name = "ff_take_webhooks",
+  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that are busy, `more` that more is due for others.",
+  flags = { "allow-oom" },
+  args = { limit = "batch_size", each = "per_receiver", in_flight = "in_flight" },
+  reply = { taken = { items = "[webhook]", more = "bool", held = "bool", next_at = "time_ms?", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a, now)
+    local items, more, held, next_at, busy = {}, false, false, nil, 0
+    local again = now + limits.webhook_hold_ms
+    local function later(at)
+      if at and (next_at == nil or at < next_at) then next_at = at end
+    end
+    for _ in pairs(a.in_flight) do busy = busy + 1 end
+    -- Receivers that are busy may stand before all others.
+    for _, entry in ipairs(tx:zlowest(keys.receivers(tx), "-inf", "+inf", a.limit + busy + 1)) do
+      local room = a.each - (a.in_flight[entry.member] or 0)
+      if entry.score > now then
+        later(entry.score)
+        break
+      elseif #items >= a.limit then
+        more = true
+        break
+      elseif room <= 0 then
+        held = true
+      else
+        local count = math.min(room, a.limit - #items)
+        local ids, head = receivers.take(tx, entry.member, count, again)
+        for _, id in ipairs(ids) do
+          local d = webhook.load(tx, id)
+          -- One without a record is left to fsck.
+          if d then
+            webhook.begin(tx, d, again)
+            items[#items + 1] = webhook.typed(d)
+          end
+        end
+        if head and head <= now then
+          if count == room then held = true else more = true end
+        else
+          later(head)
+        end
+      end
+    end
+    return reply.ok("taken", { items = items, more = more, held = held, next_at = next_at, now = now })
+  end,
+}
+end
+
+source["webhook.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local webhook = require "record.webhook"
+
+define.fn {
+  name = "ff_note_webhook",
+  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; a delivery always does.",
+  flags = { "allow-oom" },
+  args = { delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?", error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille" },
+  reply = { delivered = {}, failed = {}, put_off = { next_at = "time_ms", now = "time_ms" }, stale = {} },
+  errs = {},
+  call = function(tx, a, now)
+    local d = webhook.load(tx, a.delivery_id)
+    if d == nil or (a.result ~= "delivered" and a.tries ~= d.tries) then return reply.ok("stale") end
+    d.status, d.error = a.status, a.error
+    if a.result == "delivered" then
+      webhook.close(tx, d, "delivered")
+      return reply.ok("delivered")
+    end
+    local due = a.result == "failed" and webhook.again_at(tx, d, a.retry_after_ms, a.draw) or nil
+    if due == nil then
+      webhook.close(tx, d, "failed")
+      return reply.ok("failed")
+    end
+    webhook.put_off(tx, d, due)
+    return reply.ok("put_off", { next_at = due, now = now })
+  end,
+}
+end
+
+source["webhook.describe"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local webhook = require "record.webhook"
+
+define.fn {
+  name = "ff_describe_webhook",
+  doc = "How far the webhook of the last end of an execution or a flow is; none before the first end.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id?", flow_id = "flow_id?" },
+  reply = { webhook = { status = "webhook_status?" } },
+  errs = { "execution_not_found", "flow_not_found" },
+  call = function(tx, a)
+    if (a.execution_id == nil) == (a.flow_id == nil) then
+      return reply.err("invalid_argument", { field = "execution_id", problem = "give execution_id or flow_id, one of them" })
+    end
+    local rec, missing
+    if a.execution_id then
+      rec, missing = execution.load(tx, a.execution_id), "execution_not_found"
+    else
+      rec, missing = flow.find(tx, a.flow_id), "flow_not_found"
+    end
+    if rec == nil then return reply.err(missing) end
+    return reply.ok("webhook", { status = webhook.status(rec.hook) })
   end,
 }
 end
@@ -13180,7 +13525,9 @@ local home = require "index.home"
 local queues = require "index.queues"
 local quota = require "record.quota"
 local quotas = require "maintenance.quota_invariants"
+local receivers = require "index.receivers"
 local waitpoint = require "record.waitpoint"
+local webhook = require "record.webhook"
 local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
@@ -13316,6 +13663,46 @@ local function check_inbox(tx, key, findings, repair)
   end
 end
 
+-- A webhook stands in its receiver's line, by its next try.
+local function check_webhook(tx, key, id, findings, repair)
+  local d = webhook.load(tx, id)
+  if d == nil then return end
+  local stored = tx:zscore(keys.receiver(tx, d.receiver), id)
+  if stored == d.due then return end
+  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says " .. (stored and string.format("%.0f", stored) or "none"), repair)
+  if repair then receivers.move(tx, d.receiver, id, d.due) end
+end
+
+-- What stands in a line is a webhook for this receiver, and the list of receivers knows the head.
+local function check_line(tx, key, receiver, findings, repair)
+  local listed, head = tx:zscore(keys.receivers(tx), receiver), nil
+  for _, entry in ipairs(tx:zlowest(key, "-inf", "+inf", 1000)) do
+    local d = webhook.load(tx, entry.member)
+    if d and d.receiver == receiver then
+      head = head or entry.score
+    else
+      check.found(findings, 37, key, entry.member .. " has no record", repair)
+      if repair then tx:zrem(key, entry.member) end
+    end
+  end
+  if head and listed ~= head then
+    check.found(findings, 10, keys.receivers(tx), receiver .. " is not listed by the head of its line", repair)
+    if repair then tx:zadd(keys.receivers(tx), head, receiver) end
+  end
+end
+
+local function check_outbox(tx, key, rest, findings, repair)
+  local receiver = string.match(rest, "^receiver:(%x+)$")
+  if receiver then return check_line(tx, key, receiver, findings, repair) end
+  if rest ~= "receivers" then return check.found(findings, 37, key, "nobody owns this key", false) end
+  for _, listed in ipairs(members(tx, key)) do
+    if not tx:exists(keys.receiver(tx, listed)) then
+      check.found(findings, 37, key, listed .. " has no line", repair)
+      if repair then tx:zrem(key, listed) end
+    end
+  end
+end
+
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
@@ -13379,6 +13766,10 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "flow" then
           check_flow(tx, key, rest, findings, a.repair)
+        elseif family == "hook" then
+          check_webhook(tx, key, rest, findings, a.repair)
+        elseif family == "outbox" then
+          check_outbox(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "budget" then
@@ -13466,6 +13857,9 @@ redis.register_function{ function_name = "ff_list_flows", callback = function(k,
 redis.register_function{ function_name = "ff_spawn_children", callback = function(k, a) return invoke("ff_spawn_children", k, a) end }
 redis.register_function{ function_name = "ff_wait_children", callback = function(k, a) return invoke("ff_wait_children", k, a) end }
 redis.register_function{ function_name = "ff_read_children", callback = function(k, a) return invoke("ff_read_children", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_take_webhooks", callback = function(k, a) return invoke("ff_take_webhooks", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_webhook", callback = function(k, a) return invoke("ff_note_webhook", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_describe_webhook", callback = function(k, a) return invoke("ff_describe_webhook", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_set_capacity", callback = function(k, a) return invoke("ff_set_capacity", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_holders", callback = function(k, a) return invoke("ff_admit_holders", k, a) end }

@@ -68,6 +68,8 @@ pub enum Wake {
         /// The budget.
         budget_id: BudgetId,
     },
+    /// A webhook is owed to a receiver outside.
+    Webhook,
     /// Another process has taken this worker instance id over.
     Replaced {
         /// The instance id.
@@ -106,6 +108,7 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "done" => Wake::Done { execution_id: ExecutionId::read(item(1)?)? },
         "frames" => Wake::Frames { execution_id: ExecutionId::read(item(1)?)? },
         "fleet" => Wake::Fleet,
+        "webhook" => Wake::Webhook,
         "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
