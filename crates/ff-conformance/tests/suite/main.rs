@@ -30,4 +30,5 @@ mod suspend;
 mod time;
 mod usage;
 mod waitpoints;
+mod webhooks;
 mod workers;
