@@ -1,18 +1,12 @@
 -- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
 -- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
 local event = require "lib.event"
+local ids = require "lib.id"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local receivers = require "index.receivers"
 
 local webhook = {}
-
--- An id for each end of a record, in the record's partition.
-local function id_of(tx, owner, number)
-  local h = redis.sha1hex(string.format("%s:%.0f:%.0f", owner, number, tx.now))
-  local function part(from, to) return string.sub(h, from, to) end
-  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(owner, -4)
-end
 
 -- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
 local function kept(id, number, state, d, now)
@@ -32,7 +26,7 @@ end
 -- attempt, replays. Answers what the record that ended keeps.
 local function owe(tx, of, owner, url, hook, said)
   local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
-  local id = id_of(tx, owner, number)
+  local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
   tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
   receivers.add(tx, receivers.of(url), id, tx.now)
   tx:announce("webhook")

@@ -1,26 +1,22 @@
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
 local holds = require "record.holds"
+local ids = require "lib.id"
 
 local grant = {}
 
--- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. The last four digits count on with every grant.
-local function numbered(id, count)
-  local last = (tonumber(string.sub(id, 33), 16) + count) % 65536
-  return string.sub(id, 1, 32) .. string.format("%04x", last)
-end
-
 -- The id under which the request asked for the execution's grant.
 function grant.asked_as(rec)
-  return rec.grant and numbered(rec.grant, 1 - rec.grants)
+  return rec.grant and ids.counted(rec.grant, 1 - rec.grants)
 end
 
--- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
+-- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
+-- before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
-  rec.grant, rec.grant_worker, rec.grant_until = numbered(id, count), instance, tx.now + ttl_ms
+  rec.grant, rec.grant_worker, rec.grant_until = ids.counted(id, count), instance, tx.now + ttl_ms
   holds.note(rec, rec.grant, holds.needed(rec, copy))
   execution.save(tx, rec)
 end

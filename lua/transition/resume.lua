@@ -2,6 +2,7 @@
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -25,9 +26,12 @@ end
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
 local function escalate(tx, rec, w)
   rec.wait_until = nil
-  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  -- The id was free when the suspension named it; whoever took it since keeps it.
+  local review_id = w.review_id
+  while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
+  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }

@@ -1,14 +1,14 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 29, hash = "11da60cbc40b050c2f129bfb08a1c70155e219a00c5db251e06b0cdd7640018e" }
+local LIBRARY = { number = 30, hash = "6559aad003b3aba62f01e8a1414d64f670f891e25f5cbce0ac6eeec05326b95c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
-  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.webhook",
-  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox", "index.receivers",
+  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
+  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker",
+  "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
@@ -22,7 +22,7 @@ return {
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
   "child.spawn", "child.wait", "child.read",
-  "webhook.take", "webhook.note", "webhook.describe",
+  "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
   "keyring.note",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
@@ -1535,6 +1535,26 @@ function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
+end
+
+source["lib.id"] = function(require, LIBRARY)
+-- Ids made from ids that callers gave.
+local id = {}
+
+-- The last four digits counted on.
+function id.counted(given, count)
+  local last = (tonumber(string.sub(given, 33), 16) + count) % 65536
+  return string.sub(given, 1, 32) .. string.format("%04x", last)
+end
+
+-- An id that only these make, of the same partition.
+function id.derived(given, ...)
+  local h = redis.sha1hex(table.concat({ given, ... }, ":"))
+  local function part(from, to) return string.sub(h, from, to) end
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(given, 33)
+end
+
+return id
 end
 
 source["lib.backoff"] = function(require, LIBRARY)
@@ -3600,139 +3620,6 @@ end
 return worker
 end
 
-source["record.webhook"] = function(require, LIBRARY)
--- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
--- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
-local event = require "lib.event"
-local keys = require "lib.keys"
-local limits = require "lib.limits"
-local receivers = require "index.receivers"
-
-local webhook = {}
-
--- An id for each end of a record, in the record's partition.
-local function id_of(tx, owner, number)
-  local h = redis.sha1hex(string.format("%s:%.0f:%.0f", owner, number, tx.now))
-  local function part(from, to) return string.sub(h, from, to) end
-  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(owner, -4)
-end
-
--- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
-local function kept(id, number, state, d, now)
-  return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
-end
-
-function webhook.status(hook)
-  if hook == nil then return nil end
-  local l = cmsgpack.unpack(hook)
-  return {
-    delivery_id = l[1], state = l[3], tries = l[4], owed_at = l[5], updated_at = l[6],
-    next_at = l[7] or nil, status = l[8] or nil, error = l[9] or nil,
-  }
-end
-
--- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
--- attempt, replays. Answers what the record that ended keeps.
-local function owe(tx, of, owner, url, hook, said)
-  local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
-  local id = id_of(tx, owner, number)
-  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
-  receivers.add(tx, receivers.of(url), id, tx.now)
-  tx:announce("webhook")
-  return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
-end
-
--- Owes the end of an execution; `kind` is the event that says it.
-function webhook.of_execution(tx, rec, kind)
-  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
-    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
-    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
-  })
-end
-
--- Owes the end of a flow.
-function webhook.of_flow(tx, f)
-  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
-end
-
-local numbers = { "owed", "due", "tries" }
-
-function webhook.load(tx, id)
-  local key = keys.webhook(tx, id)
-  local d = tx:hgetall(key)
-  if d == nil then return nil end
-  for _, name in ipairs(numbers) do
-    d[name] = tonumber(d[name])
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  for _, name in ipairs({ "of", "owner", "url", "said" }) do
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  d.id, d.receiver = id, receivers.of(d.url)
-  return d
-end
-
--- Notes that a try begins; nobody else begins one before `again`.
-function webhook.begin(tx, d, again)
-  d.tries, d.due = d.tries + 1, again
-  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
-end
-
-function webhook.typed(d)
-  local s = cmsgpack.unpack(d.said)
-  local tags = {}
-  for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
-  return {
-    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
-    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
-    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
-  }
-end
-
--- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
--- never for less.
-function webhook.again_at(tx, d, retry_after_ms, draw)
-  if d.tries >= limits.webhook_tries_max then return nil end
-  local delay = limits.webhook_delay_ms_min
-  for _ = 2, d.tries do delay = math.min(delay * 2, limits.webhook_delay_ms_max) end
-  -- A tenth more or less, so that those that failed together do not come back together.
-  delay = math.floor(delay * (4500 + draw) / 5000)
-  local at = tx.now + math.max(delay, math.min(retry_after_ms or 0, limits.webhook_delay_ms_max))
-  if at > d.owed + limits.webhook_age_ms_max then return nil end
-  return at
-end
-
--- The record that ended shows its last webhook, as long as both are there.
-local function tell_owner(tx, d, state)
-  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
-  local hook = tx:hget(key, "hook")
-  local l = hook and cmsgpack.unpack(hook)
-  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
-end
-
--- A try failed: another one follows.
-function webhook.put_off(tx, d, due)
-  d.due = due
-  tx:hset(keys.webhook(tx, d.id), { "due", due })
-  receivers.move(tx, d.receiver, d.id, due)
-  tell_owner(tx, d, "pending")
-end
-
--- Nothing more is owed: it was delivered, or given up.
-function webhook.close(tx, d, state)
-  d.due = nil
-  receivers.move(tx, d.receiver, d.id, nil)
-  tell_owner(tx, d, state)
-  tx:del(keys.webhook(tx, d.id))
-  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
-  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
-  if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
-  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
-end
-
-return webhook
-end
-
 source["index.queues"] = function(require, LIBRARY)
 -- The requirement sets a lane has work for: one queue each. The queue `any` (nothing required, nothing to
 -- admit) is not registered, since every worker looks at it.
@@ -4693,60 +4580,6 @@ function inbox.remove(tx, id)
 end
 
 return inbox
-end
-
-source["index.receivers"] = function(require, LIBRARY)
--- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
--- their lines. A receiver that does not answer therefore stands in nobody else's way.
-local keys = require "lib.keys"
-
-local receivers = {}
-
-function receivers.of(url)
-  return keys.digest(string.lower(string.match(url, "^%a+://[^/%?]+")))
-end
-
-function receivers.add(tx, receiver, id, due)
-  tx:zadd(keys.receiver(tx, receiver), due, id)
-  local head = tx:zscore(keys.receivers(tx), receiver)
-  if head == nil or due < head then tx:zadd(keys.receivers(tx), due, receiver) end
-end
-
-local function keep_head(tx, receiver, head)
-  if head then
-    tx:zadd(keys.receivers(tx), head, receiver)
-  else
-    tx:zrem(keys.receivers(tx), receiver)
-  end
-end
-
--- Puts an entry elsewhere in its line, or takes it out.
-function receivers.move(tx, receiver, id, due)
-  local line, head = keys.receiver(tx, receiver), due
-  for _, entry in ipairs(tx:zlowest(line, "-inf", "+inf", 2)) do
-    if entry.member ~= id then head = math.min(head or entry.score, entry.score) end
-  end
-  if due then tx:zadd(line, due, id) else tx:zrem(line, id) end
-  keep_head(tx, receiver, head)
-end
-
--- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
-function receivers.take(tx, receiver, count, again)
-  local line, ids, head = keys.receiver(tx, receiver), {}, nil
-  for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do
-    if i <= count and entry.score <= tx.now then
-      ids[i] = entry.member
-      tx:zadd(line, again, entry.member)
-    else
-      head = head or entry.score
-    end
-  end
-  if #ids > 0 then head = math.min(head or again, again) end
-  keep_head(tx, receiver, head)
-  return ids, head
-end
-
-return receivers
 end
 
 source["transition.runnable"] = function(require, LIBRARY)
@@ -6048,26 +5881,22 @@ source["transition.grant"] = function(require, LIBRARY)
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
 local holds = require "record.holds"
+local ids = require "lib.id"
 
 local grant = {}
 
--- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. The last four digits count on with every grant.
-local function numbered(id, count)
-  local last = (tonumber(string.sub(id, 33), 16) + count) % 65536
-  return string.sub(id, 1, 32) .. string.format("%04x", last)
-end
-
 -- The id under which the request asked for the execution's grant.
 function grant.asked_as(rec)
-  return rec.grant and numbered(rec.grant, 1 - rec.grants)
+  return rec.grant and ids.counted(rec.grant, 1 - rec.grants)
 end
 
--- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
+-- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
+-- before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
-  rec.grant, rec.grant_worker, rec.grant_until = numbered(id, count), instance, tx.now + ttl_ms
+  rec.grant, rec.grant_worker, rec.grant_until = ids.counted(id, count), instance, tx.now + ttl_ms
   holds.note(rec, rec.grant, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
@@ -6843,6 +6672,7 @@ source["transition.resume"] = function(require, LIBRARY)
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -6866,9 +6696,12 @@ end
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
 local function escalate(tx, rec, w)
   rec.wait_until = nil
-  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  -- The id was free when the suspension named it; whoever took it since keeps it.
+  local review_id = w.review_id
+  while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
+  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
@@ -9069,6 +8902,187 @@ define.fn {
     return reply.ok("page", { children = list, next = rest })
   end,
 }
+end
+
+source["index.receivers"] = function(require, LIBRARY)
+-- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
+-- their lines. A receiver that does not answer therefore stands in nobody else's way.
+local keys = require "lib.keys"
+
+local receivers = {}
+
+function receivers.of(url)
+  return keys.digest(string.lower(string.match(url, "^%a+://[^/%?]+")))
+end
+
+function receivers.add(tx, receiver, id, due)
+  tx:zadd(keys.receiver(tx, receiver), due, id)
+  local head = tx:zscore(keys.receivers(tx), receiver)
+  if head == nil or due < head then tx:zadd(keys.receivers(tx), due, receiver) end
+end
+
+local function keep_head(tx, receiver, head)
+  if head then
+    tx:zadd(keys.receivers(tx), head, receiver)
+  else
+    tx:zrem(keys.receivers(tx), receiver)
+  end
+end
+
+-- Puts an entry elsewhere in its line, or takes it out.
+function receivers.move(tx, receiver, id, due)
+  local line, head = keys.receiver(tx, receiver), due
+  for _, entry in ipairs(tx:zlowest(line, "-inf", "+inf", 2)) do
+    if entry.member ~= id then head = math.min(head or entry.score, entry.score) end
+  end
+  if due then tx:zadd(line, due, id) else tx:zrem(line, id) end
+  keep_head(tx, receiver, head)
+end
+
+-- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
+function receivers.take(tx, receiver, count, again)
+  local line, ids, head = keys.receiver(tx, receiver), {}, nil
+  for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do
+    if i <= count and entry.score <= tx.now then
+      ids[i] = entry.member
+      tx:zadd(line, again, entry.member)
+    else
+      head = head or entry.score
+    end
+  end
+  if #ids > 0 then head = math.min(head or again, again) end
+  keep_head(tx, receiver, head)
+  return ids, head
+end
+
+return receivers
+end
+
+source["record.webhook"] = function(require, LIBRARY)
+-- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
+-- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
+local event = require "lib.event"
+local ids = require "lib.id"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local receivers = require "index.receivers"
+
+local webhook = {}
+
+-- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
+local function kept(id, number, state, d, now)
+  return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
+end
+
+function webhook.status(hook)
+  if hook == nil then return nil end
+  local l = cmsgpack.unpack(hook)
+  return {
+    delivery_id = l[1], state = l[3], tries = l[4], owed_at = l[5], updated_at = l[6],
+    next_at = l[7] or nil, status = l[8] or nil, error = l[9] or nil,
+  }
+end
+
+-- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
+-- attempt, replays. Answers what the record that ended keeps.
+local function owe(tx, of, owner, url, hook, said)
+  local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
+  local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
+  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
+  receivers.add(tx, receivers.of(url), id, tx.now)
+  tx:announce("webhook")
+  return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
+end
+
+-- Owes the end of an execution; `kind` is the event that says it.
+function webhook.of_execution(tx, rec, kind)
+  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
+    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
+    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
+  })
+end
+
+-- Owes the end of a flow.
+function webhook.of_flow(tx, f)
+  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
+end
+
+local numbers = { "owed", "due", "tries" }
+
+function webhook.load(tx, id)
+  local key = keys.webhook(tx, id)
+  local d = tx:hgetall(key)
+  if d == nil then return nil end
+  for _, name in ipairs(numbers) do
+    d[name] = tonumber(d[name])
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  for _, name in ipairs({ "of", "owner", "url", "said" }) do
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  d.id, d.receiver = id, receivers.of(d.url)
+  return d
+end
+
+-- Notes that a try begins; nobody else begins one before `again`.
+function webhook.begin(tx, d, again)
+  d.tries, d.due = d.tries + 1, again
+  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
+end
+
+function webhook.typed(d)
+  local s = cmsgpack.unpack(d.said)
+  local tags = {}
+  for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
+  return {
+    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
+    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
+    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
+  }
+end
+
+-- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
+-- never for less.
+function webhook.again_at(tx, d, retry_after_ms, draw)
+  if d.tries >= limits.webhook_tries_max then return nil end
+  local delay = limits.webhook_delay_ms_min
+  for _ = 2, d.tries do delay = math.min(delay * 2, limits.webhook_delay_ms_max) end
+  -- A tenth more or less, so that those that failed together do not come back together.
+  delay = math.floor(delay * (4500 + draw) / 5000)
+  local at = tx.now + math.max(delay, math.min(retry_after_ms or 0, limits.webhook_delay_ms_max))
+  if at > d.owed + limits.webhook_age_ms_max then return nil end
+  return at
+end
+
+-- The record that ended shows its last webhook, as long as both are there.
+local function tell_owner(tx, d, state)
+  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
+  local hook = tx:hget(key, "hook")
+  local l = hook and cmsgpack.unpack(hook)
+  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+end
+
+-- A try failed: another one follows.
+function webhook.put_off(tx, d, due)
+  d.due = due
+  tx:hset(keys.webhook(tx, d.id), { "due", due })
+  receivers.move(tx, d.receiver, d.id, due)
+  tell_owner(tx, d, "pending")
+end
+
+-- Nothing more is owed: it was delivered, or given up.
+function webhook.close(tx, d, state)
+  d.due = nil
+  receivers.move(tx, d.receiver, d.id, nil)
+  tell_owner(tx, d, state)
+  tx:del(keys.webhook(tx, d.id))
+  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
+  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
+  if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
+  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
+end
+
+return webhook
 end
 
 source["webhook.take"] = function(require, LIBRARY)

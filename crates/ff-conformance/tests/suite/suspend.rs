@@ -376,6 +376,21 @@ for_each_host! {
         assert_eq!(again.attempt_id, task.attempt_id);
     }
 
+    async fn a_review_leaves_an_id_that_was_taken_since_to_its_owner(store) {
+        store.install_default_lane().await;
+        let (task, review) = (store.start("mail", "w1").await, store.waitpoint("mine"));
+        let call = SuspendExecution {
+            condition: condition(r#"{"signal":"go"}"#), timeout_ms: Some(5_000), timeout_behavior: TimeoutBehavior::Escalate, review_waitpoint_id: Some(review.waitpoint_id),
+            ..store.suspend_call(&task, &[&store.waitpoint("door")])
+        };
+        store.suspend_with(&call).await;
+        let other = store.start("mail", "w2").await;
+        store.suspend_with(&store.suspend_call(&other, &[&review])).await;
+        nothing_before(&store, store.now() + 5_000).await;
+        assert_eq!(open_keys(&store, task.execution_id).await, ["door", "operator_review"]);
+        assert_eq!(store.look(&review).await.execution_id, other.execution_id, "it is still the other's");
+    }
+
     async fn an_escalated_wait_goes_on_until_an_operator_answers(store) {
         store.install_default_lane().await;
         let (task, door) = suspended_with_timeout(&store, TimeoutBehavior::Escalate, 5_000).await;

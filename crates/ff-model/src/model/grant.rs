@@ -58,7 +58,7 @@ impl Model {
         let until = self.now + ttl_ms;
         let holder_sets = self.holder_sets(id);
         self.edit(id, |execution| {
-            let grant_id = numbered(asked_as, execution.grants);
+            let grant_id = counted(asked_as, execution.grants);
             execution.grants = execution.grants.wrapping_add(1);
             let waiting = execution.waiting_mut().expect("only waiting work is granted");
             waiting.grant = Some(Granted { id: grant_id, asked_as, instance: instance.to_owned(), until, holder_sets });
@@ -172,8 +172,8 @@ impl Model {
     }
 }
 
-/// The last four digits of the id count on with every grant, so that no execution has two of one id.
-fn numbered(id: Uuid, count: u16) -> Uuid {
+/// The id with its last four digits counted on.
+pub(super) fn counted(id: Uuid, count: u16) -> Uuid {
     let (high, low) = id.as_u64_pair();
     let last = (low as u16).wrapping_add(count);
     Uuid::from_u64_pair(high, low & !0xffff | u64::from(last))

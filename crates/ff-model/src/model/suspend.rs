@@ -11,6 +11,7 @@ use ff_script::generated::{
 
 use super::end::Standing;
 use super::execution::{Ending, Execution, Paused, Stage, Suspended, Waiting};
+use super::grant::counted;
 use super::waits::{Suspension, condition_of};
 use super::{Answer, Model, invalid, refused};
 
@@ -233,11 +234,14 @@ impl Model {
 
     fn escalate(&mut self, id: ExecutionId, wait: &Suspension) {
         let now = self.now;
+        let mut review = wait.review.expect("an escalation names its waitpoint");
+        while self.waitpoint(review).is_some() {
+            review = WaitpointId::from_uuid(counted(*review.as_uuid(), 1));
+        }
         self.edit(id, |execution| {
             let Stage::Suspended(suspended) = &mut execution.stage else { panic!("it is suspended") };
             suspended.wait.until = None;
             let attempt = suspended.paused.index;
-            let review = wait.review.expect("an escalation names its waitpoint");
             let new = NewWaitpoint::new(review, "operator_review".to_owned(), Vec::new());
             execution.waits.open(&new, true, Some(wait.id), attempt, now);
         });
