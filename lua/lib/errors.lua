@@ -49,6 +49,7 @@ return {
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
   { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
   { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
+  { code = "access_not_found", class = "NotFound", doc = "No access token has this id, or it was revoked." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }

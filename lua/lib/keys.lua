@@ -100,6 +100,9 @@ function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. insta
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
 function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
+-- Of the fleet: who may do what by the token they bear, and the digests of those tokens.
+function keys.access(tx) return "ff:access:" .. tx.tag end
+function keys.access_digests(tx) return "ff:access:" .. tx.tag .. ":digests" end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys

@@ -20,6 +20,7 @@ return {
   fallback_bytes_max = 4096,
   budgets_max = 16,
   quotas_max = 16,
+  accesses_max = 10000,
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,

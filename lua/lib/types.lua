@@ -144,6 +144,8 @@ local scalar = {
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
+  { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
+  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },
 }
 
 local list = {
@@ -161,6 +163,8 @@ local list = {
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
+  { name = "roles", of = "role", max = 7 },
+  { name = "namespaces", of = "namespace", max = limits.lanes_per_worker_max },
   { name = "condition_nodes", of = "condition_node", max = limits.condition_nodes_max },
   { name = "new_waitpoints", of = "new_waitpoint", max = limits.waitpoints_open_max },
   { name = "waitpoint_ids", of = "waitpoint_id", max = limits.waitpoints_open_max },
@@ -388,7 +392,10 @@ local struct = {
   { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },
-    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+  { name = "access", doc = "What the bearer of a token may do. A scope that is absent is everything.", fields = {
+    { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" }, { "lanes", "lane_names?" }, { "capabilities", "capabilities?" },
+    { "created_at", "time_ms" }, { "created_by", "actor" }, { "expires_at", "time_ms?" } } },
   { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
   { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" }, { "head_score", "int?" } } },

@@ -14,7 +14,7 @@ function worker.load(tx, instance, expires_at)
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
-    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation,
+    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation, owner = raw.owner,
     registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
@@ -27,6 +27,7 @@ function worker.save(tx, w)
     "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
+  if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end
   if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
   worker.touch(tx, w.instance)
   if tx:zscore(keys.timers(tx), worker.timer) == nil then timers.set(tx, worker.timer, w.expires_at) end

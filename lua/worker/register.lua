@@ -10,7 +10,7 @@ define.fn {
   flags = {},
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
-    incarnation = "uuid?", take_over = "bool?",
+    incarnation = "uuid?", take_over = "bool?", owner = "actor?",
   },
   reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
   errs = { "instance_in_use", "capability_invalid" },
@@ -21,9 +21,11 @@ define.fn {
     if alive and known.incarnation and a.incarnation and known.incarnation ~= a.incarnation and not a.take_over then
       return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at })
     end
+    -- An instance is its owner's while it is alive, whoever else knows its name.
+    if alive and known.owner ~= a.owner then return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at }) end
     worker.save(tx, {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
-      state = "live", incarnation = a.incarnation, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
+      state = "live", incarnation = a.incarnation, owner = a.owner, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
     tx:announce("fleet")

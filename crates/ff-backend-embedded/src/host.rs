@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_script::envelope::Envelope;
-use ff_script::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
+use ff_script::{
+    Content, Contents, Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch,
+};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::faults::Faults;
@@ -188,6 +190,20 @@ impl Drop for Embedded {
     fn drop(&mut self) {
         let (worker, flusher) = self.stop();
         join(worker, flusher);
+    }
+}
+
+#[async_trait]
+impl Contents for Embedded {
+    async fn read_keys(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Content>>, HostError> {
+        self.beside(move |store| store.contents(&keys)).await
+    }
+
+    async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
+        let commands = keys.iter().flat_map(|(key, content)| content.commands(key)).collect();
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(Request::Load(commands, answer)).map_err(|_| HostError::Closed)?;
+        answered.await.unwrap_or(Err(HostError::Closed))
     }
 }
 

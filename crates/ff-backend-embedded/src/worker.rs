@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use ff_script::contents::Command;
 use ff_script::{HostError, Invocation, Route, WakeUp};
 use tokio::sync::{broadcast, oneshot};
 
@@ -30,6 +31,8 @@ pub(crate) type Answer = Result<Vec<u8>, HostError>;
 
 pub(crate) enum Request {
     Call(Box<Pending>),
+    /// Commands from outside the library, all in one transaction: an import.
+    Load(Vec<Command>, oneshot::Sender<Result<(), HostError>>),
     Close,
 }
 
@@ -111,6 +114,7 @@ impl Worker {
 
     fn serve(&mut self, requests: &Receiver<Request>) -> Result<(), Died> {
         let mut group = Vec::new();
+        let mut loads = Vec::new();
         let mut open = true;
         while open {
             let Ok(first) = requests.recv() else {
@@ -120,12 +124,17 @@ impl Worker {
             while let Some(request) = next {
                 match request {
                     Request::Call(pending) => group.push(*pending),
+                    Request::Load(commands, answer) => loads.push((commands, answer)),
                     Request::Close => open = false,
                 }
                 next = if open && group.len() < GROUP_MAX { requests.try_recv().ok() } else { None };
             }
             if !group.is_empty() {
                 self.serve_group(std::mem::take(&mut group))?;
+            }
+            for (commands, answer) in loads.drain(..) {
+                // Whoever asked may have gone; what was loaded stays.
+                let _ = answer.send(self.load(&commands).map_err(StoreError::into_host));
             }
         }
         Ok(())
@@ -165,6 +174,25 @@ impl Worker {
                 Ok(())
             }
         }
+    }
+
+    /// Runs commands that come from no function, all of them or none.
+    fn load(&mut self, commands: &[Command]) -> Result<(), StoreError> {
+        let lost = || StoreError::Unavailable("the store failed and cannot be opened again".to_owned());
+        let store = self.store.clone().or_else(|| self.reopen()).ok_or_else(lost)?;
+        let txn = Txn::Write(store.env().write_txn()?);
+        let mut session = Session::new(&store, txn, &self.shared.faults, &self.shared.commands, false);
+        session.begin(Call { route: Route::Config, tag: None, read_only: false, now_us: self.options.clock.now_us() });
+        for command in commands {
+            let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+            if let Err(refusal) = session.run(&args) {
+                return Err(session.lost.take().unwrap_or(StoreError::Unavailable(refusal)));
+            }
+        }
+        session.keep();
+        session.commit()?;
+        self.shared.unflushed.store(true, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Opens the store again after a failure LMDB does not go on from. Fails while someone still reads the old one.

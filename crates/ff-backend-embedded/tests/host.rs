@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use ff_backend_embedded::{DumpValue, Embedded};
-use ff_script::{Host, HostError, Invocation, Route, ScanCursor, WakeUp};
+use ff_script::{Content, Contents, Host, HostError, Invocation, Route, ScanCursor, WakeUp};
 use rmpv::Value;
 use support::{
     Fixture, NOW_MS, commands, decode, encode, invocation, open, open_strict, options, options as options_of, show,
@@ -612,4 +612,27 @@ async fn arguments_may_be_large() {
     assert!(!encode(&args).is_empty());
     fixture.call("t_run", args).await.unwrap();
     assert_eq!(string_of(&fixture.host.dump().await.unwrap(), "s"), Some(payload));
+}
+
+#[tokio::test]
+async fn keys_written_as_they_are_are_read_as_they_were() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = open(directory.path());
+    let keys = vec![
+        (b"ff:{p:1}:hash".to_vec(), Content::Hash(vec![(b"a".to_vec(), b"1".to_vec()), (b"b".to_vec(), vec![0, 255])])),
+        (b"ff:{p:1}:zset".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.25), (b"n".to_vec(), 1e15)])),
+        (b"ff:{p:2}:text".to_vec(), Content::Text(b"x".to_vec())),
+        (
+            b"ff:{p:2}:stream".to_vec(),
+            Content::Stream { entries: vec![((5, 1), vec![(b"f".to_vec(), b"v".to_vec())])], last: (9, 0) },
+        ),
+        (b"ff:{p:3}:trimmed".to_vec(), Content::Stream { entries: Vec::new(), last: (7, 3) }),
+    ];
+    fixture.host.write_keys(keys.clone()).await.unwrap();
+    let names = keys.iter().map(|(key, _)| key.clone()).chain([b"ff:{p:4}:none".to_vec()]).collect();
+    let read = fixture.host.read_keys(names).await.unwrap();
+    let expected: Vec<Option<Content>> = keys.into_iter().map(|(_, content)| Some(content)).chain([None]).collect();
+    assert_eq!(read, expected);
+    let refused = fixture.host.write_keys(vec![(b"ff:{p:1}:hash".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.0)]))]);
+    assert!(refused.await.is_err(), "a key that holds something else");
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use ff_script::envelope::Envelope;
-use ff_script::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Watch};
+use ff_script::{Content, Contents, Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Watch};
 use redis::{Cmd, Value};
 
 use crate::address::Address;
@@ -213,6 +213,20 @@ async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
             return Err(gave_up(fault, what, started.elapsed()));
         }
         tokio::time::sleep(pause).await;
+    }
+}
+
+#[async_trait]
+impl Contents for ValkeyHost {
+    async fn read_keys(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Content>>, HostError> {
+        self.patiently("export", || inspect::contents(&self.topology, &keys)).await
+    }
+
+    async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
+        // Not repeated: whether a stream has taken an entry is not known after a lost answer.
+        let written = inspect::load(&self.topology, &keys).await.map_err(|fault| fault.into_error("import"));
+        self.note(&written);
+        written
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_script::dump::{Dump, DumpValue, StreamEntry};
-use ff_script::{ScanCursor, ScanPage};
+use ff_script::{Content, ScanCursor, ScanPage};
+use futures::stream::{StreamExt, TryStreamExt};
 use redis::{Cmd, FromRedisValue, Value};
 
 use crate::address::Endpoint;
@@ -16,6 +17,7 @@ use crate::topology::Topology;
 use crate::version::Version;
 
 const LIMIT: Duration = Duration::from_secs(3);
+const AT_ONCE: usize = 32;
 
 async fn ask<T: FromRedisValue>(node: &Node, command: &Cmd) -> Result<T, Fault> {
     let value = node.send(command, LIMIT).await?;
@@ -143,6 +145,53 @@ fn read_cursor(bytes: &[u8]) -> Option<(Endpoint, u64)> {
     let mut parts = std::str::from_utf8(bytes).ok()?.split(' ');
     let (host, port, position) = (parts.next()?, parts.next()?, parts.next()?);
     Some((Endpoint { host: host.to_owned(), port: port.parse().ok()? }, position.parse().ok()?))
+}
+
+/// What these keys hold.
+pub(crate) async fn contents(topology: &Topology, keys: &[Vec<u8>]) -> Result<Vec<Option<Content>>, Fault> {
+    let reading: Vec<_> = keys.iter().map(|key| content(topology, key)).collect();
+    futures::stream::iter(reading).buffered(AT_ONCE).try_collect().await
+}
+
+async fn content(topology: &Topology, key: &[u8]) -> Result<Option<Content>, Fault> {
+    let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
+    Ok(match read(&node, key).await? {
+        None => None,
+        Some(DumpValue::Hash(fields)) => Some(Content::Hash(fields.into_iter().collect())),
+        Some(DumpValue::Zset(members)) => Some(Content::Zset(members.into_iter().collect())),
+        Some(DumpValue::String(text)) => Some(Content::Text(text)),
+        Some(DumpValue::Stream(entries)) => {
+            let about: BTreeMap<String, Value> = ask(&node, redis::cmd("XINFO").arg("STREAM").arg(key)).await?;
+            let last = about.get("last-generated-id").cloned().unwrap_or(Value::Nil);
+            let last = String::from_redis_value(last).map_err(|error| Fault::Corrupt(error.to_string()))?;
+            let entries: Result<Vec<_>, Fault> =
+                entries.into_iter().map(|(at, pairs)| Ok((stream_id(&at)?, pairs))).collect();
+            Some(Content::Stream { entries: entries?, last: stream_id(&last)? })
+        }
+    })
+}
+
+fn stream_id(text: &str) -> Result<(u64, u64), Fault> {
+    let id = text.split_once('-').and_then(|(ms, seq)| Some((ms.parse().ok()?, seq.parse().ok()?)));
+    id.ok_or_else(|| Fault::Corrupt(format!("{text} is not a stream id")))
+}
+
+/// Makes keys hold this; the commands of one key in order, keys beside each other.
+pub(crate) async fn load(topology: &Topology, keys: &[(Vec<u8>, Content)]) -> Result<(), Fault> {
+    let writing: Vec<_> = keys.iter().map(|(key, content)| load_key(topology, key, content)).collect();
+    futures::stream::iter(writing).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn load_key(topology: &Topology, key: &[u8], content: &Content) -> Result<(), Fault> {
+    let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
+    for words in content.commands(key) {
+        let mut command = Cmd::new();
+        for word in &words {
+            command.arg(word.as_slice());
+        }
+        node.send(&command, LIMIT).await?;
+    }
+    Ok(())
 }
 
 /// Every key of the store that is ours, and what it holds.

@@ -1,12 +1,19 @@
 //! Talks to a running server: where it is, what it answered, and what to do when it did not.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
+use ff_sdk::WorkerConfig;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
+
+use crate::progress::Progress;
+use crate::store::state_directory;
 
 /// The exit code when an id is unknown.
 const UNKNOWN_ID: u8 = 4;
@@ -17,9 +24,52 @@ pub struct ServerArgs {
     /// The server's address.
     #[arg(long, env = "FF_URL", default_value = "http://127.0.0.1:7433")]
     url: String,
-    /// The token to present, when the server asks for one.
+    /// The token to present, or @FILE to read it from; a server on this machine is shown the root token of the state
+    /// directory unless said.
     #[arg(long, env = "FF_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// The certificate that signed the server's, as PEM, when the system does not know it.
+    #[arg(long, env = "FF_CA_CERT", value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// The token to present.
+    fn token(&self) -> anyhow::Result<Option<String>> {
+        if let Some(token) = &self.token {
+            return Ok(Some(match token.strip_prefix('@') {
+                Some(file) => {
+                    let text =
+                        std::fs::read_to_string(file).with_context(|| format!("cannot read the token in {file}"))?;
+                    text.trim().to_owned()
+                }
+                None => token.clone(),
+            }));
+        }
+        // The root token is shown to nobody but this machine.
+        let host = self.url.split_once("://").map_or("", |(_, rest)| rest).split(['/', '?']).next().unwrap_or("");
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+        let local = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let Some(directory) = state_directory().ok().filter(|_| local) else { return Ok(None) };
+        let known = ff_keys::known_root_token(&directory.join("server"))?;
+        Ok(known.map(|token| token.reveal().to_owned()))
+    }
+
+    /// The same worker, which presents this token and trusts this certificate.
+    pub fn equip(&self, mut worker: WorkerConfig) -> anyhow::Result<WorkerConfig> {
+        if let Some(token) = self.token()? {
+            worker = worker.with_token(token);
+        }
+        if let Some(file) = &self.ca_cert {
+            worker = worker.with_ca_cert(file);
+        }
+        Ok(worker)
+    }
+
+    /// The server's address.
+    pub fn url(&self) -> &str {
+        self.url.trim_end_matches('/')
+    }
 }
 
 /// How answers are printed.
@@ -53,18 +103,23 @@ pub struct IdArgs {
 impl IdArgs {
     /// The ids, those on stdin included.
     pub fn read(&self) -> anyhow::Result<Vec<String>> {
-        let mut ids = Vec::new();
-        for id in &self.ids {
-            if id == "-" {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).context("cannot read ids from stdin")?;
-                ids.extend(text.split_whitespace().map(str::to_owned));
-            } else {
-                ids.push(id.clone());
-            }
-        }
-        Ok(ids)
+        read_ids(&self.ids)
     }
+}
+
+/// Ids as they were named; `-` stands for those on stdin.
+pub fn read_ids(named: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for id in named {
+        if id == "-" {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("cannot read ids from stdin")?;
+            ids.extend(text.split_whitespace().map(str::to_owned));
+        } else {
+            ids.push(id.clone());
+        }
+    }
+    Ok(ids)
 }
 
 /// What the server said.
@@ -87,7 +142,14 @@ impl Reply {
         if self.status.is_success() {
             return Ok(self);
         }
-        let problem = self.json().unwrap_or(Value::Null);
+        let Some(problem) = self.json().ok().filter(|problem| problem["code"].is_string()) else {
+            let said = String::from_utf8_lossy(&self.bytes);
+            let said: String = said.chars().take(100).map(|c| if c.is_control() { ' ' } else { c }).collect();
+            bail!(
+                "this is not a FlowFabric server: it answered {} {said:?}; say where one is with --url or FF_URL",
+                self.status
+            );
+        };
         let code = problem["code"].as_str().unwrap_or("unknown");
         let detail = problem["detail"].as_str().unwrap_or("no detail was given");
         Err(Refused { code: code.to_owned(), text: format!("{detail} ({code}){}", next_step(code)) }.into())
@@ -115,7 +177,9 @@ fn next_step(code: &str) -> &'static str {
         "lane_disabled" => "; resume the lane or choose another with --lane",
         "execution_not_terminal" => "; cancel it first, or wait with `ff result --wait`",
         "max_replays" => "; submit it anew",
-        "unauthenticated" => "; present a token with --token or FF_TOKEN",
+        "unauthenticated" => {
+            "; present a token with --token TOKEN or @FILE (the server's data directory has the root token in the file root-token), or set FF_TOKEN"
+        }
         "invalid_token" => "; use the waitpoint token as it was handed out, or ask for another: `ff token reissue`",
         "waitpoint_not_found" => "; `ff approvals` shows the open ones",
         "waitpoint_not_open" => {
@@ -124,11 +188,16 @@ fn next_step(code: &str) -> &'static str {
         "signal_not_allowed" => "; `ff approvals -o json` says which names it takes",
         "execution_not_suspended" => "; `ff show` says what it is doing",
         "attempt_not_found" => "; `ff show` lists its attempts",
+        "access_not_found" => "; `ff token list` shows those there are",
+        "forbidden" => "; use a token with that role or scope: `ff token create` makes one",
         "key_not_found" => "; `ff key list` shows those there are",
         "quota_not_found" => "; `ff quota list` shows those there are",
         "budget_not_found" => "; `ff budget list` shows those there are",
         "budget_in_use" => "; delete those below it first, and let what holds it end",
         "reservation_not_found" => "; it was given back, or its time is over",
+        "lane_not_found" => "; `ff lane list` shows those there are, `ff lane set` defines one",
+        "worker_not_registered" => "; `ff worker list` shows those that are alive",
+        "cursor_expired" => "; start anew with --after start",
         "store_unavailable" => "; the server cannot reach its store, try again",
         _ => "",
     }
@@ -144,16 +213,27 @@ pub struct Api {
 impl Api {
     /// A client; nothing is sent yet.
     pub fn new(server: &ServerArgs) -> anyhow::Result<Self> {
-        let url = server.url.trim_end_matches('/').to_owned();
-        if !url.starts_with("http://") {
-            bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
-        }
-        Ok(Self { url, token: server.token.clone(), http: reqwest::Client::new() })
+        Self::at(server.url(), server.token()?, server.ca_cert.as_deref())
     }
 
     /// A client that presents no credential.
-    pub fn anonymous(url: &str) -> anyhow::Result<Self> {
-        Self::new(&ServerArgs { url: url.to_owned(), token: None })
+    pub fn anonymous(url: &str, ca_cert: Option<&Path>) -> anyhow::Result<Self> {
+        Self::at(url.trim_end_matches('/'), None, ca_cert)
+    }
+
+    fn at(url: &str, token: Option<String>, ca_cert: Option<&Path>) -> anyhow::Result<Self> {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
+        }
+        let mut http = reqwest::Client::builder();
+        if let Some(file) = ca_cert {
+            let pem =
+                std::fs::read(file).with_context(|| format!("cannot read the certificate in {}", file.display()))?;
+            let certificate = reqwest::Certificate::from_pem(&pem)
+                .with_context(|| format!("cannot use the certificate in {}", file.display()))?;
+            http = http.add_root_certificate(certificate);
+        }
+        Ok(Self { url: url.to_owned(), token, http: http.build().context("cannot make an HTTP client")? })
     }
 
     /// Opens an answer that goes on: one JSON object per line. A refusal is an error.
@@ -168,6 +248,14 @@ impl Api {
         Err(Reply { status, bytes }.accepted().err().unwrap_or_else(|| anyhow!("the server answered {status}")))
     }
 
+    /// The server's clock as its answers say it, in whole seconds; nothing when they do not.
+    pub async fn date(&self) -> anyhow::Result<Option<i64>> {
+        let answer = self.answer(self.http.request(Method::GET, format!("{}/livez", self.url))).await?;
+        let said = answer.headers().get("date").and_then(|date| date.to_str().ok());
+        let date = said.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+        Ok(date.map(|date| date.timestamp().as_millisecond()))
+    }
+
     /// Reads something.
     pub async fn get(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<Reply> {
         self.send(self.http.request(Method::GET, format!("{}{path}", self.url)).query(query)).await
@@ -176,6 +264,11 @@ impl Api {
     /// Asks for something.
     pub async fn post(&self, path: &str, body: String) -> anyhow::Result<Reply> {
         self.with_body(Method::POST, path, body).await
+    }
+
+    /// Defines something.
+    pub async fn put(&self, path: &str, body: String) -> anyhow::Result<Reply> {
+        self.with_body(Method::PUT, path, body).await
     }
 
     /// Changes something.
@@ -201,7 +294,7 @@ impl Api {
         request.send().await.map_err(|error| {
             if error.is_connect() {
                 anyhow!(
-                    "no server answers at {}; start one with `ff server --no-auth --store embedded:./data`, or say where it is with --url or FF_URL",
+                    "no server answers at {}; start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL",
                     self.url
                 )
             } else {
@@ -236,6 +329,9 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
                     | "quota_not_found"
                     | "budget_not_found"
                     | "reservation_not_found"
+                    | "access_not_found"
+                    | "lane_not_found"
+                    | "worker_not_registered"
             ) =>
         {
             ExitCode::from(UNKNOWN_ID)
@@ -250,7 +346,9 @@ pub async fn for_each<F: Future<Output = anyhow::Result<()>>>(
     run: impl Fn(String) -> F,
 ) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
+    let mut progress = Progress::new("done", Some(ids.len() as u64));
     for id in ids {
+        progress.advance(1);
         if let Err(error) = run(id).await {
             if error.downcast_ref::<Refused>().is_none() {
                 return Err(error);
@@ -269,6 +367,11 @@ pub fn say(line: &str) -> anyhow::Result<()> {
     write_out(format!("{line}\n").as_bytes())
 }
 
+/// Prints a text.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    write_out(text.as_bytes())
+}
+
 /// Prints an answer as it came.
 pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
     write_out(bytes)?;
@@ -276,7 +379,8 @@ pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(bytes) {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         done => done.context("cannot write to stdout"),
     }
@@ -338,9 +442,36 @@ pub fn time(value: &Value) -> String {
     format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{:03}", in_day % 1_000)
 }
 
+/// Now, in epoch milliseconds.
+pub fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_millis());
+    i64::try_from(now).unwrap_or(i64::MAX)
+}
+
+/// A duration in its largest unit.
+pub fn span(ms: Option<i64>) -> String {
+    let Some(seconds) = ms.map(|ms| ms.max(0) / 1_000) else { return "-".to_owned() };
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_short() {
+        for (ms, shown) in
+            [(0, "0s"), (-5, "0s"), (119_999, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")]
+        {
+            assert_eq!(span(Some(ms)), shown);
+        }
+        assert_eq!(span(None), "-");
+    }
 
     #[test]
     fn times_are_utc() {

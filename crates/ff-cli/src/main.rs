@@ -2,22 +2,47 @@
 
 mod client;
 mod commands;
+mod config;
+mod progress;
 mod store;
+mod terminal;
+mod transfer;
+mod tree;
+mod view;
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use config::Settings;
+
+/// The exit code when the command line or the configuration is wrong.
+const WRONG_USAGE: u8 = 2;
 
 /// A durable execution engine for long-running, interruptible work.
 #[derive(Parser)]
-#[command(name = "ff", version, about)]
+#[command(
+    name = "ff",
+    version,
+    after_help = "`ff dev` shows it at work. Exit codes: `ff exit-codes`. Settings: flags, then FF_* variables, then flowfabric.toml; `ff config show`."
+)]
 struct Cli {
+    /// The file of settings; flowfabric.toml in this directory unless said.
+    #[arg(long, env = "FF_CONFIG", value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the engine on the embedded store with sample work and workers, one of which is killed now and then.
     Dev(commands::dev::Dev),
+    /// A worker process of `ff dev`.
+    #[command(hide = true)]
+    DevWorker(commands::dev::worker::DevWorker),
     /// Serves the HTTP API over a store.
     Server(commands::server::ServerCommand),
     /// Submits one execution.
@@ -26,12 +51,20 @@ enum Command {
     List(commands::list::List),
     /// Shows everything about executions.
     Show(commands::show::Show),
+    /// Explains why executions are not running, and what would unblock them.
+    Explain(commands::explain::Explain),
+    /// Shows what happened to executions, in the order of time.
+    History(commands::history::History),
     /// Prints results, waiting for them when asked to.
     Result(commands::result::ResultCommand),
     /// Cancels executions.
     Cancel(commands::cancel::Cancel),
     /// Runs ended executions again.
     Replay(commands::replay::Replay),
+    /// Keeps executions from starting.
+    Hold(commands::hold::Hold),
+    /// Lets held executions start.
+    Release(commands::release::Release),
     /// Submits, watches, releases and cancels flows.
     Flow(commands::flow::FlowCommand),
     /// Lists open waitpoints: what waits for an answer.
@@ -42,6 +75,12 @@ enum Command {
     Resume(commands::resume::Resume),
     /// Follows what an execution writes until it ends.
     Tail(commands::tail::Tail),
+    /// Prints what happened, and with --follow what happens.
+    Events(commands::events::Events),
+    /// Lists, shows, defines, pauses and resumes lanes.
+    Lane(commands::lane::LaneCommand),
+    /// Lists, shows and drains workers, and runs any program as one.
+    Worker(commands::worker::WorkerCommand),
     /// Issues waitpoint tokens again.
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
@@ -52,31 +91,76 @@ enum Command {
     Quota(commands::quota::QuotaCommand),
     /// Verifies the invariants of a store; with --repair puts right what has one right answer.
     Fsck(commands::fsck::FsckCommand),
+    /// Shows lanes, workers and rates live.
+    Top(commands::top::Top),
+    Doctor(commands::doctor::Doctor),
+    Bench(commands::bench::Bench),
+    Export(commands::export::Export),
+    Import(commands::import::Import),
+    /// Shows the settings in force and where each came from.
+    Config(commands::config::ConfigCommand),
+    /// Prints what a shell needs to complete commands and flags.
+    Completions(commands::completions::Completions),
+    /// Says what the exit codes mean.
+    #[command(long_about = commands::exit_codes::EXIT_CODES)]
+    ExitCodes,
 }
 
 #[tokio::main]
-async fn main() -> std::process::ExitCode {
+async fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("FF_LOG").unwrap_or_else(|_| "warn".into());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let done = match Cli::parse().command {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let settings = match Settings::read(&args, &Cli::command()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            // Help is given whatever the file says.
+            if let Err(asked) = Cli::command().try_get_matches_from(&args)
+                && matches!(asked.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+            {
+                asked.exit();
+            }
+            eprintln!("ff: {error:#}");
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    let command = settings.apply(Cli::command());
+    let cli = Cli::from_arg_matches(&command.clone().get_matches_from(args)).unwrap_or_else(|error| error.exit());
+    let done = match cli.command {
         Command::Dev(dev) => dev.run().await,
+        Command::DevWorker(worker) => worker.run().await,
         Command::Server(server) => server.run().await,
         Command::Submit(submit) => submit.run().await,
         Command::List(list) => list.run().await,
         Command::Show(show) => show.run().await,
+        Command::Explain(explain) => explain.run().await,
+        Command::History(history) => history.run().await,
         Command::Result(result) => result.run().await,
         Command::Cancel(cancel) => cancel.run().await,
         Command::Replay(replay) => replay.run().await,
+        Command::Hold(hold) => hold.run().await,
+        Command::Release(release) => release.run().await,
         Command::Flow(flow) => flow.run().await,
         Command::Approvals(approvals) => approvals.run().await,
         Command::Signal(signal) => signal.run().await,
         Command::Resume(resume) => resume.run().await,
         Command::Tail(tail) => tail.run().await,
+        Command::Events(events) => events.run().await,
+        Command::Lane(lane) => lane.run().await,
+        Command::Worker(worker) => worker.run().await,
         Command::Token(token) => token.run().await,
         Command::Key(key) => key.run().await,
         Command::Budget(budget) => budget.run().await,
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,
+        Command::Top(top) => top.run().await,
+        Command::Doctor(doctor) => doctor.run().await,
+        Command::Bench(bench) => bench.run().await,
+        Command::Export(export) => export.run().await,
+        Command::Import(import) => import.run().await,
+        Command::Config(config) => config.run(&settings, &command),
+        Command::Completions(completions) => completions.run(Cli::command()),
+        Command::ExitCodes => commands::exit_codes::run(),
     };
     done.unwrap_or_else(|error| {
         eprintln!("ff: {error:#}");

@@ -1,6 +1,6 @@
 //! Where the state lives: parses `--store` and opens the host it names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_engine::EngineOptions;
-use ff_script::{Host, Library};
+use ff_script::{Contents, Host, Library};
 
 /// A store as `--store` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +83,28 @@ impl Durability {
     }
 }
 
+/// Opens the host as a place of keys, for an export or an import.
+pub async fn open_contents(address: &StoreAddress) -> anyhow::Result<Arc<dyn Contents>> {
+    Ok(match address {
+        StoreAddress::Embedded(directory) => Arc::new(open_embedded(directory, None)?),
+        StoreAddress::Valkey(url) => Arc::new(open_valkey(url, None).await?),
+    })
+}
+
+fn open_embedded(directory: &Path, durability: Option<Durability>) -> anyhow::Result<Embedded> {
+    let mut options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
+    if let Some(durability) = durability {
+        options.durability = durability.of_embedded()?;
+    }
+    Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))
+}
+
+async fn open_valkey(url: &str, durability: Option<Durability>) -> anyhow::Result<ValkeyHost> {
+    let mut options = ff_backend_valkey::Options::new(url, Library::shipped());
+    options.durability = durability.map(Durability::of_valkey);
+    Ok(ValkeyHost::connect(options).await?)
+}
+
 /// Opens the host, and says how an engine starts on it. Without a durability the store's own applies.
 pub async fn open(
     address: &StoreAddress,
@@ -90,20 +112,9 @@ pub async fn open(
 ) -> anyhow::Result<(Arc<dyn Host>, EngineOptions)> {
     match address {
         StoreAddress::Embedded(directory) => {
-            let mut options = ff_backend_embedded::Options::new(directory, Library::shipped().text);
-            if let Some(durability) = durability {
-                options.durability = durability.of_embedded()?;
-            }
-            let host =
-                Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))?;
-            Ok((Arc::new(host), EngineOptions::embedded()))
+            Ok((Arc::new(open_embedded(directory, durability)?), EngineOptions::embedded()))
         }
-        StoreAddress::Valkey(url) => {
-            let mut options = ff_backend_valkey::Options::new(url, Library::shipped());
-            options.durability = durability.map(Durability::of_valkey);
-            let host = ValkeyHost::connect(options).await?;
-            Ok((Arc::new(host), EngineOptions::valkey()))
-        }
+        StoreAddress::Valkey(url) => Ok((Arc::new(open_valkey(url, durability).await?), EngineOptions::valkey())),
     }
 }
 

@@ -123,7 +123,10 @@ fn what_cannot_be_done_says_what_to_do_next() {
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("ff server"), "{nobody:?}");
     for (args, text) in [
         (vec!["server", "--store", "embedded:/nowhere/else", "--no-auth", "--listen", "0.0.0.0:0"], "loopback"),
-        (vec!["server", "--listen", "127.0.0.1:0"], "--no-auth"),
+        (
+            vec!["server", "--store", "embedded:/nowhere/else", "--listen", "0.0.0.0:0", "--tls-cert", "c.pem"],
+            "--tls-key",
+        ),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
         let refused = Command::new(env!("CARGO_BIN_EXE_ff"))

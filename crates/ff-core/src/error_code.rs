@@ -104,6 +104,8 @@ text_enum! {
         QuotaNotFound = "quota_not_found",
         /// The quota exists, or its definition changed in between; detail says which version it has.
         QuotaVersionConflict = "quota_version_conflict",
+        /// No access token has this id, or it was revoked.
+        AccessNotFound = "access_not_found",
         /// The partition is moving; nothing was written.
         TryAgain = "try_again",
         /// A stored record cannot be read; detail names key and field.
@@ -165,6 +167,7 @@ impl ErrorCode {
             ErrorCode::AtCapacity => Class::Retryable,
             ErrorCode::QuotaNotFound => Class::NotFound,
             ErrorCode::QuotaVersionConflict => Class::Conflict,
+            ErrorCode::AccessNotFound => Class::NotFound,
             ErrorCode::TryAgain => Class::Retryable,
             ErrorCode::CorruptRecord => Class::Corrupt,
         }
@@ -223,6 +226,7 @@ impl ErrorCode {
             ErrorCode::AtCapacity => "Every slot of a concurrency limit is held; detail names it.",
             ErrorCode::QuotaNotFound => "No quota has this id.",
             ErrorCode::QuotaVersionConflict => "The quota exists, or its definition changed in between; detail says which version it has.",
+            ErrorCode::AccessNotFound => "No access token has this id, or it was revoked.",
             ErrorCode::TryAgain => "The partition is moving; nothing was written.",
             ErrorCode::CorruptRecord => "A stored record cannot be read; detail names key and field.",
         }

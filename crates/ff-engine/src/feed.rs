@@ -290,6 +290,11 @@ impl Feed {
         &self.cursor
     }
 
+    /// True when every partition was read to its end since the last look.
+    pub fn is_caught_up(&self) -> bool {
+        self.unread.is_empty()
+    }
+
     /// The next matching events; waits until there are some or `timeout` is over.
     pub async fn next(&mut self, timeout: Duration) -> Result<Vec<Delivered>, FeedError> {
         let until = tokio::time::Instant::now() + timeout;

@@ -56,6 +56,13 @@ impl Stamp {
 
 /// The ring in the file; none when there is no file.
 pub(crate) fn load(path: &Path) -> Result<Option<(KeyRing, Stamp)>, Error> {
+    let Some((text, stamp)) = read(path)? else { return Ok(None) };
+    let ring = KeyRing::from_text(&text).map_err(|error| malformed(path, error))?;
+    Ok(Some((ring, stamp)))
+}
+
+/// The text of a private file; none when there is no file.
+pub(crate) fn read(path: &Path) -> Result<Option<(Zeroizing<String>, Stamp)>, Error> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -73,8 +80,7 @@ pub(crate) fn load(path: &Path) -> Result<Option<(KeyRing, Stamp)>, Error> {
         let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
         malformed(path, crate::BadKeys { line, problem: "is not text" })
     })?;
-    let ring = KeyRing::from_text(text).map_err(|error| malformed(path, error))?;
-    Ok(Some((ring, Stamp::new(&metadata))))
+    Ok(Some((Zeroizing::new(text.to_owned()), Stamp::new(&metadata))))
 }
 
 #[cfg(unix)]
@@ -117,13 +123,13 @@ impl Locked {
         Ok(load(&self.path)?.map(|(ring, _)| ring))
     }
 
-    /// Puts the ring into the file. Whoever reads sees the old one or the new one, after a crash too.
-    pub(crate) fn store(&self, ring: &KeyRing) -> Result<(), Error> {
+    /// Puts the text into the file. Whoever reads sees the old one or the new one, after a crash too.
+    pub(crate) fn store(&self, text: &str) -> Result<(), Error> {
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let draft = directory.join(format!(".{name}.{}", KeyId::random()));
 
-        let written = write_draft(&draft, ring)
+        let written = write_draft(&draft, text)
             .and_then(|()| fs::rename(&draft, &self.path).map_err(|error| failed("replace", &self.path, error)));
         if written.is_err() {
             // It failed before it had its name; what is left of it is of no use.
@@ -134,11 +140,11 @@ impl Locked {
     }
 }
 
-fn write_draft(draft: &Path, ring: &KeyRing) -> Result<(), Error> {
+fn write_draft(draft: &Path, text: &str) -> Result<(), Error> {
     let mut file = private(OpenOptions::new().write(true).create_new(true))
         .open(draft)
         .map_err(|error| failed("create", draft, error))?;
-    file.write_all(ring.to_text().as_bytes()).map_err(|error| failed("write", draft, error))?;
+    file.write_all(text.as_bytes()).map_err(|error| failed("write", draft, error))?;
     file.sync_all().map_err(|error| failed("write", draft, error))
 }
 
@@ -198,7 +204,7 @@ mod tests {
         let ring = KeyRing::generate();
         let locked = Locked::wait(&path).unwrap();
         assert!(locked.load().unwrap().is_none());
-        locked.store(&ring).unwrap();
+        locked.store(&ring.to_text()).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(&directory.path().join("keys.lock")), 0o600);
         assert_eq!(*load(&path).unwrap().unwrap().0.to_text(), *ring.to_text());
@@ -212,7 +218,7 @@ mod tests {
     fn a_file_others_may_use_is_refused_with_what_to_do() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("keys");
-        Locked::wait(&path).unwrap().store(&KeyRing::generate()).unwrap();
+        Locked::wait(&path).unwrap().store(&KeyRing::generate().to_text()).unwrap();
         for open in [0o640, 0o604, 0o620, 0o601] {
             fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
             let message = load(&path).unwrap_err().to_string();
@@ -242,10 +248,10 @@ mod tests {
     fn a_link_is_followed_and_stays_a_link() {
         let directory = tempfile::tempdir().unwrap();
         let (target, link) = (directory.path().join("target"), directory.path().join("link"));
-        Locked::wait(&target).unwrap().store(&KeyRing::generate()).unwrap();
+        Locked::wait(&target).unwrap().store(&KeyRing::generate().to_text()).unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
         let ring = KeyRing::generate();
-        Locked::wait(&link).unwrap().store(&ring).unwrap();
+        Locked::wait(&link).unwrap().store(&ring.to_text()).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(*load(&target).unwrap().unwrap().0.to_text(), *ring.to_text());
     }

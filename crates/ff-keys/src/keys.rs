@@ -60,7 +60,7 @@ impl Keys {
         if locked.load()?.is_some() {
             return Err(Error::Exists { path: path.to_owned() });
         }
-        locked.store(&KeyRing::generate())?;
+        locked.store(&KeyRing::generate().to_text())?;
         drop(locked);
         Self::open(Source::File(path.to_owned()))
     }
@@ -108,7 +108,7 @@ impl Keys {
             let locked = Locked::wait(path)?;
             // Whoever had the lock before may have made it.
             if locked.load()?.is_none() {
-                locked.store(&KeyRing::generate())?;
+                locked.store(&KeyRing::generate().to_text())?;
             }
             self.0.look(&mut self.0.lock(), path, Instant::now())?;
         }
@@ -210,7 +210,7 @@ impl Keys {
         let locked = Locked::wait(path)?;
         let mut ring = locked.load()?.ok_or_else(|| self.0.missing())?;
         let changed = change(&mut ring)?;
-        locked.store(&ring)?;
+        locked.store(&ring.to_text())?;
         self.0.look(&mut self.0.lock(), path, Instant::now())?;
         Ok(changed)
     }

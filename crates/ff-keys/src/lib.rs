@@ -1,4 +1,4 @@
-//! Signs and checks waitpoint tokens and webhooks; finds, makes and rotates the keys.
+//! Signs and checks waitpoint tokens and webhooks, finds, makes and rotates their keys; and makes bearer tokens.
 //!
 //! A token is `wp1.<key id>.<claims>.<mac>` ([`KeyRing::mint`], [`KeyRing::verify`]): whoever holds it can read its
 //! claims, its mac can be made only with the key. One process keeps its ring in [`Keys`], which finds it where
@@ -11,6 +11,7 @@
 //! Deliberately absent: the life of a token. Its expiry, its uses and whether it was replaced are judged by the store,
 //! inside the call that uses it.
 
+mod bearer;
 mod claims;
 mod token;
 
@@ -27,6 +28,7 @@ mod webhook;
 
 mod error;
 
+pub use bearer::{BearerToken, Made, known_root_token, root_token};
 pub use claims::{CLAIM_BYTES_MAX, Claims, fresh_nonce};
 pub use error::{BadKeys, Error, InvalidToken};
 pub use key_id::{InvalidKeyId, KeyId};

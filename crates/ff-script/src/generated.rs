@@ -415,6 +415,19 @@ wire_words! {
     }
 }
 
+wire_words! {
+    /// The contract type `role`.
+    Role {
+        Read = "read",
+        Submit = "submit",
+        Signal = "signal",
+        Worker = "worker",
+        Operator = "operator",
+        Admin = "admin",
+        Metrics = "metrics",
+    }
+}
+
 wire_struct! {
     /// Proof of the current lease.
     Fence {
@@ -2712,10 +2725,43 @@ wire_struct! {
         state ("state"): WorkerState,
         /// `uuid?`: a UUID in lower case
         incarnation ("incarnation"): Option<Uuid>,
+        /// `actor?`: 1 to 128 bytes
+        owner ("owner"): Option<String>,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         registered_at ("registered_at"): i64,
         /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
         expires_at ("expires_at"): i64,
+    }
+}
+
+wire_struct! {
+    /// What the bearer of a token may do. A scope that is absent is everything.
+    Access {
+        /// `uuid`: a UUID in lower case
+        access_id ("access_id"): Uuid,
+        /// `access_name`: 1 to 64 bytes of `^[%w%._%-]+$`. Who acts with a token: the actor of what is done with it.
+        name ("name"): String,
+        /// `roles`: list of `role`, at most 7
+        roles ("roles"): Vec<Role>,
+        /// `namespaces?`: list of `namespace`, at most 64
+        namespaces ("namespaces"): Option<Vec<String>>,
+        /// `lane_names?`: list of `lane`, at most 64
+        lanes ("lanes"): Option<Vec<String>>,
+        /// `capabilities?`: list of `capability`, at most 64
+        capabilities ("capabilities"): Option<Vec<String>>,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        created_at ("created_at"): i64,
+        /// `actor`: 1 to 128 bytes
+        created_by ("created_by"): String,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+    }
+}
+impl Access {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(access_id: Uuid, name: String, roles: Vec<Role>, created_at: i64, created_by: String) -> Self {
+        Self { access_id, name, roles, created_at, created_by, namespaces: None, lanes: None, capabilities: None, expires_at: None }
     }
 }
 
@@ -4954,6 +5000,120 @@ impl NoteKeys {
 }
 
 wire_struct! {
+    /// Lets the bearer of a token act: its roles, and where. Only the token's digest is kept.
+    ///
+    /// Calls `ff_grant_access`.
+    /// Refused with `idempotency_conflict`.
+    GrantAccess {
+        /// `uuid`: a UUID in lower case
+        access_id ("access_id"): Uuid,
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `capabilities?`: list of `capability`, at most 64
+        capabilities ("capabilities"): Option<Vec<String>>,
+        /// `token_digest`: 64 to 64 bytes of `^%x+$`
+        digest ("digest"): String,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        expires_at ("expires_at"): Option<i64>,
+        /// `lane_names?`: list of `lane`, at most 64
+        lanes ("lanes"): Option<Vec<String>>,
+        /// `access_name`: 1 to 64 bytes of `^[%w%._%-]+$`. Who acts with a token: the actor of what is done with it.
+        name ("name"): String,
+        /// `namespaces?`: list of `namespace`, at most 64
+        namespaces ("namespaces"): Option<Vec<String>>,
+        /// `roles`: list of `role`, at most 7
+        roles ("roles"): Vec<Role>,
+    }
+}
+wire_reply! {
+    /// What [`GrantAccess`] answers.
+    GrantAccessReply {
+        Granted ("granted") {
+            access ("access"): Access,
+        },
+    }
+}
+wire_call!(GrantAccess -> GrantAccessReply, "ff_grant_access", read_only: false);
+impl GrantAccess {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(access_id: Uuid, actor: String, digest: String, name: String, roles: Vec<Role>) -> Self {
+        Self { access_id, actor, digest, name, roles, capabilities: None, expires_at: None, lanes: None, namespaces: None }
+    }
+}
+
+wire_struct! {
+    /// What the bearer of the token with this digest may do. A token that has expired is nobody's.
+    ///
+    /// Calls `ff_find_access`.
+    /// Refused with `access_not_found`.
+    FindAccess {
+        /// `token_digest`: 64 to 64 bytes of `^%x+$`
+        digest ("digest"): String,
+    }
+}
+wire_reply! {
+    /// What [`FindAccess`] answers.
+    FindAccessReply {
+        Found ("found") {
+            access ("access"): Access,
+        },
+    }
+}
+wire_call!(FindAccess -> FindAccessReply, "ff_find_access", read_only: true);
+
+wire_struct! {
+    /// Who may act by a token, in the order of their ids; never a token or its digest.
+    ///
+    /// Calls `ff_list_access`.
+    ListAccess {
+        /// `uuid?`: a UUID in lower case
+        after ("after"): Option<Uuid>,
+        /// `list_limit`: 1 to 1000
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`ListAccess`] answers.
+    ListAccessReply {
+        Page ("page") {
+            items ("items"): Vec<Access>,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(ListAccess -> ListAccessReply, "ff_list_access", read_only: true);
+impl ListAccess {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(limit: i64) -> Self {
+        Self { limit, after: None }
+    }
+}
+
+wire_struct! {
+    /// The token's bearer may do nothing any more; servers that remember it are told.
+    ///
+    /// Calls `ff_revoke_access`.
+    /// Refused with `access_not_found`.
+    RevokeAccess {
+        /// `uuid`: a UUID in lower case
+        access_id ("access_id"): Uuid,
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+    }
+}
+wire_reply! {
+    /// What [`RevokeAccess`] answers.
+    RevokeAccessReply {
+        Revoked ("revoked") {
+            access ("access"): Access,
+        },
+    }
+}
+wire_call!(RevokeAccess -> RevokeAccessReply, "ff_revoke_access", read_only: false);
+
+wire_struct! {
     /// Says how many holders a holder set has room for; without a limit it takes all. An older version never replaces a newer one.
     ///
     /// Calls `ff_set_capacity`.
@@ -6425,6 +6585,8 @@ wire_struct! {
         lanes ("lanes"): Vec<String>,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
+        /// `actor?`: 1 to 128 bytes
+        owner ("owner"): Option<String>,
         /// `slots`: 1 to 4096
         slots ("slots"): i64,
         /// `bool?`: true or false
@@ -6447,7 +6609,7 @@ impl RegisterWorker {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(capabilities: Vec<String>, instance: String, lanes: Vec<String>, namespace: String, slots: i64, worker_id: String) -> Self {
-        Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, take_over: None }
+        Self { capabilities, instance, lanes, namespace, slots, worker_id, incarnation: None, owner: None, take_over: None }
     }
 }
 
@@ -7229,6 +7391,10 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_note_webhook",
     "ff_describe_webhook",
     "ff_note_keys",
+    "ff_grant_access",
+    "ff_find_access",
+    "ff_list_access",
+    "ff_revoke_access",
     "ff_set_capacity",
     "ff_admit_holders",
     "ff_confirm_holders",
@@ -7381,6 +7547,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<AttemptType>("AttemptType"),
     crate::sample::Specimen::of::<AttemptState>("AttemptState"),
     crate::sample::Specimen::of::<WorkerState>("WorkerState"),
+    crate::sample::Specimen::of::<Role>("Role"),
     crate::sample::Specimen::of::<Fence>("Fence"),
     crate::sample::Specimen::of::<LeaseIds>("LeaseIds"),
     crate::sample::Specimen::of::<Refusal>("Refusal"),
@@ -7484,6 +7651,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<LaneDefinition>("LaneDefinition"),
     crate::sample::Specimen::of::<LaneEntry>("LaneEntry"),
     crate::sample::Specimen::of::<Worker>("Worker"),
+    crate::sample::Specimen::of::<Access>("Access"),
     crate::sample::Specimen::of::<HeartbeatResult>("HeartbeatResult"),
     crate::sample::Specimen::of::<Server>("Server"),
     crate::sample::Specimen::of::<QueueFacts>("QueueFacts"),
@@ -7616,6 +7784,14 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<DescribeWebhookReply>("DescribeWebhookReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
+    crate::sample::Specimen::of::<GrantAccess>("GrantAccess"),
+    crate::sample::Specimen::of::<GrantAccessReply>("GrantAccessReply"),
+    crate::sample::Specimen::of::<FindAccess>("FindAccess"),
+    crate::sample::Specimen::of::<FindAccessReply>("FindAccessReply"),
+    crate::sample::Specimen::of::<ListAccess>("ListAccess"),
+    crate::sample::Specimen::of::<ListAccessReply>("ListAccessReply"),
+    crate::sample::Specimen::of::<RevokeAccess>("RevokeAccess"),
+    crate::sample::Specimen::of::<RevokeAccessReply>("RevokeAccessReply"),
     crate::sample::Specimen::of::<SetCapacity>("SetCapacity"),
     crate::sample::Specimen::of::<SetCapacityReply>("SetCapacityReply"),
     crate::sample::Specimen::of::<AdmitHolders>("AdmitHolders"),

@@ -3,6 +3,7 @@
 //! A function's contract in `lua/` is the one declaration: the bundle, the types of [`generated`] and the error codes
 //! are written from it by `cargo xtask codegen`. [`Client`] makes typed calls through any host.
 
+pub mod contents;
 pub mod dump;
 pub mod host;
 pub mod library;
@@ -23,6 +24,7 @@ pub mod wake;
 
 pub use call::Call;
 pub use client::{Client, Counted};
+pub use contents::{Content, Contents};
 pub use error::Error;
 pub use holder_set::HolderSet;
 pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};

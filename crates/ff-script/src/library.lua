@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 30, hash = "6559aad003b3aba62f01e8a1414d64f670f891e25f5cbce0ac6eeec05326b95c" }
+local LIBRARY = { number = 31, hash = "8937bee24ea8b41af496bf4e86b10c72a9c40789f924c9507184f83602ec5cf0" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -24,6 +24,7 @@ return {
   "child.spawn", "child.wait", "child.read",
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
   "keyring.note",
+  "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters",
   "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
@@ -61,6 +62,7 @@ return {
   fallback_bytes_max = 4096,
   budgets_max = 16,
   quotas_max = 16,
+  accesses_max = 10000,
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,
@@ -204,6 +206,7 @@ return {
   { code = "at_capacity", class = "Retryable", doc = "Every slot of a concurrency limit is held; detail names it." },
   { code = "quota_not_found", class = "NotFound", doc = "No quota has this id." },
   { code = "quota_version_conflict", class = "Conflict", doc = "The quota exists, or its definition changed in between; detail says which version it has." },
+  { code = "access_not_found", class = "NotFound", doc = "No access token has this id, or it was revoked." },
   { code = "try_again", class = "Retryable", doc = "The partition is moving; nothing was written." },
   { code = "corrupt_record", class = "Corrupt", doc = "A stored record cannot be read; detail names key and field." },
 }
@@ -356,6 +359,8 @@ local scalar = {
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
+  { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
+  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },
 }
 
 local list = {
@@ -373,6 +378,8 @@ local list = {
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
+  { name = "roles", of = "role", max = 7 },
+  { name = "namespaces", of = "namespace", max = limits.lanes_per_worker_max },
   { name = "condition_nodes", of = "condition_node", max = limits.condition_nodes_max },
   { name = "new_waitpoints", of = "new_waitpoint", max = limits.waitpoints_open_max },
   { name = "waitpoint_ids", of = "waitpoint_id", max = limits.waitpoints_open_max },
@@ -600,7 +607,10 @@ local struct = {
   { name = "lane_entry", fields = { { "namespace", "namespace" }, { "lane", "lane" }, { "version", "count" }, { "definition", "lane_definition" } } },
   { name = "worker", fields = {
     { "instance", "instance" }, { "worker_id", "worker_id" }, { "namespace", "namespace" }, { "lanes", "lane_names" }, { "capabilities", "capabilities" }, { "slots", "slots" },
-    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+    { "state", "worker_state" }, { "incarnation", "uuid?" }, { "owner", "actor?" }, { "registered_at", "time_ms" }, { "expires_at", "time_ms" } } },
+  { name = "access", doc = "What the bearer of a token may do. A scope that is absent is everything.", fields = {
+    { "access_id", "uuid" }, { "name", "access_name" }, { "roles", "roles" }, { "namespaces", "namespaces?" }, { "lanes", "lane_names?" }, { "capabilities", "capabilities?" },
+    { "created_at", "time_ms" }, { "created_by", "actor" }, { "expires_at", "time_ms?" } } },
   { name = "heartbeat_result", fields = { { "instance", "instance" }, { "known", "bool" }, { "draining", "bool" } } },
   { name = "server", fields = { { "server_id", "uuid" }, { "expires_at", "time_ms" }, { "listening", "bool" } } },
   { name = "queue_facts", fields = { { "queue", "queue" }, { "requires", "capabilities" }, { "admission", "bool" }, { "eligible", "count" }, { "uncovered", "bool" }, { "head_score", "int?" } } },
@@ -1532,6 +1542,9 @@ function keys.worker(tx, instance) return "ff:worker:" .. tx.tag .. ":" .. insta
 function keys.workers(tx) return "ff:idx:" .. tx.tag .. ":workers" end
 function keys.draining(tx) return "ff:idx:" .. tx.tag .. ":draining" end
 function keys.keyring(tx) return "ff:keyring:" .. tx.tag end
+-- Of the fleet: who may do what by the token they bear, and the digests of those tokens.
+function keys.access(tx) return "ff:access:" .. tx.tag end
+function keys.access_digests(tx) return "ff:access:" .. tx.tag .. ":digests" end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
@@ -3564,7 +3577,7 @@ function worker.load(tx, instance, expires_at)
   if raw == nil then return nil end
   return {
     instance = instance, worker_id = raw.worker_id, namespace = raw.namespace, lanes = cmsgpack.unpack(raw.lanes),
-    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation,
+    capabilities = cmsgpack.unpack(raw.capabilities), slots = tonumber(raw.slots), state = raw.state, incarnation = raw.incarnation, owner = raw.owner,
     registered_at = tonumber(raw.registered_at), expires_at = expires_at or tx:zscore(keys.workers(tx), instance) or 0,
   }
 end
@@ -3577,6 +3590,7 @@ function worker.save(tx, w)
     "slots", w.slots, "state", w.state, "registered_at", w.registered_at,
   })
   if w.incarnation then tx:hset(key, { "incarnation", w.incarnation }) else tx:hdel(key, "incarnation") end
+  if w.owner then tx:hset(key, { "owner", w.owner }) else tx:hdel(key, "owner") end
   if w.state ~= "draining" then tx:hdel(keys.draining(tx), w.instance) end
   worker.touch(tx, w.instance)
   if tx:zscore(keys.timers(tx), worker.timer) == nil then timers.set(tx, worker.timer, w.expires_at) end
@@ -9238,6 +9252,161 @@ define.fn {
 }
 end
 
+source["record.access"] = function(require, LIBRARY)
+-- What the bearer of a token may do. The token itself is nowhere: only its digest, which finds the record.
+local keys = require "lib.keys"
+
+local access = {}
+
+-- The record by its id; nil when there is none.
+function access.load(tx, id)
+  local raw = tx:hget(keys.access(tx), id)
+  return raw and cmsgpack.unpack(raw) or nil
+end
+
+function access.save(tx, record)
+  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(record) })
+  tx:hset(keys.access_digests(tx), { record.digest, record.access_id })
+end
+
+function access.remove(tx, record)
+  tx:hdel(keys.access(tx), record.access_id)
+  tx:hdel(keys.access_digests(tx), record.digest)
+end
+
+-- The typed form: without the digest.
+function access.typed(record)
+  return {
+    access_id = record.access_id, name = record.name, roles = record.roles, namespaces = record.namespaces, lanes = record.lanes,
+    capabilities = record.capabilities, created_at = record.created_at, created_by = record.created_by, expires_at = record.expires_at,
+  }
+end
+
+return access
+end
+
+source["access.grant"] = function(require, LIBRARY)
+local access = require "record.access"
+local define = require "lib.define"
+local event = require "lib.event"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+
+-- Nothing but the digest tells two grants of one id apart.
+local function same(known, a)
+  return known.digest == a.digest and known.name == a.name
+end
+
+define.fn {
+  name = "ff_grant_access",
+  doc = "Lets the bearer of a token act: its roles, and where. Only the token's digest is kept.",
+  flags = {},
+  args = {
+    access_id = "uuid", digest = "token_digest", name = "access_name", roles = "roles", namespaces = "namespaces?", lanes = "lane_names?",
+    capabilities = "capabilities?", expires_at = "time_ms?", actor = "actor",
+  },
+  reply = { granted = { access = "access" } },
+  errs = { "idempotency_conflict" },
+  call = function(tx, a, now)
+    if #a.roles == 0 then return reply.err("invalid_argument", { field = "roles", problem = "must name at least one role" }) end
+    for _, field in ipairs { "namespaces", "lanes" } do
+      if a[field] and #a[field] == 0 then return reply.err("invalid_argument", { field = field, problem = "must name at least one, or be absent" }) end
+    end
+    if a.expires_at and a.expires_at <= now then return reply.err("invalid_argument", { field = "expires_at", problem = "has passed" }) end
+    local known = access.load(tx, a.access_id)
+    if known then
+      if not same(known, a) then return reply.err("idempotency_conflict", { access_id = a.access_id }) end
+      return reply.ok("granted", { access = access.typed(known) })
+    end
+    local taken = tx:hget(keys.access_digests(tx), a.digest)
+    if taken then return reply.err("idempotency_conflict", { access_id = taken }) end
+    if tx:read("HLEN", keys.access(tx)) >= limits.accesses_max then
+      return reply.err("invalid_argument", { field = "access_id", problem = string.format("there are %d tokens already", limits.accesses_max) })
+    end
+    local record = {
+      access_id = a.access_id, digest = a.digest, name = a.name, roles = a.roles, namespaces = a.namespaces, lanes = a.lanes,
+      capabilities = a.capabilities, created_at = now, created_by = a.actor, expires_at = a.expires_at,
+    }
+    access.save(tx, record)
+    event.of_fleet(tx, "operator.token_created", nil, nil, nil, { "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor })
+    return reply.ok("granted", { access = access.typed(record) })
+  end,
+}
+end
+
+source["access.find"] = function(require, LIBRARY)
+local access = require "record.access"
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_find_access",
+  doc = "What the bearer of the token with this digest may do. A token that has expired is nobody's.",
+  flags = { "no-writes" },
+  args = { digest = "token_digest" },
+  reply = { found = { access = "access" } },
+  errs = { "access_not_found" },
+  call = function(tx, a, now)
+    local id = tx:hget(keys.access_digests(tx), a.digest)
+    local record = id and access.load(tx, id)
+    if record == nil or (record.expires_at and record.expires_at <= now) then return reply.err("access_not_found") end
+    return reply.ok("found", { access = access.typed(record) })
+  end,
+}
+end
+
+source["access.list"] = function(require, LIBRARY)
+local access = require "record.access"
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_list_access",
+  doc = "Who may act by a token, in the order of their ids; never a token or its digest.",
+  flags = { "no-writes" },
+  args = { after = "uuid?", limit = "list_limit" },
+  reply = { page = { items = "[access]", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local ids, records = {}, tx:hgetall(keys.access(tx)) or {}
+    for id in pairs(records) do
+      if a.after == nil or id > a.after then ids[#ids + 1] = id end
+    end
+    table.sort(ids)
+    local items = {}
+    for i = 1, math.min(#ids, a.limit) do items[i] = access.typed(cmsgpack.unpack(records[ids[i]])) end
+    return reply.ok("page", { items = items, more = #ids > a.limit })
+  end,
+}
+end
+
+source["access.revoke"] = function(require, LIBRARY)
+local access = require "record.access"
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_revoke_access",
+  doc = "The token's bearer may do nothing any more; servers that remember it are told.",
+  flags = { "allow-oom" },
+  args = { access_id = "uuid", actor = "actor" },
+  reply = { revoked = { access = "access" } },
+  errs = { "access_not_found" },
+  call = function(tx, a)
+    local record = access.load(tx, a.access_id)
+    if record == nil then return reply.err("access_not_found", { access_id = a.access_id }) end
+    access.remove(tx, record)
+    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, { "access_id", a.access_id, "name", record.name, "actor", a.actor })
+    tx:announce("access")
+    return reply.ok("revoked", { access = access.typed(record) })
+  end,
+}
+end
+
 source["quota.set_capacity"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
@@ -11860,7 +12029,7 @@ define.fn {
   flags = {},
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
-    incarnation = "uuid?", take_over = "bool?",
+    incarnation = "uuid?", take_over = "bool?", owner = "actor?",
   },
   reply = { registered = { expires_at = "time_ms", heartbeat_ms = "duration_ms" } },
   errs = { "instance_in_use", "capability_invalid" },
@@ -11871,9 +12040,11 @@ define.fn {
     if alive and known.incarnation and a.incarnation and known.incarnation ~= a.incarnation and not a.take_over then
       return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at })
     end
+    -- An instance is its owner's while it is alive, whoever else knows its name.
+    if alive and known.owner ~= a.owner then return reply.err("instance_in_use", { instance = a.instance, registered_at = known.registered_at }) end
     worker.save(tx, {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
-      state = "live", incarnation = a.incarnation, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
+      state = "live", incarnation = a.incarnation, owner = a.owner, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
     event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
     tx:announce("fleet")
@@ -13790,7 +13961,7 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" then
+        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")
@@ -13875,6 +14046,10 @@ redis.register_function{ function_name = "ff_take_webhooks", callback = function
 redis.register_function{ function_name = "ff_note_webhook", callback = function(k, a) return invoke("ff_note_webhook", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_describe_webhook", callback = function(k, a) return invoke("ff_describe_webhook", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_grant_access", callback = function(k, a) return invoke("ff_grant_access", k, a) end }
+redis.register_function{ function_name = "ff_find_access", callback = function(k, a) return invoke("ff_find_access", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_list_access", callback = function(k, a) return invoke("ff_list_access", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_revoke_access", callback = function(k, a) return invoke("ff_revoke_access", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_set_capacity", callback = function(k, a) return invoke("ff_set_capacity", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_holders", callback = function(k, a) return invoke("ff_admit_holders", k, a) end }
 redis.register_function{ function_name = "ff_confirm_holders", callback = function(k, a) return invoke("ff_confirm_holders", k, a) end, flags = { "allow-oom" } }

@@ -7,16 +7,16 @@ use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ff_core::types::{ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
+use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::Dispatcher;
+use ff_script::{Route, Wake};
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Guard;
 use crate::fleet::Fleet;
 use crate::problem::{Answer, Problem};
 use crate::tails::Tails;
-
-/// Who acts while there is no authentication.
-pub const ACTOR: &str = "local";
 
 /// The server's parts; cheap to clone.
 #[derive(Clone)]
@@ -30,6 +30,7 @@ pub struct Rooms {
     pub dispatcher: Dispatcher,
     pub fleet: Arc<Fleet>,
     pub tails: Arc<Tails>,
+    pub guard: Guard,
     /// Long polls and streams end when the server stops.
     pub stop: CancellationToken,
 }
@@ -38,6 +39,27 @@ impl Deref for App {
     type Target = Rooms;
     fn deref(&self) -> &Rooms {
         &self.0
+    }
+}
+
+impl App {
+    /// Follows what the store says to the fleet: challenges and losses of instance ids, revoked tokens.
+    pub async fn attend(&self, mut news: Listener, stop: CancellationToken) {
+        loop {
+            let heard = tokio::select! {
+                () = stop.cancelled() => return,
+                heard = news.next() => heard,
+            };
+            // The host is closed: there is nobody left to answer for.
+            let Some(heard) = heard else { return };
+            for item in heard {
+                match item {
+                    News::Said(Route::Fleet, Wake::Access) | News::Lost(_) | News::LostAny => self.guard.forget(),
+                    News::Said(Route::Fleet, wake) => self.fleet.hear(wake).await,
+                    News::Said(..) => {}
+                }
+            }
+        }
     }
 }
 

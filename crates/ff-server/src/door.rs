@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -17,11 +18,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX: usize = 128;
 const PART_SHOWN_MAX: usize = 64;
 
-/// Knows the address this server listens on.
-#[derive(Clone, Copy, Debug)]
+/// Knows the address this server listens on, and the names it goes by.
+#[derive(Clone, Debug)]
 pub struct Door {
-    /// Where the server listens.
-    pub address: SocketAddr,
+    address: SocketAddr,
+    hosts: Arc<[String]>,
 }
 
 /// Lets a request in, runs it, and gives every answer its id.
@@ -85,6 +86,11 @@ fn finish(mut answer: Response, request_id: &str) -> Response {
 pub struct Said;
 
 impl Door {
+    /// The door of a server that listens here and is called by these names.
+    pub fn new(address: SocketAddr, hosts: Vec<String>) -> Self {
+        Self { address, hosts: hosts.into() }
+    }
+
     /// Refuses other hosts' names (a page that resolved its name to this address) and state changes from other sites.
     fn admit(&self, request: &Request) -> Answer<()> {
         if matches!(request.uri().path(), "/livez" | "/readyz" | "/healthz") {
@@ -128,10 +134,11 @@ impl Door {
             _ => (authority, Some(80)),
         };
         let name = name.trim_start_matches('[').trim_end_matches(']');
+        // A page elsewhere can give its own name any address, but not its address another name: on a network every
+        // address is ours.
         let ours = name.eq_ignore_ascii_case("localhost")
-            || name
-                .parse::<IpAddr>()
-                .is_ok_and(|ip| ip == self.address.ip() || (ip.is_loopback() && self.address.ip().is_loopback()));
+            || self.hosts.iter().any(|host| name.eq_ignore_ascii_case(host))
+            || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || !self.address.ip().is_loopback());
         // Behind a forwarded port the number differs; the name is what a rebinding attack cannot choose.
         ours && port.is_some()
     }
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn only_loopback_names_are_ours() {
-        let door = Door { address: "127.0.0.1:7433".parse().unwrap() };
+        let door = Door::new("127.0.0.1:7433".parse().unwrap(), Vec::new());
         for ours in ["localhost", "localhost:7433", "127.0.0.1:7433", "[::1]:7433", "LOCALHOST:80"] {
             assert!(door.is_ours(ours), "{ours}");
         }

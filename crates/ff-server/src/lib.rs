@@ -4,6 +4,7 @@
 //! `application/problem+json`; a request is checked at the door, read strictly, turned into one typed operation and its
 //! answer into the shape of the API. Nothing here decides about state: what may happen is the library's word.
 
+mod access;
 mod app;
 mod body;
 mod continuation;
@@ -18,7 +19,10 @@ mod routes;
 mod serve;
 mod shape;
 mod tails;
+mod tls;
 mod tokens;
 mod word;
 
-pub use serve::{NotStarted, Server, ServerOptions};
+pub use access::{Access, ROUTES};
+pub use serve::{Auth, NotStarted, Server, ServerOptions};
+pub use tls::{BadTls, Tls};

@@ -7,24 +7,27 @@ use std::time::Duration;
 
 use ff_engine::news::Listener;
 use ff_engine::{Engine, EngineOptions, Waitpoints};
-use ff_keys::{Keys, Places, Source};
+use ff_keys::{BearerToken, Keys, Places, Source};
 use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_script::Host;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::{Credentials, Guard, Peer};
 use crate::app::{App, Rooms};
 use crate::door::Door;
 use crate::fleet::Fleet;
 use crate::line::{Addresses, Line, Phase};
 use crate::routes;
 use crate::tails::Tails;
+use crate::tls::Tls;
 
 const CONNECTIONS_MAX: usize = 4_096;
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
@@ -40,40 +43,66 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct ServerOptions {
     /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Everyone who reaches the port may do everything; only on loopback.
-    pub no_auth: bool,
+    /// Who may ask.
+    pub auth: Auth,
+    /// Encrypts what goes over the line.
+    pub tls: Option<Tls>,
+    /// A proxy in front of this server encrypts.
+    pub behind_tls_proxy: bool,
+    /// The names clients call this server by, besides its addresses and localhost.
+    pub hosts: Vec<String>,
     /// What signs waitpoint tokens; made when the first one is needed.
     pub keys: Keys,
+}
+
+/// Who may ask a server.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// Everyone who reaches the port may do everything; only on loopback.
+    Nobody,
+    /// Whoever shows this token may do everything, others what their tokens say.
+    Root(BearerToken),
 }
 
 impl ServerOptions {
     /// Without authentication, with the keys of a data directory.
     pub fn local(listen: SocketAddr, data_dir: &Path) -> Result<Self, NotStarted> {
         let source = Source::find(&Places { embedded: Some(data_dir), ..Places::default() })?;
-        Ok(Self { listen, no_auth: true, keys: Keys::open(source)? })
+        let keys = Keys::open(source)?;
+        Ok(Self { listen, auth: Auth::Nobody, tls: None, behind_tls_proxy: false, hosts: Vec::new(), keys })
     }
 
     /// Refuses what must not be served, before a store is opened.
     pub fn check(&self) -> Result<(), NotStarted> {
-        if !self.no_auth {
-            return Err(NotStarted::AuthNotAvailable);
+        if self.listen.ip().is_loopback() {
+            return Ok(());
         }
-        if !self.listen.ip().is_loopback() {
-            return Err(NotStarted::NotLoopback(self.listen));
+        match self.auth {
+            Auth::Nobody => Err(NotStarted::NotLoopback(self.listen)),
+            Auth::Root(_) if self.tls.is_none() && !self.behind_tls_proxy => Err(NotStarted::NotEncrypted(self.listen)),
+            Auth::Root(_) => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
-    /// There is no authentication yet, so its absence must be asked for.
-    #[error("this version serves without authentication only: start it with --no-auth on a loopback address")]
-    AuthNotAvailable,
     /// Without authentication the port must not be reachable from elsewhere.
-    #[error("cannot listen on {0} without authentication: --no-auth needs a loopback address such as 127.0.0.1:7433")]
+    #[error(
+        "cannot listen on {0} without authentication: leave --no-auth out and add --tls-cert and --tls-key \
+         (or --behind-tls-proxy), or listen on a loopback address such as 127.0.0.1:7433"
+    )]
     NotLoopback(SocketAddr),
+    /// Tokens must not go over a network in the clear.
+    #[error(
+        "cannot listen on {0} without encryption: add --tls-cert FILE and --tls-key FILE, or --behind-tls-proxy when a \
+         proxy in front of this server encrypts, or listen on a loopback address such as 127.0.0.1:7433"
+    )]
+    NotEncrypted(SocketAddr),
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] crate::tls::BadTls),
     /// The address cannot be had.
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {
@@ -114,6 +143,10 @@ impl Server {
         );
         let stop = CancellationToken::new();
         let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
+        let credentials = match &options.auth {
+            Auth::Nobody => Credentials::NotAsked,
+            Auth::Root(token) => Credentials::asked(token),
+        };
         let app = App(Arc::new(Rooms {
             waitpoints: Waitpoints::new(operations.clone(), options.keys),
             tails: Tails::new(Arc::clone(engine.streams()), stop.clone()),
@@ -121,16 +154,22 @@ impl Server {
             operations,
             dispatcher,
             fleet: Arc::clone(&fleet),
+            guard: Guard::new(credentials),
             stop: stop.clone(),
         }));
         let news = Listener::new(app.operations.client().host().as_ref());
         let keeping = tokio::spawn({
-            let stop = stop.clone();
+            let (stop, app) = (stop.clone(), app.clone());
             async move {
-                tokio::join!(fleet.keep(stop.clone()), fleet.attend(news, stop));
+                tokio::join!(fleet.keep(stop.clone()), app.attend(news, stop));
             }
         });
-        let serving = tokio::spawn(serve(listener, app, Door { address }, keeping, stop.clone()));
+        let serving = tokio::spawn(serve(
+            Open { listener, door: Door::new(address, options.hosts), tls: options.tls },
+            app,
+            keeping,
+            stop.clone(),
+        ));
         Ok(Self { address, stop, serving })
     }
 
@@ -149,7 +188,15 @@ impl Server {
     }
 }
 
-async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<()>, stop: CancellationToken) {
+/// An open port and what stands behind it.
+struct Open {
+    listener: TcpListener,
+    door: Door,
+    tls: Option<Tls>,
+}
+
+async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: CancellationToken) {
+    let Open { listener, door, tls } = open;
     let router = routes::router(app.clone(), door);
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let addresses = Addresses::default();
@@ -183,29 +230,21 @@ async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
         }
-        let phase = Phase::default();
-        let line = Line::new(stream, phase.clone(), HEAD);
-        let routed = TowerToHyperService::new(router.clone());
-        let service = hyper::service::service_fn(move |request| {
-            let (serving, answer) = (phase.serving(), hyper::service::Service::call(&routed, request));
-            async move {
-                let answer = answer.await;
-                drop(serving);
-                answer
-            }
-        });
-        // Hyper counts from the end of the last answer, so its limit is that of silence.
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(IDLE)
-            .serve_connection(TokioIo::new(line), service);
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-            drop((room, place));
-        });
+        let (router, watcher, peer) = (router.clone(), graceful.watcher(), Peer(from.ip()));
+        match tls.clone() {
+            None => drop(tokio::spawn(async move {
+                talk(stream, router, peer, watcher).await;
+                drop((room, place));
+            })),
+            Some(tls) => drop(tokio::spawn(async move {
+                match tokio::time::timeout(HEAD, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => talk(stream, router, peer, watcher).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to be encrypted"),
+                    Err(_) => tracing::debug!("a connection took too long to be encrypted"),
+                }
+                drop((room, place));
+            })),
+        }
     }
     drop(listener);
     if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
@@ -218,5 +257,34 @@ async fn serve(listener: TcpListener, app: App, door: Door, keeping: JoinHandle<
     if let Some(rooms) = Arc::into_inner(app.0) {
         drop(rooms.dispatcher);
         rooms.engine.stop().await;
+    }
+}
+
+/// Answers the requests of one connection until it ends.
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: axum::Router,
+    peer: Peer,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    let phase = Phase::default();
+    let line = Line::new(stream, phase.clone(), HEAD);
+    let routed = TowerToHyperService::new(router);
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(peer);
+        let (serving, answer) = (phase.serving(), hyper::service::Service::call(&routed, request));
+        async move {
+            let answer = answer.await;
+            drop(serving);
+            answer
+        }
+    });
+    // Hyper counts from the end of the last answer, so its limit is that of silence.
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .serve_connection(TokioIo::new(line), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection ended early");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use ff_script::{ScanCursor, ScanPage};
+use ff_script::{Content, ScanCursor, ScanPage};
 use heed::RoTxn;
 
 use super::fields::Packed;
@@ -68,6 +68,28 @@ impl Store {
             all.insert(original_key(tree_key, value)?, self.dump_value(&txn, view)?);
         }
         Ok(all)
+    }
+
+    /// What these keys hold, as committed.
+    pub fn contents(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Content>>, StoreError> {
+        let txn = self.env.read_txn()?;
+        let mut contents = Vec::with_capacity(keys.len());
+        for key in keys {
+            let tree_key = TreeKey::name(key);
+            let Some(value) = self.keys.get(&txn, &tree_key)? else {
+                contents.push(None);
+                continue;
+            };
+            let (view, _) = View::decode(&tree_key, value)?;
+            let last = if let View::Stream(meta) = &view { meta.last } else { (0, 0) };
+            contents.push(Some(match self.dump_value(&txn, view)? {
+                DumpValue::Hash(fields) => Content::Hash(fields.into_iter().collect()),
+                DumpValue::Zset(members) => Content::Zset(members.into_iter().collect()),
+                DumpValue::String(text) => Content::Text(text),
+                DumpValue::Stream(entries) => Content::Stream { entries, last },
+            }));
+        }
+        Ok(contents)
     }
 
     fn dump_value(&self, txn: &RoTxn<'_>, view: View<'_>) -> Result<DumpValue, StoreError> {

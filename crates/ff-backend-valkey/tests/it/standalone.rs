@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ff_backend_valkey::ValkeyHost;
 use ff_script::dump::DumpValue;
-use ff_script::{Host, HostError, ScanCursor};
+use ff_script::{Content, Contents, Host, HostError, ScanCursor};
 use ff_testkit::{Aof, Options as ServerOptions, TestServer};
 
 use crate::kit::*;
@@ -243,4 +243,32 @@ async fn a_subscription_that_is_not_permitted_is_refused() {
     let host = connect(&server.url().replace("valkey://", "valkey://ann:pw@")).await;
     let outcome = host.subscribe(&[route(0)]).await;
     assert!(matches!(outcome, Err(HostError::Refused { .. })), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_written_as_they_are_are_read_as_they_were() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        let keys = vec![
+            (
+                b"ff:{p:1}:hash".to_vec(),
+                Content::Hash(vec![(b"a".to_vec(), b"1".to_vec()), (b"b".to_vec(), vec![0, 255])]),
+            ),
+            (b"ff:{p:1}:zset".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.25), (b"n".to_vec(), 1e15)])),
+            (b"ff:{p:2}:text".to_vec(), Content::Text(b"x".to_vec())),
+            (
+                b"ff:{p:2}:stream".to_vec(),
+                Content::Stream { entries: vec![((5, 1), vec![(b"f".to_vec(), b"v".to_vec())])], last: (9, 0) },
+            ),
+            (b"ff:{p:3}:trimmed".to_vec(), Content::Stream { entries: Vec::new(), last: (7, 3) }),
+        ];
+        host.write_keys(keys.clone()).await.unwrap();
+        let names = keys.iter().map(|(key, _)| key.clone()).chain([b"ff:{p:4}:none".to_vec()]).collect();
+        let read = host.read_keys(names).await.unwrap();
+        let expected: Vec<Option<Content>> = keys.into_iter().map(|(_, content)| Some(content)).chain([None]).collect();
+        assert_eq!(read, expected, "{binary:?}");
+        let refused = host.write_keys(vec![(b"ff:{p:1}:hash".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.0)]))]);
+        assert!(refused.await.is_err(), "a key that holds something else");
+    }
 }

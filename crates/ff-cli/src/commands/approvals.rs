@@ -1,15 +1,12 @@
 //! `ff approvals`: the inbox of open waitpoints.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, text};
-
-/// How often --watch looks.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+use crate::client::{Api, Output, OutputArgs, ServerArgs, now_ms, span, text};
+use crate::view::{View, WatchArgs};
 
 /// Lists open waitpoints, oldest first: who is asked, how far each wait is, and when it ends by itself.
 #[derive(Args)]
@@ -25,9 +22,8 @@ pub struct Approvals {
     /// Where an earlier list stopped.
     #[arg(long)]
     cursor: Option<String>,
-    /// Shows the list again whenever it changes, until Ctrl-C.
-    #[arg(long)]
-    watch: bool,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -37,25 +33,18 @@ pub struct Approvals {
 impl Approvals {
     /// Prints the list, once or on every change.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = Api::new(&self.server)?;
-        let mut shown: Option<Vec<Value>> = None;
-        loop {
+        let (api, output) = (Api::new(&self.server)?, self.output.output);
+        let look = async || {
             let (items, next) = self.page(&api).await?;
-            if shown.as_ref() != Some(&items) {
-                if shown.is_some() && self.output.output == Output::Table {
-                    say("")?;
-                }
-                self.print(&items, next.as_deref())?;
-                shown = Some(items);
-            }
-            if !self.watch {
-                return Ok(ExitCode::SUCCESS);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
-            }
-        }
+            let mut view = match output {
+                Output::Json => View::of(format!("{}\n", json!({ "items": items, "next_cursor": next }))),
+                Output::Ids => View::lines(items.iter().map(|item| text(&item["waitpoint_id"]))),
+                Output::Table => View::lines(table(&items)).about(json!(items).to_string()),
+            };
+            view.note = next.map(|cursor| format!("more with --cursor {cursor}"));
+            Ok(view)
+        };
+        self.watch.show(&api, output, &[("types", "waitpoint.,execution.".to_owned())], look).await
     }
 
     /// As many as asked for; a page of the server may be short while more follows.
@@ -74,31 +63,14 @@ impl Approvals {
             }
         }
     }
-
-    fn print(&self, items: &[Value], next: Option<&str>) -> anyhow::Result<()> {
-        match self.output.output {
-            Output::Json => say(&json!({ "items": items, "next_cursor": next }).to_string())?,
-            Output::Ids => {
-                for item in items {
-                    say(&text(&item["waitpoint_id"]))?;
-                }
-            }
-            Output::Table => table(items)?,
-        }
-        if let Some(cursor) = next {
-            eprintln!("more with --cursor {cursor}");
-        }
-        Ok(())
-    }
 }
 
-fn table(items: &[Value]) -> anyhow::Result<()> {
-    say(&format!(
+fn table(items: &[Value]) -> Vec<String> {
+    let mut lines = vec![format!(
         "{:36}  {:20}  {:36}  {:20}  {:>8}  {:>8}  {:24}  {}",
         "WAITPOINT", "KEY", "EXECUTION", "KIND", "AGE", "LEFT", "WHO", "PROGRESS"
-    ))?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_millis());
-    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    )];
+    let now = now_ms();
     for item in items {
         let who: Vec<String> = item["approvers"]
             .as_array()
@@ -109,7 +81,7 @@ fn table(items: &[Value]) -> anyhow::Result<()> {
                 if one["answered"] == true { format!("{name} ✓") } else { name.to_owned() }
             })
             .collect();
-        say(&format!(
+        lines.push(format!(
             "{:36}  {:20}  {:36}  {:20}  {:>8}  {:>8}  {:24}  {}",
             text(&item["waitpoint_id"]),
             text(&item["key"]),
@@ -119,33 +91,7 @@ fn table(items: &[Value]) -> anyhow::Result<()> {
             span(item["expires_at"].as_i64().map(|at| at - now)),
             if who.is_empty() { "-".to_owned() } else { who.join(", ") },
             if item["state"] == "pending" { "not waited for yet".to_owned() } else { text(&item["progress"]) }
-        ))?;
+        ));
     }
-    Ok(())
-}
-
-/// A duration in its largest unit.
-fn span(ms: Option<i64>) -> String {
-    let Some(seconds) = ms.map(|ms| ms.max(0) / 1_000) else { return "-".to_owned() };
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7_200 => format!("{}m", seconds / 60),
-        7_200..172_800 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_short() {
-        for (ms, shown) in
-            [(0, "0s"), (-5, "0s"), (119_999, "119s"), (120_000, "2m"), (7_200_000, "2h"), (172_800_000, "2d")]
-        {
-            assert_eq!(span(Some(ms)), shown);
-        }
-        assert_eq!(span(None), "-");
-    }
+    lines
 }

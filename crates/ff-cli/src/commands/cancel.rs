@@ -3,14 +3,21 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, say, say_raw, segment, text};
+use super::acting::BulkArgs;
+use crate::client::{OutputArgs, ServerArgs};
 
-/// Cancels executions; a running attempt ends at once, or within --grace-ms after its worker was asked. An unknown id exits 4.
+/// Cancels executions, by id or all that match filters; a running attempt ends at once, or within --grace-ms after its worker was
+/// asked. An unknown id exits 4.
 #[derive(Args)]
+#[command(after_help = "Example:
+  ff cancel 0192f3a0-… --reason 'wrong input'
+  ff list --kind import -o ids | ff cancel -
+  ff cancel --lane mail --state waiting --reason 'not today'")]
 pub struct Cancel {
     #[command(flatten)]
-    ids: IdArgs,
+    executions: BulkArgs,
     /// Why; recorded with the action.
     #[arg(long)]
     reason: Option<String>,
@@ -24,19 +31,9 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Goes through the ids; a refusal is said and the others go on.
+    /// Goes through the ids, or through everything that matches.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = &Api::new(&self.server)?;
-        let (output, body) =
-            (self.output.output, &serde_json::json!({ "reason": self.reason, "grace_ms": self.grace_ms }).to_string());
-        for_each(self.ids.read()?, |id| async move {
-            let reply = api.post(&format!("/v1/executions/{}/cancel", segment(&id)), body.clone()).await?.accepted()?;
-            match output {
-                Output::Json => say_raw(&reply.bytes),
-                Output::Ids => say(&text(&reply.json()?["execution_id"])),
-                Output::Table => say(&format!("{id}  {}", text(&reply.json()?["outcome"]))),
-            }
-        })
-        .await
+        let body = json!({ "reason": self.reason, "grace_ms": self.grace_ms });
+        self.executions.act(&self.server, "cancel", "cancelling", &body, self.output.output).await
     }
 }

@@ -5,10 +5,15 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, pair, say, say_raw, text, time};
+use super::flow::Colour;
+use crate::client::{Api, Output, OutputArgs, ServerArgs, pair, text, time};
+use crate::view::{View, WatchArgs};
 
 /// Lists executions, newest first.
 #[derive(Args)]
+#[command(after_help = "Example:
+  ff list --lane mail --state failed
+  ff list --kind import --watch")]
 pub struct List {
     #[arg(long)]
     namespace: Option<String>,
@@ -39,6 +44,8 @@ pub struct List {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -65,40 +72,42 @@ impl List {
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect();
-        let reply = Api::new(&self.server)?.get("/v1/executions", &query).await?.accepted()?;
-        if self.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let page = reply.json()?;
-        let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-        match self.output.output {
-            Output::Ids => {
-                for item in items {
-                    say(&text(&item["execution_id"]))?;
-                }
+        let (api, output) = (Api::new(&self.server)?, self.output.output);
+        let look = async || {
+            let reply = api.get("/v1/executions", &query).await?.accepted()?;
+            if output == Output::Json {
+                return View::raw(&reply.bytes);
             }
-            Output::Table | Output::Json => table(items)?,
-        }
-        if let Some(cursor) = page["next_cursor"].as_str() {
-            eprintln!("more with --cursor {cursor}");
-        }
-        Ok(ExitCode::SUCCESS)
+            let page = reply.json()?;
+            let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut view = match output {
+                Output::Ids => View::lines(items.iter().map(|item| text(&item["execution_id"]))),
+                Output::Table | Output::Json => View::lines(table(items)),
+            };
+            view.note = page["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"));
+            Ok(view)
+        };
+        self.watch.show(&api, output, &[("types", "execution.".to_owned())], look).await
     }
 }
 
-fn table(items: &[Value]) -> anyhow::Result<()> {
-    say(&format!("{:36}  {:16}  {:20}  {:16}  {:23}  {}", "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"))?;
+fn table(items: &[Value]) -> Vec<String> {
+    let colour = Colour::of_stdout();
+    let mut lines = vec![format!(
+        "{:36}  {:16}  {:20}  {:16}  {:23}  {}",
+        "ID", "STATE", "KIND", "LANE", "CREATED (UTC)", "WORKER"
+    )];
     for item in items {
-        say(&format!(
-            "{:36}  {:16}  {:20}  {:16}  {:23}  {}",
+        let state = text(&item["state"]);
+        lines.push(format!(
+            "{:36}  {}  {:20}  {:16}  {:23}  {}",
             text(&item["execution_id"]),
-            text(&item["state"]),
+            colour.paint(&state, &format!("{state:16}")),
             text(&item["kind"]),
             text(&item["lane"]),
             time(&item["created_at"]),
             text(&item["worker_instance"])
-        ))?;
+        ));
     }
-    Ok(())
+    lines
 }

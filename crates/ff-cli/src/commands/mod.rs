@@ -1,14 +1,29 @@
 //! One file per command.
 
+pub mod acting;
 pub mod approvals;
+pub mod batch;
+pub mod bench;
 pub mod budget;
 pub mod cancel;
+pub mod completions;
+pub mod config;
 pub mod dev;
+pub mod doctor;
+pub mod events;
+pub mod exit_codes;
+pub mod explain;
+pub mod export;
 pub mod flow;
 pub mod fsck;
+pub mod history;
+pub mod hold;
+pub mod import;
 pub mod key;
+pub mod lane;
 pub mod list;
 pub mod quota;
+pub mod release;
 pub mod replay;
 pub mod result;
 pub mod resume;
@@ -18,3 +33,5 @@ pub mod signal;
 pub mod submit;
 pub mod tail;
 pub mod token;
+pub mod top;
+pub mod worker;

@@ -3,14 +3,19 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, say, say_raw, segment, text};
+use super::acting::BulkArgs;
+use crate::client::{OutputArgs, ServerArgs};
 
-/// Runs ended executions again with a new attempt. An unknown id exits 4.
+/// Runs ended executions again with a new attempt, by id or all that match filters. An unknown id exits 4.
 #[derive(Args)]
+#[command(after_help = "Example:
+  ff replay 0192f3a0-… --reason 'the provider is back'
+  ff replay --lane mail --state failed")]
 pub struct Replay {
     #[command(flatten)]
-    ids: IdArgs,
+    executions: BulkArgs,
     /// Why; recorded with the action.
     #[arg(long)]
     reason: Option<String>,
@@ -21,18 +26,9 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Goes through the ids; a refusal is said and the others go on.
+    /// Goes through the ids, or through everything that matches.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = &Api::new(&self.server)?;
-        let (output, body) = (self.output.output, &serde_json::json!({ "reason": self.reason }).to_string());
-        for_each(self.ids.read()?, |id| async move {
-            let reply = api.post(&format!("/v1/executions/{}/replay", segment(&id)), body.clone()).await?.accepted()?;
-            match output {
-                Output::Json => say_raw(&reply.bytes),
-                Output::Ids => say(&text(&reply.json()?["execution_id"])),
-                Output::Table => say(&format!("{id}  {}", text(&reply.json()?["outcome"]))),
-            }
-        })
-        .await
+        let body = json!({ "reason": self.reason });
+        self.executions.act(&self.server, "replay", "replaying", &body, self.output.output).await
     }
 }

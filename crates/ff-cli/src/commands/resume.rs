@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, say, say_raw, segment, text};
+use super::acting::act;
+use crate::client::{IdArgs, OutputArgs, ServerArgs};
 
 /// Lets suspended executions go on without the signals they wait for. An unknown id exits 4.
 #[derive(Args)]
@@ -25,16 +27,6 @@ pub struct Resume {
 impl Resume {
     /// Goes through the ids; a refusal is said and the others go on.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = &Api::new(&self.server)?;
-        let (output, body) = (self.output.output, &serde_json::json!({ "reason": self.reason }).to_string());
-        for_each(self.ids.read()?, |id| async move {
-            let reply = api.post(&format!("/v1/executions/{}/resume", segment(&id)), body.clone()).await?.accepted()?;
-            match output {
-                Output::Json => say_raw(&reply.bytes),
-                Output::Ids => say(&text(&reply.json()?["execution_id"])),
-                Output::Table => say(&format!("{id}  {}", text(&reply.json()?["outcome"]))),
-            }
-        })
-        .await
+        act(&self.server, self.ids.read()?, "resume", &json!({ "reason": self.reason }), self.output.output).await
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use ff_keys::{Keys, Places, Source};
-use ff_server::{Server, ServerOptions};
+use ff_keys::{Keys, Made, Places, Source};
+use ff_server::{Auth, Server, ServerOptions, Tls};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::store::{Durability, StoreAddress, open, state_directory};
@@ -26,8 +26,20 @@ pub struct ServerCommand {
     #[arg(long, env = "FF_DURABILITY", value_enum)]
     durability: Option<Durability>,
     /// Everyone who reaches the port may do everything; only on a loopback address.
-    #[arg(long)]
+    #[arg(long, env = "FF_NO_AUTH")]
     no_auth: bool,
+    /// The certificate, with its chain, as PEM; needed to listen on a network.
+    #[arg(long, env = "FF_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key as PEM.
+    #[arg(long, env = "FF_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A proxy in front of this server encrypts what goes over the network.
+    #[arg(long, env = "FF_BEHIND_TLS_PROXY")]
+    behind_tls_proxy: bool,
+    /// A name clients call this server by, besides its addresses and localhost; may be repeated.
+    #[arg(long = "host", env = "FF_HOSTS", value_name = "NAME", value_delimiter = ',')]
+    hosts: Vec<String>,
     /// The file with the keys that sign waitpoint tokens; `keys` in the data directory unless said (or FF_KEYS_FILE, or
     /// the keys themselves in FF_KEYS).
     #[arg(long, value_name = "FILE")]
@@ -56,14 +68,44 @@ impl ServerCommand {
                 StoreAddress::Valkey(_) => None,
             },
         };
-        let keys = Keys::open(Source::find(&places)?)?;
-        let options = ServerOptions { listen: self.listen, no_auth: self.no_auth, keys };
+        let directory = ff_keys::data_dir(&places)?;
+        let (auth, root) = if self.no_auth {
+            (Auth::Nobody, None)
+        } else {
+            let (token, made) = ff_keys::root_token(&directory)?;
+            (Auth::Root(token.clone()), Some((token, made)))
+        };
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(cert), Some(key)) => Some(Tls::load(cert, key)?),
+            _ => None,
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let options = ServerOptions {
+            listen: self.listen,
+            auth,
+            tls,
+            behind_tls_proxy: self.behind_tls_proxy,
+            hosts: self.hosts,
+            keys: Keys::open(Source::find(&places)?)?,
+        };
         options.check()?;
         let (host, engine) = open(&address, self.durability).await?;
         let facts = host.facts();
         let server = Server::start(Arc::clone(&host), engine, options).await?;
         eprintln!("FlowFabric on the {} store ({}), loss window: {}", facts.kind, facts.durability, facts.loss_window);
-        eprintln!("listening on http://{}, without authentication", server.address());
+        match root {
+            None => eprintln!("listening on {scheme}://{}, without authentication", server.address()),
+            Some((token, made)) => {
+                eprintln!("listening on {scheme}://{}", server.address());
+                let file = directory.join("root-token");
+                match made {
+                    Made::Now => {
+                        eprintln!("the root token, now in {} and not shown again: {}", file.display(), token.reveal())
+                    }
+                    Made::Before => eprintln!("the root token is in {}", file.display()),
+                }
+            }
+        }
         tokio::select! {
             interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C")?,
             _ = terminate.recv() => {}

@@ -14,12 +14,18 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{Api, Output, OutputArgs, ServerArgs, amount, pair, say, say_raw, text};
 
-/// Submits one execution. Flags are the API's fields.
+/// Submits one execution, or with --batch many. Flags are the API's fields.
 #[derive(Args)]
+#[command(after_help = "Example:
+  ff submit --kind greet --input '{\"name\":\"ann\"}' --tag team=a
+  jq -c '.[] | {kind: \"import\", input: .}' rows.json | ff submit --batch -")]
 pub struct Submit {
     /// What the execution is: workers choose their handler by it.
-    #[arg(long)]
-    kind: String,
+    #[arg(long, required_unless_present = "batch")]
+    kind: Option<String>,
+    /// Many executions instead of one: a file with one JSON object per line, fields as in the API; - for stdin.
+    #[arg(long, value_name = "FILE", conflicts_with = "kind")]
+    batch: Option<String>,
     #[arg(long)]
     namespace: Option<String>,
     #[arg(long)]
@@ -106,7 +112,14 @@ enum InputEncoding {
 impl Submit {
     /// Prints the id, or the API's answer.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let reply = Api::new(&self.server)?.post("/v1/executions", self.body()?).await?.accepted()?;
+        let api = Api::new(&self.server)?;
+        if let Some(file) = &self.batch {
+            if let Some((name, _)) = self.fields()?.first_key_value() {
+                bail!("--{} says nothing about a batch: every line of it has its own fields", name.replace('_', "-"));
+            }
+            return super::batch::submit(&api, file, self.output.output).await;
+        }
+        let reply = api.post("/v1/executions", serde_json::to_string(&self.fields()?)?).await?.accepted()?;
         match self.output.output {
             Output::Json => say_raw(&reply.bytes)?,
             Output::Ids => say(&text(&reply.json()?["execution_id"]))?,
@@ -119,13 +132,13 @@ impl Submit {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn body(&self) -> anyhow::Result<String> {
-        let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    fn fields(&self) -> anyhow::Result<BTreeMap<&'static str, Box<RawValue>>> {
+        let mut fields: BTreeMap<&'static str, Box<RawValue>> = BTreeMap::new();
         let mut put = |name, value: Box<RawValue>| {
             fields.insert(name, value);
         };
-        put("kind", raw(&self.kind));
         for (name, value) in [
+            ("kind", &self.kind),
             ("namespace", &self.namespace),
             ("lane", &self.lane),
             ("idempotency_key", &self.idempotency_key),
@@ -179,12 +192,17 @@ impl Submit {
             put("tags", raw(&self.tags.iter().cloned().collect::<BTreeMap<String, String>>()));
         }
         if let Some(input) = &self.input {
-            put("input", read_input(input, self.input_encoding)?);
-            if self.input_encoding == InputEncoding::Base64 {
-                put("input_encoding", raw(&"base64"));
+            let input = read_input(input, self.input_encoding)?;
+            // A field that is null says nothing unless it is called JSON.
+            let is_null = input.get().trim() == "null";
+            put("input", input);
+            match self.input_encoding {
+                InputEncoding::Base64 => put("input_encoding", raw(&"base64")),
+                InputEncoding::Json if is_null => put("input_encoding", raw(&"json")),
+                InputEncoding::Json => {}
             }
         }
-        Ok(serde_json::to_string(&fields)?)
+        Ok(fields)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `ff tail`: follows what an execution writes until it ends.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::{Api, Output, OutputArgs, Refused, ServerArgs, say, segment};
+use crate::terminal;
 
 /// How often a broken connection is opened anew before giving up.
 const TRIES_MAX: u32 = 10;
@@ -182,12 +182,7 @@ fn shown(payload: Option<&RawValue>, encoding: Option<&str>) -> String {
         (Ok(text), _) => text,
         (Err(_), _) => payload.get().replace(['\n', '\r'], " "),
     };
-    if std::io::stdout().is_terminal() { harmless(&shown) } else { shown }
-}
-
-/// Without what would make a terminal do something.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+    if terminal::is_live() { terminal::harmless(&shown) } else { shown }
 }
 
 #[cfg(test)]
@@ -206,6 +201,5 @@ mod tests {
             let raw = RawValue::from_string(json.to_owned()).unwrap();
             assert_eq!(shown(Some(&raw), Some(encoding)), text);
         }
-        assert_eq!(harmless("a\u{1b}[31mb\n\tc"), "a\u{fffd}[31mb\n\tc");
     }
 }

@@ -1,17 +1,22 @@
 //! A real `ff server` process and the `ff` that talks to it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use serde_json::Value;
+
+/// How long anything may take that should happen at once.
+const SOON: Duration = Duration::from_secs(30);
 
 /// A running server on a free port; killed when it goes.
 pub struct Server {
     process: Child,
     pub url: String,
-    directory: tempfile::TempDir,
+    directory: Option<tempfile::TempDir>,
     store: String,
 }
 
@@ -25,19 +30,27 @@ impl Server {
     /// A server on this store.
     pub fn on(directory: tempfile::TempDir, store: String) -> Self {
         let (process, url) = Self::spawn(directory.path(), &store);
-        Self { process, url, directory, store }
+        Self { process, url, directory: Some(directory), store }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory.path(), &self.store);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store);
     }
 
     /// Kills the process without a word.
     pub fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ended");
+    }
+
+    /// Ends it as an operator would; what is left is its directory and its store.
+    pub fn stop(mut self) -> (tempfile::TempDir, String) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        assert_eq!(self.process.wait().expect("it ends").code(), Some(0));
+        (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
     fn spawn(directory: &Path, store: &str) -> (Child, String) {
@@ -58,9 +71,14 @@ impl Server {
         (process, url)
     }
 
+    /// The store, as `--store` names it.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
     /// Where the store is, and beside it whatever a test needs.
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        self.directory.as_ref().expect("it is there until the end").path()
     }
 
     pub fn ff(&self, args: &[&str]) -> Output {
@@ -85,11 +103,93 @@ impl Server {
         child.wait_with_output().expect("it ends")
     }
 
+    /// A command that goes on, with its stdout to read line by line; ended when it goes.
+    pub fn going(&self, args: &[&str]) -> Going {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
+            .args(args)
+            .env("FF_URL", &self.url)
+            .current_dir(self.directory())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ff starts");
+        Going {
+            out: read_lines(process.stdout.take().expect("stdout")),
+            err: read_lines(process.stderr.take().expect("stderr")),
+            process,
+        }
+    }
+
     /// What a worker posts.
     pub fn post(&self, path: &str, body: &Value) -> Value {
         let answer = posted(&self.url, path, body);
         serde_json::from_slice(&answer)
             .unwrap_or_else(|error| panic!("{path}: {error}: {}", String::from_utf8_lossy(&answer)))
+    }
+}
+
+/// A command that goes on.
+pub struct Going {
+    out: Receiver<String>,
+    err: Receiver<String>,
+    process: Child,
+}
+
+fn read_lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
+}
+
+/// The first line that has this text.
+#[track_caller]
+fn awaited(lines: &Receiver<String>, text: &str) -> String {
+    let mut seen = Vec::new();
+    loop {
+        match lines.recv_timeout(SOON) {
+            Ok(line) if line.contains(text) => return line,
+            Ok(line) => seen.push(line),
+            Err(_) => panic!("{text:?} did not come within {SOON:?}; what came: {seen:#?}"),
+        }
+    }
+}
+
+impl Going {
+    /// Waits for a line of stdout with this text.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> String {
+        awaited(&self.out, text)
+    }
+
+    /// Waits for a line of stderr with this text.
+    #[track_caller]
+    pub fn complains(&self, text: &str) -> String {
+        awaited(&self.err, text)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a signal and waits for the exit code.
+    pub fn end(mut self, signal: &str) -> Option<i32> {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+        self.process.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

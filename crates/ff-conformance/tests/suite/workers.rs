@@ -53,7 +53,7 @@ for_each_host! {
         let GetWorkerReply::Worker { item } = fleet(&store, &GetWorker { instance: "w1".into() }).await.unwrap();
         let expected = Worker {
             instance: "w1".into(), worker_id: "mailer".into(), namespace: "acme".into(), lanes: vec!["default".into(), "mail".into()],
-            capabilities: vec!["gpu".into(), "eu".into()], slots: 8, state: WorkerState::Live, incarnation: Some(incarnation), registered_at: store.now(),
+            capabilities: vec!["gpu".into(), "eu".into()], slots: 8, state: WorkerState::Live, incarnation: Some(incarnation), owner: None, registered_at: store.now(),
             expires_at: store.now() + TTL_MS,
         };
         assert_eq!(item, expected);

@@ -3,6 +3,7 @@
 //! Each is one round trip on its partition. What a partition has to be told first (a lane it has not seen, the depth of a
 //! bounded lane) is told and the call repeated; calls that concern every partition go to all of them at once.
 
+mod access;
 mod blocked;
 mod budget;
 mod calendar;

@@ -186,6 +186,7 @@ impl Backend for Direct {
             incarnation: Some(who.incarnation),
             instance: who.instance.clone(),
             lanes: who.lanes.clone(),
+            owner: None,
             namespace: who.namespace.clone(),
             slots: i64::try_from(who.slots).unwrap_or(i64::MAX),
             take_over,

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, FlowId, LaneId, LeaseEpoch, Namespace, TimestampMs};
+use ff_core::types::{
+    AttemptId, AttemptIndex, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs,
+};
 use serde::de::DeserializeOwned;
 
 use crate::SdkError;
@@ -125,6 +127,8 @@ pub struct TaskInfo {
     pub attempt_index: AttemptIndex,
     /// The attempt.
     pub attempt_id: AttemptId,
+    /// The lease.
+    pub lease_id: LeaseId,
     /// The lease's epoch: higher than that of any earlier lease, so it fences writes elsewhere too.
     pub lease_epoch: LeaseEpoch,
     /// The namespace.
@@ -180,6 +184,7 @@ impl Ctx {
             execution_id: claim.lease.execution_id,
             attempt_index: claim.attempt_index,
             attempt_id: claim.lease.attempt_id,
+            lease_id: claim.lease.lease_id,
             lease_epoch: claim.lease.lease_epoch,
             namespace: claim.namespace.clone(),
             lane_id: claim.lane.clone(),

@@ -14,7 +14,6 @@ use ff_core::error::{ConflictKind, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{LeaseId, TimestampMs};
 use ff_engine::Operations;
-use ff_engine::news::{Listener, News};
 use ff_scheduler::Dispatcher;
 use ff_script::generated::{FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, Task};
 use ff_script::{Error, Route, Wake};
@@ -116,23 +115,11 @@ impl Fleet {
     }
 
     /// Answers for the workers that talk to this server, and notes which of them lost their id to another process.
-    pub async fn attend(self: &Arc<Self>, mut news: Listener, stop: CancellationToken) {
-        loop {
-            let heard = tokio::select! {
-                () = stop.cancelled() => return,
-                heard = news.next() => heard,
-            };
-            // The host is closed: there is nobody left to answer for.
-            let Some(heard) = heard else { return };
-            for item in heard {
-                match item {
-                    News::Said(Route::Fleet, Wake::Challenge { instance, nonce }) => {
-                        self.answer(&instance, nonce).await
-                    }
-                    News::Said(Route::Fleet, Wake::Replaced { instance }) => self.replaced(&instance).await,
-                    _ => {}
-                }
-            }
+    pub async fn hear(&self, wake: Wake) {
+        match wake {
+            Wake::Challenge { instance, nonce } => self.answer(&instance, nonce).await,
+            Wake::Replaced { instance } => self.replaced(&instance).await,
+            _ => {}
         }
     }
 
@@ -223,6 +210,11 @@ impl Fleet {
     pub fn holds(&self, worker: &Arc<Worker>, lease: LeaseId, expires_at: i64) {
         worker.hold(lease, expires_at);
         lock(&self.holders).insert(lease, Arc::clone(worker));
+    }
+
+    /// The worker that holds a lease, as far as this server knows.
+    pub fn holder(&self, lease: LeaseId) -> Option<Arc<Worker>> {
+        lock(&self.holders).get(&lease).cloned()
     }
 
     /// A lease has ended, one way or another.

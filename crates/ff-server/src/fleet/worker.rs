@@ -42,6 +42,8 @@ struct Facts {
     capabilities: Vec<String>,
     slots: usize,
     incarnation: Option<Uuid>,
+    /// Who registered it; nobody in particular without authentication.
+    owner: Option<String>,
     draining: bool,
     ended: bool,
     last_word: Instant,
@@ -105,6 +107,7 @@ impl Worker {
             capabilities: registration.capabilities.clone(),
             slots: usize::try_from(registration.slots).unwrap_or(1),
             incarnation: registration.incarnation,
+            owner: registration.owner.clone(),
             draining: false,
             ended: false,
             last_word: Instant::now(),
@@ -135,6 +138,7 @@ impl Worker {
             instance: found.instance.clone(),
             lanes: found.lanes.clone(),
             namespace: found.namespace.clone(),
+            owner: found.owner.clone(),
             slots: found.slots,
             take_over: None,
             worker_id: found.worker_id.clone(),
@@ -158,6 +162,7 @@ impl Worker {
         facts.capabilities.clone_from(&registration.capabilities);
         facts.slots = usize::try_from(registration.slots).unwrap_or(1);
         facts.incarnation = registration.incarnation;
+        facts.owner.clone_from(&registration.owner);
         facts.draining = false;
         facts.ended = false;
         if another {
@@ -178,6 +183,16 @@ impl Worker {
         let Some(cut_off) = cut_off.filter(|_| newcomer != incarnation) else { return false };
         tokio::time::sleep_until(cut_off + CUT_OFF).await;
         self.facts().cut_off == Some(cut_off)
+    }
+
+    /// Who registered it; nobody in particular without authentication.
+    pub fn owner(&self) -> Option<String> {
+        self.facts().owner.clone()
+    }
+
+    /// The namespace it works in.
+    pub fn namespace(&self) -> String {
+        self.facts().namespace.clone()
     }
 
     /// False when it fell silent.
@@ -393,6 +408,10 @@ impl Worker {
         facts.serial += 1;
         facts.polls += 1;
         let (serial, superseded) = (facts.serial, CancellationToken::new());
+        if facts.ended {
+            // Whoever ended the registration did not see this claim: it is over before it begins.
+            superseded.cancel();
+        }
         facts.requests.push_back((request_id, Seen::Waiting { serial, superseded: superseded.clone() }));
         drop(facts);
         Begun::New(Poll { worker: Arc::clone(self), request_id, kept_as, serial, superseded, answered: false })

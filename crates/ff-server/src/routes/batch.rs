@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::submit::{SubmitBody, SubmittedShape};
+use crate::access::Caller;
 use crate::app::App;
 use crate::body;
 use crate::problem::{Answer, ItemProblem, Problem};
@@ -28,7 +29,7 @@ enum Line {
     Refused { error: ItemProblem },
 }
 
-async fn batch(State(app): State<App>, request: Request) -> Answer<impl IntoResponse> {
+async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answer<impl IntoResponse> {
     let bytes = body::whole(request, body::BATCH).await?;
     let items = items(&bytes)?;
     if items.len() > ITEMS_MAX {
@@ -38,7 +39,10 @@ async fn batch(State(app): State<App>, request: Request) -> Answer<impl IntoResp
     let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
     let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let read = body::read::<SubmitBody>(item).and_then(SubmitBody::into_new);
+        let read = match body::read::<SubmitBody>(item).and_then(SubmitBody::into_new) {
+            Ok(new) => app.check_submission(&caller, &new.fields).await.map(|()| new),
+            Err(problem) => Err(problem),
+        };
         lines.push(match read {
             Ok(new) => {
                 accepted.push((index, new));

@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use super::suspend::word;
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
@@ -81,7 +82,11 @@ fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
     text.map(|text| word("on_hard", text, OnHard::ALL, OnHard::as_str)).transpose()
 }
 
-async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<(StatusCode, Json<BudgetShape>)> {
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<CreateBody>,
+) -> Answer<(StatusCode, Json<BudgetShape>)> {
     let scope = body.scope.unwrap_or_else(|| ScopeBody::Bare("custom".to_owned())).scope()?;
     let limit = |(name, LimitBody { hard, soft }): (String, LimitBody)| {
         limits(&name, hard, soft).map(|()| DimensionLimit { name, hard, soft })
@@ -96,7 +101,11 @@ async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<
         on_soft: on_soft(body.on_soft.as_deref())?.unwrap_or(OnSoft::Notify),
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
     };
-    let (budget, duplicate) = app.operations.create_budget(new, ACTOR).await?;
+    caller.check(&new.namespace, None)?;
+    if let Some(parent) = new.parent {
+        app.check_budget(&caller, parent).await?;
+    }
+    let (budget, duplicate) = app.operations.create_budget(new, caller.name()).await?;
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(budget.into())))
 }
@@ -110,12 +119,16 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<BudgetShape>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> JsonAnswer<Listed<BudgetShape>> {
     let limit = limit_of(query.limit.as_deref())?.min(PAGE_MAX);
     let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse::<BudgetCursor>).transpose()?;
     let scope =
         query.scope.as_deref().map(|text| word("scope", text, ScopeType::ALL, ScopeType::as_str)).transpose()?;
-    let filter = BudgetFilter { namespace: query.namespace, scope };
+    let filter = BudgetFilter { namespace: caller.namespace(query.namespace)?, scope };
     let page = app.operations.budgets(&filter, after, usize::try_from(limit).expect("a page is small")).await?;
     Ok(Json(Listed {
         items: page.items.into_iter().map(BudgetShape::from).collect(),
@@ -141,8 +154,8 @@ async fn blocked(State(app): State<App>, Path(id): Path, Query(query): Query<Blo
     Ok(Json(app.operations.blocked_on_budget(id, after, limit).await?.into()))
 }
 
-async fn delete(State(app): State<App>, Path(id): Path) -> Answer<StatusCode> {
-    app.operations.delete_budget(id, ACTOR).await?;
+async fn delete(State(app): State<App>, caller: Caller, Path(id): Path) -> Answer<StatusCode> {
+    app.operations.delete_budget(id, caller.name()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -170,7 +183,12 @@ struct ChangeBody {
     on_hard: Option<String>,
 }
 
-async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeBody>) -> JsonAnswer<BudgetShape> {
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<ChangeBody>,
+) -> JsonAnswer<BudgetShape> {
     for (name, patch) in &body.dimensions.0 {
         limits(name, patch.hard.flatten(), patch.soft.flatten())?;
     }
@@ -181,15 +199,15 @@ async fn change(State(app): State<App>, Path(id): Path, Body(body): Body<ChangeB
         on_soft: on_soft(body.on_soft.as_deref())?,
         on_hard: on_hard(body.on_hard.as_deref())?,
     };
-    Ok(Json(app.operations.patch_budget(id, &patch, ACTOR).await?.into()))
+    Ok(Json(app.operations.patch_budget(id, &patch, caller.name()).await?.into()))
 }
 
-async fn reset(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
-    Ok(Json(app.operations.reset_budget(id, ACTOR).await?.into()))
+async fn reset(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+    Ok(Json(app.operations.reset_budget(id, caller.name()).await?.into()))
 }
 
-async fn approve(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
-    Ok(Json(app.operations.approve_budget(id, ACTOR).await?.into()))
+async fn approve(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+    Ok(Json(app.operations.approve_budget(id, caller.name()).await?.into()))
 }
 
 #[derive(Deserialize)]
@@ -200,8 +218,13 @@ struct CorrectBody {
     reason: String,
 }
 
-async fn correct(State(app): State<App>, Path(id): Path, Body(body): Body<CorrectBody>) -> JsonAnswer<BudgetShape> {
-    let budget = app.operations.correct_budget(id, &body.dimension, body.delta, ACTOR, &body.reason).await?;
+async fn correct(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<CorrectBody>,
+) -> JsonAnswer<BudgetShape> {
+    let budget = app.operations.correct_budget(id, &body.dimension, body.delta, caller.name(), &body.reason).await?;
     Ok(Json(budget.into()))
 }
 
@@ -217,7 +240,12 @@ struct ReserveBody {
 }
 
 /// Holds amounts: with the lease under a fence, else for a time. The same key is the same reservation.
-async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
+async fn reserve(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path,
+    Body(body): Body<ReserveBody>,
+) -> JsonAnswer<OutcomeShape> {
     let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id_of(id, key));
     let dimensions = amounts(body.dimensions)?;
     let reserved = match (body.execution_id, body.fence) {
@@ -225,6 +253,7 @@ async fn reserve(State(app): State<App>, Path(id): Path, Body(body): Body<Reserv
             if body.ttl_ms.is_some() {
                 return Err(Problem::invalid("ttl_ms", "belongs to a reservation without a fence"));
             }
+            app.check_fence(&caller, execution, fence.lease_id).await?;
             app.operations.reserve_under_lease(execution, &fence.into(), id, reservation_id, dimensions).await?
         }
         (None, None) => app.operations.reserve(id, reservation_id, dimensions, body.ttl_ms.unwrap_or(TTL_MS)).await?,

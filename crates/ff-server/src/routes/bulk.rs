@@ -11,7 +11,8 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::list::FilterQuery;
-use crate::app::{ACTOR, App, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer};
 use crate::body::Body;
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
@@ -93,15 +94,16 @@ struct Counts {
 /// Ids of matching executions in the wanted phase, up to `limit`, and where to go on.
 async fn matching(
     operations: &Operations,
+    caller: &Caller,
     filters: &FilterQuery,
     limit: usize,
     ended: bool,
 ) -> Answer<(Vec<ExecutionId>, Option<ListCursor>)> {
-    let wanted = filters.wanted()?;
+    let wanted = filters.wanted(caller)?;
     if !wanted.narrowed {
         return Err(Problem::invalid(
             "filters",
-            "must name at least one: namespace, lane, kind, state, tag, worker, created_after, created_before",
+            "must name at least one: namespace, lane, kind, state, tag, flow_id, worker, created_after, created_before",
         ));
     }
     let mut cursor = filters.cursor()?;
@@ -145,16 +147,17 @@ fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<
 
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let limit = body.limit(&query)?;
-    let (ids, next) = matching(&app.operations, &body.filters(query), limit, false).await?;
-    let (reason, grace_ms, operations) = (body.reason.as_deref(), body.grace_ms, &app.operations);
+    let (ids, next) = matching(&app.operations, &caller, &body.filters(query), limit, false).await?;
+    let (reason, grace_ms, operations, actor) = (body.reason.as_deref(), body.grace_ms, &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
         .map(|id| async move {
-            settled(operations.cancel(id, ACTOR, reason, grace_ms).await, |reply| match reply {
+            settled(operations.cancel(id, actor, reason, grace_ms).await, |reply| match reply {
                 CancelExecutionReply::Cancelled => Done::Cancelled,
                 CancelExecutionReply::Requested { .. } => Done::Requested,
                 CancelExecutionReply::Already { .. } => Done::Unchanged,
@@ -169,6 +172,7 @@ async fn cancel(
 
 async fn replay(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<FilterQuery>,
     Body(body): Body<BulkBody>,
 ) -> JsonAnswer<Counts> {
@@ -177,10 +181,10 @@ async fn replay(
         return Err(Problem::invalid("grace_ms", "is not a field of this request"));
     }
     let limit = body.limit(&query)?;
-    let (ids, next) = matching(&app.operations, &body.filters(query), limit, true).await?;
-    let (reason, operations) = (body.reason.as_deref(), &app.operations);
+    let (ids, next) = matching(&app.operations, &caller, &body.filters(query), limit, true).await?;
+    let (reason, operations, actor) = (body.reason.as_deref(), &app.operations, caller.name());
     let done: Vec<Done> = stream::iter(ids)
-        .map(|id| async move { settled(operations.replay(id, ACTOR, reason).await, |_| Done::Replayed) })
+        .map(|id| async move { settled(operations.replay(id, actor, reason).await, |_| Done::Replayed) })
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-use crate::app::{ACTOR, App, Id, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
@@ -64,9 +65,9 @@ struct CancelBody {
     grace_ms: Option<i64>,
 }
 
-async fn cancel(State(app): State<App>, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<Done> {
+async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let reply = app.operations.cancel(id, ACTOR, body.reason.as_deref(), body.grace_ms).await;
+    let reply = app.operations.cancel(id, caller.name(), body.reason.as_deref(), body.grace_ms).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         CancelExecutionReply::Cancelled => Done::new(id, "cancelled"),
         CancelExecutionReply::Requested { cancel_by } => {
@@ -84,27 +85,30 @@ struct ReasonBody {
     reason: Option<String>,
 }
 
-async fn replay(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
+async fn replay(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let reply = app.operations.replay(id, ACTOR, body.reason.as_deref()).await;
+    let reply = app.operations.replay(id, caller.name(), body.reason.as_deref()).await;
     let ReplayExecutionReply::Replayed { replay_count, state } =
         reply.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Done { replay_count: Some(replay_count), ..Done::new(id, "replayed").in_state(state) }))
 }
 
-async fn hold(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
+async fn hold(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let reply = app.operations.hold(id, ACTOR, body.reason.as_deref()).await;
+    let reply = app.operations.hold(id, caller.name(), body.reason.as_deref()).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         HoldExecutionReply::Held => Done::new(id, "held"),
         HoldExecutionReply::Already => Done::new(id, "already"),
     }))
 }
 
-async fn release(State(app): State<App>, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
+async fn release(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let call =
-        ff_script::generated::ReleaseExecution { actor: ACTOR.to_owned(), execution_id: id, reason: body.reason };
+    let call = ff_script::generated::ReleaseExecution {
+        actor: caller.name().to_owned(),
+        execution_id: id,
+        reason: body.reason,
+    };
     let client = app.operations.client();
     let reply = client.call(client.route_of(&id), &call).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
@@ -120,9 +124,9 @@ struct RevokeBody {
     grace: Option<bool>,
 }
 
-async fn revoke(State(app): State<App>, Id(id): Id, Body(body): Body<RevokeBody>) -> JsonAnswer<Done> {
+async fn revoke(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<RevokeBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let reply = app.operations.revoke(id, ACTOR, body.reason.as_deref(), body.grace.unwrap_or(false)).await;
+    let reply = app.operations.revoke(id, caller.name(), body.reason.as_deref(), body.grace.unwrap_or(false)).await;
     Ok(Json(match reply.map_err(|error| Problem::from(error).about(id))? {
         RevokeLeaseReply::Revoked { state } => Done::new(id, "revoked").in_state(state),
         RevokeLeaseReply::Requested => Done::new(id, "requested"),
@@ -142,10 +146,15 @@ struct Reclaimed {
 }
 
 /// Hands an interrupted execution to a chosen worker: one that claims from this server gets it with its next claim.
-async fn reclaim(State(app): State<App>, Id(id): Id, Body(body): Body<ReclaimBody>) -> JsonAnswer<Reclaimed> {
+async fn reclaim(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReclaimBody>,
+) -> JsonAnswer<Reclaimed> {
     let worker = app.fleet.meet(&body.instance).await?;
     let call = GrantReclaim {
-        actor: ACTOR.to_owned(),
+        actor: caller.name().to_owned(),
         execution_id: id,
         grant_id: Uuid::now_v7(),
         instance: body.instance,
@@ -175,7 +184,12 @@ pub struct Changed {
 }
 
 /// Changes what is named.
-pub async fn patch(State(app): State<App>, Id(id): Id, Body(body): Body<PatchBody>) -> JsonAnswer<Changed> {
+pub async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<PatchBody>,
+) -> JsonAnswer<Changed> {
     let PatchBody { priority, lane, tags, deadline_at, delay_until } = body;
     if priority.is_none() && lane.is_none() && tags.is_none() && deadline_at.is_none() && delay_until.is_none() {
         return Err(Problem::invalid(
@@ -183,8 +197,21 @@ pub async fn patch(State(app): State<App>, Id(id): Id, Body(body): Body<PatchBod
             "must name at least one of priority, lane, tags, deadline_at, delay_until",
         ));
     }
-    let change =
-        ChangeExecution { actor: ACTOR.to_owned(), deadline_at, delay_until, execution_id: id, lane, priority, tags };
+    if let Some(lane) = &lane
+        && caller.is_scoped()
+    {
+        let namespace = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?.namespace;
+        caller.check(&namespace, Some(lane))?;
+    }
+    let change = ChangeExecution {
+        actor: caller.name().to_owned(),
+        deadline_at,
+        delay_until,
+        execution_id: id,
+        lane,
+        priority,
+        tags,
+    };
     let reply = app.operations.change(change).await;
     let ChangeExecutionReply::Changed { state } = reply.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Changed { execution_id: id, state }))

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::suspend::{request_of, settled};
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::execution_body::execution_body;
@@ -74,11 +75,17 @@ struct SpawnAnswer {
 
 /// Spawns children in the parent's namespace and lane unless they say others. The same request again answers the same
 /// children; without a request id, the same children under the same lease are the same request.
-async fn spawn(State(app): State<App>, Id(id): Id, Body(body): Body<SpawnBody, BATCH>) -> JsonAnswer<SpawnAnswer> {
+async fn spawn(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<SpawnBody, BATCH>,
+) -> JsonAnswer<SpawnAnswer> {
     let count = body.children.len();
     if !(1..=SPAWN_MAX).contains(&count) {
         return Err(Problem::invalid("children", format!("must hold 1 to {SPAWN_MAX} items, got {count}")));
     }
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let parent = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
     let nil = || ExecutionId::from_uuid(Uuid::nil());
     let mut children = Vec::with_capacity(count);
@@ -86,6 +93,7 @@ async fn spawn(State(app): State<App>, Id(id): Id, Body(body): Body<SpawnBody, B
         let (kind, key, parent_close) =
             (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
         let fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
+        app.check_submission(&caller, &fields).await?;
         children.push(NewChild { fields, key, parent_close });
     }
     let fence = Fence::from(body.fence);
@@ -139,7 +147,8 @@ enum Waited {
 }
 
 /// Sets the attempt aside until its children have ended; when they have already, the lease stays.
-async fn wait(State(app): State<App>, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
+async fn wait(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
     let reply = app
         .operations

@@ -16,8 +16,10 @@ use ff_script::Route;
 use ff_script::generated::{NextDue, NextDueReply};
 use futures::stream;
 use serde::Deserialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
@@ -44,6 +46,8 @@ struct EventsQuery {
     worker: Option<String>,
     /// The stream ends after this many.
     limit: Option<String>,
+    /// `false` ends the stream once everything that has happened was written.
+    follow: Option<String>,
 }
 
 /// What the feed's own filter does not know.
@@ -68,7 +72,12 @@ enum Form {
     Ndjson,
 }
 
-async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<EventsQuery>) -> Answer<Response> {
+async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Query(query): Query<EventsQuery>,
+) -> Answer<Response> {
     let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let cursor = cursor(&app, last_seen.or_else(|| said(&query.after))).await?;
@@ -84,8 +93,8 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
         Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
     };
     let filter = FeedFilter {
-        namespace: said(&query.namespace),
-        lane: said(&query.lane),
+        namespace: caller.namespace(said(&query.namespace))?,
+        lane: caller.lane(said(&query.lane))?,
         kind: said(&query.kind),
         tag,
         types: said(&query.types)
@@ -99,13 +108,20 @@ async fn events(State(app): State<App>, headers: HeaderMap, Query(query): Query<
             .filter(|limit| *limit > 0)
             .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
+    let follow = match said(&query.follow).as_deref() {
+        None | Some("true") => true,
+        Some("false") => false,
+        Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
+    };
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
-    let reader = Reader { feed, further, form, left, first: Some(first), stop: app.stop.clone(), over: false };
+    let first = Some(first);
+    let (stop, spoke) = (app.stop.clone(), Instant::now());
+    let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -135,14 +151,23 @@ struct Reader {
     further: Further,
     form: Form,
     left: u64,
+    follow: bool,
     first: Option<Vec<Delivered>>,
     stop: CancellationToken,
+    /// When the stream said something last.
+    spoke: Instant,
     over: bool,
 }
 
 impl Reader {
     /// The next piece of the stream; nothing when it is over.
     async fn next(&mut self) -> Option<Bytes> {
+        let piece = self.piece().await;
+        self.spoke = Instant::now();
+        piece
+    }
+
+    async fn piece(&mut self) -> Option<Bytes> {
         if self.over || self.left == 0 {
             return None;
         }
@@ -152,16 +177,26 @@ impl Reader {
             return Some(if text.is_empty() { self.silence() } else { text.into() });
         }
         loop {
+            // Events that nobody asked for do not keep the stream alive.
+            let silent_for = KEEP_ALIVE.saturating_sub(self.spoke.elapsed());
             let delivered = tokio::select! {
                 () = self.stop.cancelled() => return None,
-                delivered = self.feed.next(KEEP_ALIVE) => delivered,
+                delivered = self.feed.next(if self.follow { silent_for } else { Duration::ZERO }) => delivered,
             };
             match delivered {
+                Ok(none) if none.is_empty() && !self.follow => {
+                    if self.feed.is_caught_up() {
+                        return None;
+                    }
+                }
                 Ok(some) if some.is_empty() => return Some(self.silence()),
                 Ok(some) => {
                     let text = self.write(some);
                     if !text.is_empty() {
                         return Some(text.into());
+                    }
+                    if self.follow && self.spoke.elapsed() >= KEEP_ALIVE {
+                        return Some(self.silence());
                     }
                 }
                 Err(error) => {
@@ -176,9 +211,10 @@ impl Reader {
         }
     }
 
+    /// A sign of life. Everything so far was written or not wanted: a reader that comes back goes on from here.
     fn silence(&self) -> Bytes {
         match self.form {
-            Form::Sse => Bytes::from_static(b":\n\n"),
+            Form::Sse => format!(":\nid: {}\n\n", self.feed.cursor()).into(),
             Form::Ndjson => Bytes::from_static(b"\n"),
         }
     }

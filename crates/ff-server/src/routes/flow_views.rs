@@ -10,6 +10,7 @@ use ff_engine::FlowFilter;
 use ff_script::generated::{Edge, FlowState, GraphPosition, Member, ReadFlow, ReadFlowReply};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
 use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query, limit_of, number};
@@ -41,7 +42,11 @@ pub struct ListQuery {
 }
 
 /// One page, newest first.
-pub async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<FlowShape>> {
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> JsonAnswer<Listed<FlowShape>> {
     let said = |text: Option<String>| text.filter(|text| !text.is_empty());
     let state = match said(query.state) {
         None => None,
@@ -55,7 +60,7 @@ pub async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Jso
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
-    let filter = FlowFilter { namespace: said(query.namespace), kind: said(query.kind), state };
+    let filter = FlowFilter { namespace: caller.namespace(said(query.namespace))?, kind: said(query.kind), state };
     let page = app.operations.flows(&filter, cursor, limit).await?;
     let items = page.items.into_iter().map(FlowShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::tasks::REASON_MAX;
-use crate::app::{ACTOR, App, Flow, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, Flow, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::execution_body::{BudgetBody, execution_body};
 use crate::payload::bounded;
@@ -188,12 +189,39 @@ struct Submitted {
 }
 
 /// Checked whole before anything is written; the same id with the same body answers the first one.
-async fn submit(State(app): State<App>, Body(body): Body<FlowBody, BATCH>) -> Answer<impl IntoResponse> {
-    let submitted = app.operations.submit_flow(body.into_new("", "default")?).await?;
+async fn submit(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<FlowBody, BATCH>,
+) -> Answer<impl IntoResponse> {
+    let new = body.into_new("", "default")?;
+    caller.check(&new.fields.namespace, None)?;
+    check_members(&app, &caller, &new.members, new.fields.default_lane.as_deref()).await?;
+    let submitted = app.operations.submit_flow(new).await?;
     let members = submitted.members.into_iter().map(|(key, execution_id)| MemberId { key, execution_id }).collect();
     let (flow, duplicate) = (submitted.flow, submitted.duplicate);
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(Submitted { flow_id: flow.flow_id, state: Word(flow.state), duplicate, members })))
+}
+
+/// Refuses members outside of the caller's scope, those of nested flows included.
+async fn check_members(app: &App, caller: &Caller, members: &[NewMember], default: Option<&str>) -> Answer<()> {
+    if !caller.is_scoped() {
+        return Ok(());
+    }
+    let mut levels = vec![(members, default)];
+    while let Some((members, default)) = levels.pop() {
+        for NewMember { fields, flow, .. } in members {
+            let own = Some(fields.lane.as_str()).filter(|lane| !lane.is_empty());
+            caller.check_lane(own.or(default).unwrap_or("default"))?;
+            if !fields.namespace.is_empty() {
+                caller.check(&fields.namespace, None)?;
+            }
+            app.check_spending(caller, fields).await?;
+            levels.extend(flow.iter().map(|flow| (flow.members.as_slice(), flow.fields.default_lane.as_deref())));
+        }
+    }
+    Ok(())
 }
 
 /// What is added to a flow.
@@ -222,6 +250,7 @@ struct AddedShape {
 /// Adds members with the edges into them: none can start before its edges count.
 pub async fn add_members(
     State(app): State<App>,
+    caller: Caller,
     Flow(id): Flow,
     Body(body): Body<MembersBody, BATCH>,
 ) -> JsonAnswer<AddedMembers> {
@@ -229,6 +258,10 @@ pub async fn add_members(
     let (members, edges) = (new_members(body.members, "", "")?, new_edges(body.edges));
     if members.is_empty() {
         return Err(Problem::invalid("members", "must hold at least one; edges alone go to …/edges"));
+    }
+    if caller.is_scoped() {
+        let flow = app.operations.flow(id).await.map_err(|error| Problem::from(error).about(id))?;
+        check_members(&app, &caller, &members, flow.default_lane.as_deref()).await?;
     }
     let added = app.operations.add_members(id, members, edges).await;
     let added = added.map_err(|error| Problem::from(error).about(id))?;
@@ -292,17 +325,23 @@ struct Cancelled {
 
 /// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
 /// 202 and how it stands.
-async fn cancel(State(app): State<App>, Flow(id): Flow, Body(body): Body<CancelBody>) -> Answer<Response> {
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Flow(id): Flow,
+    Body(body): Body<CancelBody>,
+) -> Answer<Response> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let policy = body.policy.map_or(CancelPolicy::CancelAll, |Word(policy)| policy);
     let about = |error| Problem::from(error).about(id);
     if body.wait != Some(true) {
-        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), false).await;
+        let reply = app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), false).await;
         return Ok(Json(cancelled(reply.map_err(about)?)).into_response());
     }
     let waiting = app.engine.waiting();
     let ended = async {
-        let reply = app.operations.cancel_flow(id, policy, ACTOR, body.reason.as_deref(), true).await.map_err(about)?;
+        let reply =
+            app.operations.cancel_flow(id, policy, caller.name(), body.reason.as_deref(), true).await.map_err(about)?;
         let (flow, _) = waiting.flow(id, CANCEL_WAIT).await.map_err(about)?;
         Ok::<_, Problem>(Cancelled { flow: flow.into(), ..cancelled(reply) })
     };

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::suspend::{request_of, settled, word};
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::payload::{self, Encoding};
@@ -68,6 +69,7 @@ struct AppendedShape {
 /// Appends in order; the same request, or the same first sequence, answers the ids of what was written.
 async fn append(
     State(app): State<App>,
+    caller: Caller,
     Id(id): Id,
     Body(body): Body<FramesBody, FRAMES_BODY>,
 ) -> JsonAnswer<AppendedShape> {
@@ -78,6 +80,7 @@ async fn append(
         body.frames.into_iter().enumerate().map(|(at, frame)| frame.into_new(at)).collect::<Answer<_>>()?;
     let request_id = request_of(body.request_id.as_deref());
     let streams = app.engine.streams();
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let appended = streams.append(id, body.fence.into(), frames, body.first_sequence, request_id).await;
     let appended = settled(&app, id, body.fence, appended.map_err(Problem::from), false)?;
     Ok(Json(AppendedShape {

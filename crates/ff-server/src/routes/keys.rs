@@ -8,6 +8,7 @@ use axum::{Json, Router};
 use ff_keys::{KeyFacts, KeyId};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
@@ -70,7 +71,7 @@ struct Changed {
 }
 
 /// Signs with a new key from now on; tokens of the old one are accepted until the grace is over.
-async fn rotate(State(app): State<App>, Body(body): Body<RotateBody>) -> JsonAnswer<Changed> {
+async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateBody>) -> JsonAnswer<Changed> {
     let grace_ms = body.grace_ms.unwrap_or(GRACE_MS);
     if grace_ms > GRACE_MAX_MS {
         return Err(Problem::invalid("grace_ms", format!("must be in 0..={GRACE_MAX_MS}, got {grace_ms}")));
@@ -78,21 +79,22 @@ async fn rotate(State(app): State<App>, Body(body): Body<RotateBody>) -> JsonAns
     // Keys of a store others sign for are not replaced by keys nobody else has.
     app.waitpoints.note_keys().await?;
     let keys = app.waitpoints.keys().clone();
-    changed(&app, move || keys.rotate(Duration::from_millis(grace_ms))).await
+    changed(&app, &caller, move || keys.rotate(Duration::from_millis(grace_ms))).await
 }
 
 /// Accepts no token of this key any more; if it signs, a new one is made.
-async fn revoke(State(app): State<App>, Path(key): Path<String>) -> JsonAnswer<Changed> {
+async fn revoke(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> JsonAnswer<Changed> {
     let id: KeyId =
         key.parse().map_err(|error: ff_keys::InvalidKeyId| Problem::invalid("key_id", error.to_string()))?;
     app.waitpoints.note_keys().await?;
     let keys = app.waitpoints.keys().clone();
-    changed(&app, move || keys.revoke(&id)).await
+    changed(&app, &caller, move || keys.revoke(&id)).await
 }
 
 /// Changes the file, which may wait for another process, and tells the store the names.
 async fn changed(
     app: &App,
+    caller: &Caller,
     change: impl FnOnce() -> Result<KeyId, ff_keys::Error> + Send + 'static,
 ) -> JsonAnswer<Changed> {
     let done: Answer<KeyId> = match tokio::task::spawn_blocking(change).await {
@@ -104,6 +106,6 @@ async fn changed(
     };
     let key_id = done?.as_str().to_owned();
     app.waitpoints.note_keys().await?;
-    tracing::info!(key_id, actor = crate::app::ACTOR, "the signing keys changed");
+    tracing::info!(key_id, actor = caller.name(), "the signing keys changed");
     Ok(Json(Changed { key_id, keys: listed(app).items }))
 }

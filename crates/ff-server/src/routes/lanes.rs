@@ -7,15 +7,16 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_script::Route;
 use ff_script::generated::{
-    DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
+    DefineLane, Fairness, LaneEntry, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number};
+use crate::query::{Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
 use crate::shape::lane::{CountsShape, LaneShape};
 use crate::shape::retry::RetryShape;
@@ -24,8 +25,8 @@ const AT_ONCE: usize = 32;
 
 pub fn routes() -> Router<App> {
     let state = |state: LaneState| {
-        post(async move |app: State<App>, name: Name, query: Query<NamespaceQuery>| {
-            set_state(app, name, query, state).await
+        post(async move |app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>| {
+            set_state(app, caller, name, query, state).await
         })
     };
     Router::new()
@@ -58,24 +59,33 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
+async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
     if offset < 0 {
         return Err(Problem::invalid("cursor", "is not a cursor of this list"));
     }
-    let ListLanesReply::Lanes { entries, more } =
-        app.operations.client().call(Route::Fleet, &ListLanes { limit, offset }).await?;
-    let items = entries
-        .into_iter()
-        .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
-        .map(LaneShape::from)
-        .collect();
-    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+    let wanted = |entry: &LaneEntry| {
+        query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace)
+            && caller.covers(&entry.namespace, Some(&entry.lane))
+    };
+    let client = app.operations.client();
+    let read = |limit, offset| async move {
+        let ListLanesReply::Lanes { entries, more } = client.call(Route::Fleet, &ListLanes { limit, offset }).await?;
+        Ok((entries, more))
+    };
+    let (entries, next_cursor) = wanted_of((limit, offset), wanted, read).await?;
+    Ok(Json(Listed { items: entries.into_iter().map(LaneShape::from).collect(), next_cursor }))
 }
 
-async fn show(State(app): State<App>, Name(lane): Name, Query(query): Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+) -> JsonAnswer<LaneShape> {
     let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
     let client = app.operations.client();
     let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace) };
@@ -117,10 +127,13 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 
 async fn define(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     Body(body): Body<LaneBody>,
 ) -> JsonAnswer<LaneShape> {
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
     let change = DefineLane {
         state: word("state", body.state)?,
         fairness: word::<Fairness>("fairness", body.fairness)?,
@@ -135,7 +148,7 @@ async fn define(
         attempt_timeout_ms: body.attempt_timeout_ms,
         retention_ms: body.retention_ms,
         lease_ttl_ms: body.lease_ttl_ms,
-        ..DefineLane::new(ACTOR.to_owned(), lane, query.namespace())
+        ..DefineLane::new(caller.name().to_owned(), lane, namespace)
     };
     Ok(Json(app.operations.define_lane(change).await?.into()))
 }
@@ -147,10 +160,13 @@ fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answ
 
 async fn set_state(
     State(app): State<App>,
+    caller: Caller,
     Name(lane): Name,
     Query(query): Query<NamespaceQuery>,
     state: LaneState,
 ) -> JsonAnswer<LaneShape> {
-    let entry = app.operations.set_lane_state(&query.namespace(), &lane, state, ACTOR).await?;
+    let namespace = query.namespace();
+    caller.check(&namespace, Some(&lane))?;
+    let entry = app.operations.set_lane_state(&namespace, &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
 }

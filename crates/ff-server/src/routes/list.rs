@@ -5,6 +5,7 @@ use axum::extract::State;
 use ff_engine::ExecutionFilter;
 use serde::Deserialize;
 
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
@@ -62,8 +63,8 @@ impl FilterQuery {
         }
     }
 
-    /// The filter these texts mean.
-    pub fn wanted(&self) -> Answer<Wanted> {
+    /// The filter these texts mean, within what the caller may see.
+    pub fn wanted(&self, caller: &Caller) -> Answer<Wanted> {
         let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let state = match said(&self.state) {
             None => None,
@@ -83,8 +84,8 @@ impl FilterQuery {
             Some(id) => Some(id.parse().map_err(|_| Problem::invalid("flow_id", format!("{id:?} is not a UUID")))?),
         };
         let filter = ExecutionFilter {
-            namespace: said(&self.namespace),
-            lane: said(&self.lane),
+            namespace: caller.namespace(said(&self.namespace))?,
+            lane: caller.lane(said(&self.lane))?,
             kind: said(&self.kind),
             state,
             tag,
@@ -107,10 +108,14 @@ impl FilterQuery {
 }
 
 /// One page.
-pub async fn list(State(app): State<App>, Query(query): Query<FilterQuery>) -> JsonAnswer<Listed<SummaryShape>> {
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<FilterQuery>,
+) -> JsonAnswer<Listed<SummaryShape>> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
     let cursor = query.cursor()?;
-    let filter = query.wanted()?.filter;
+    let filter = query.wanted(&caller)?.filter;
     let page = app.operations.list(&filter, cursor, limit).await?;
     let items = page.items.into_iter().map(SummaryShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))

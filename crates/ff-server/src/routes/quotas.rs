@@ -10,7 +10,8 @@ use ff_script::generated::{Quota, QuotaRate, QuotaWeights, RateMode};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
-use crate::app::{ACTOR, App, JsonAnswer, QuotaPath};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, QuotaPath};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
@@ -73,7 +74,11 @@ impl From<WeightsBody> for QuotaWeights {
     }
 }
 
-async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<(StatusCode, Json<QuotaShape>)> {
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<CreateBody>,
+) -> Answer<(StatusCode, Json<QuotaShape>)> {
     let quota = Quota {
         rate: body.rate.map(RateBody::read).transpose()?,
         concurrency: body.concurrency,
@@ -84,7 +89,8 @@ async fn create(State(app): State<App>, Body(body): Body<CreateBody>) -> Answer<
             body.hold_while_suspended.unwrap_or(false),
         )
     };
-    let (entry, new) = app.operations.create_quota(quota, ACTOR).await?;
+    caller.check(&quota.namespace, None)?;
+    let (entry, new) = app.operations.create_quota(quota, caller.name()).await?;
     Ok((if new { StatusCode::CREATED } else { StatusCode::OK }, Json(entry.into())))
 }
 
@@ -96,11 +102,15 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<QuotaShape>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> JsonAnswer<Listed<QuotaShape>> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(usize::MAX);
     let offset = usize::try_from(number("cursor", query.cursor.as_deref())?.unwrap_or(0))
         .map_err(|_| Problem::invalid("cursor", "is not a cursor of this list"))?;
-    let all = app.operations.quotas(query.namespace.as_deref()).await?;
+    let all = app.operations.quotas(caller.namespace(query.namespace)?.as_deref()).await?;
     let more = all.len() > offset.saturating_add(limit);
     let items = all.into_iter().skip(offset).take(limit).map(QuotaShape::from).collect();
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
@@ -167,6 +177,7 @@ fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Opt
 
 async fn change(
     State(app): State<App>,
+    caller: Caller,
     QuotaPath(id): QuotaPath,
     Body(body): Body<ChangeBody>,
 ) -> JsonAnswer<QuotaShape> {
@@ -186,12 +197,12 @@ async fn change(
             quota.hold_while_suspended = hold;
         }
     };
-    let entry = app.operations.change_quota(id, change, ACTOR).await.map_err(|error| Problem::from(error).about(id))?;
-    Ok(Json(entry.into()))
+    let entry = app.operations.change_quota(id, change, caller.name()).await;
+    Ok(Json(entry.map_err(|error| Problem::from(error).about(id))?.into()))
 }
 
-async fn delete(State(app): State<App>, QuotaPath(id): QuotaPath) -> Answer<StatusCode> {
-    app.operations.delete_quota(id, ACTOR).await.map_err(|error| Problem::from(error).about(id))?;
+async fn delete(State(app): State<App>, caller: Caller, QuotaPath(id): QuotaPath) -> Answer<StatusCode> {
+    app.operations.delete_quota(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -212,10 +223,11 @@ struct Throttled {
 
 async fn throttle(
     State(app): State<App>,
+    caller: Caller,
     QuotaPath(id): QuotaPath,
     Body(body): Body<ThrottleBody>,
 ) -> JsonAnswer<Throttled> {
-    let throttled = app.operations.throttle_quota(id, &body.key, body.until, Some(ACTOR)).await;
+    let throttled = app.operations.throttle_quota(id, &body.key, body.until, Some(caller.name())).await;
     let throttled_until = throttled.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Throttled { quota_id: id, key: body.key, throttled_until }))
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::tasks::{TaskDone, fail_with, failure, refused};
 use super::worker_protocol::{ClaimBody, by_partition, claim_for};
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body;
 use crate::payload::{self, Encoding};
@@ -82,6 +83,17 @@ enum Wish {
     Fail(FenceBody, ff_script::generated::FailExecution),
 }
 
+impl Wish {
+    /// The same, when its fence is one the caller may present.
+    async fn of(self, app: &App, caller: &Caller) -> Answer<Self> {
+        let (id, lease) = match &self {
+            Self::Complete(completion) => (completion.execution_id, completion.fence.lease_id),
+            Self::Fail(fence, call) => (call.execution_id, fence.lease_id),
+        };
+        app.check_fence(caller, id, lease).await.map(|()| self)
+    }
+}
+
 impl ResultBody {
     fn wish(self) -> Answer<Wish> {
         let named =
@@ -126,7 +138,12 @@ struct IdOnly {
     execution_id: Option<ExecutionId>,
 }
 
-async fn results(State(app): State<App>, Name(instance): Name, request: Request) -> JsonAnswer<Answered> {
+async fn results(
+    State(app): State<App>,
+    caller: Caller,
+    Name(instance): Name,
+    request: Request,
+) -> JsonAnswer<Answered> {
     let bytes = body::whole(request, body::BATCH).await?;
     let body = if bytes.trim_ascii_start().first() == Some(&b'[') {
         ResultsBody { results: body::read_any(&bytes)?, claim: None, incarnation: None, _request_id: None }
@@ -147,7 +164,11 @@ async fn results(State(app): State<App>, Name(instance): Name, request: Request)
     let mut answers: Vec<Option<ItemAnswer>> = body.results.iter().map(|_| None).collect();
     let (mut completions, mut failures) = (Vec::new(), Vec::new());
     for (index, item) in body.results.iter().enumerate() {
-        match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
+        let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
+            Ok(wish) => wish.of(&app, &caller).await,
+            Err(problem) => Err(problem),
+        };
+        match wish {
             Ok(Wish::Complete(completion)) => completions.push((index, completion)),
             Ok(Wish::Fail(fence, call)) => failures.push((index, fence, call)),
             Err(problem) => {
@@ -189,11 +210,11 @@ async fn results(State(app): State<App>, Name(instance): Name, request: Request)
             });
         }
     }
-    let app_ref = &app;
+    let (app_ref, caller_ref) = (&app, &caller);
     let mut failed = stream::iter(failures)
         .map(|(index, fence, call)| async move {
             let id = call.execution_id;
-            (index, id, fail_with(app_ref, fence, call).await)
+            (index, id, fail_with(app_ref, caller_ref, fence, call).await)
         })
         .buffer_unordered(AT_ONCE);
     while let Some((index, id, answer)) = failed.next().await {

@@ -8,7 +8,8 @@ use ff_script::generated::PublicState;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::REASON_MAX;
-use crate::app::{ACTOR, App, Id, JsonAnswer};
+use crate::access::Caller;
+use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::payload::bounded;
 use crate::problem::Problem;
@@ -36,9 +37,9 @@ struct ResumeBody {
 }
 
 /// The attempt goes on without the signals it waited for.
-async fn resume(State(app): State<App>, Id(id): Id, Body(body): Body<ResumeBody>) -> JsonAnswer<Done> {
+async fn resume(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ResumeBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
-    let resumed = app.operations.resume(id, ACTOR, body.reason.as_deref()).await;
+    let resumed = app.operations.resume(id, caller.name(), body.reason.as_deref()).await;
     let state = resumed.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Done { execution_id: id, outcome: "resumed", state }))
 }
@@ -51,12 +52,12 @@ struct FailBody {
 }
 
 /// The execution ends as failed; its policy does not retry what an operator ended.
-async fn fail(State(app): State<App>, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<Done> {
+async fn fail(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<Done> {
     if body.reason.len() > REASON_MAX {
         return Err(Problem::too_large("reason", REASON_MAX));
     }
     let category = body.category.as_deref().unwrap_or(CATEGORY);
-    let failed = app.operations.fail_suspension(id, ACTOR, &body.reason, category).await;
+    let failed = app.operations.fail_suspension(id, caller.name(), &body.reason, category).await;
     failed.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Done { execution_id: id, outcome: "failed", state: PublicState::Failed }))
 }

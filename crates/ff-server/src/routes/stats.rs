@@ -9,6 +9,7 @@ use ff_script::Route;
 use ff_script::generated::{Library, LibraryReply, PartitionStatsReply};
 use serde::Serialize;
 
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::shape::lane::CountsShape;
 
@@ -48,7 +49,7 @@ struct WorkerStats {
     slots: i64,
 }
 
-async fn stats(State(app): State<App>) -> JsonAnswer<Stats> {
+async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     let partitions = app.operations.stats().await?;
     let mut sum = Stats {
         executions: 0,
@@ -88,7 +89,7 @@ async fn stats(State(app): State<App>) -> JsonAnswer<Stats> {
         sum.stuck += stuck;
         sum.timers += timers;
         sum.next_timer_at = [sum.next_timer_at, next_timer_at].into_iter().flatten().min();
-        for counts in &lanes {
+        for counts in lanes.iter().filter(|counts| caller.covers(&counts.namespace, Some(&counts.lane))) {
             sum.counts.add(counts);
             by_lane.entry((counts.namespace.clone(), counts.lane.clone())).or_default().add(counts);
         }
@@ -158,8 +159,19 @@ async fn capabilities(State(app): State<App>) -> JsonAnswer<Capabilities> {
             loss_window: facts.loss_window,
             partitions: client.partitions().executions,
         },
-        authentication: "none",
-        features: &["executions", "lanes", "workers", "events"],
+        authentication: app.guard.authentication(),
+        features: &[
+            "executions",
+            "flows",
+            "waitpoints",
+            "streams",
+            "budgets",
+            "quotas",
+            "lanes",
+            "workers",
+            "events",
+            "tokens",
+        ],
         limits: Limits {
             input_bytes: crate::payload::PAYLOAD_MAX,
             result_bytes: crate::payload::PAYLOAD_MAX,

@@ -10,6 +10,7 @@ use ff_engine::NewExecution;
 use ff_script::generated::{PublicState, SubmitExecutionReply};
 use serde::Serialize;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::body::{Body, PAYLOAD};
 use crate::execution_body::execution_body;
@@ -73,10 +74,13 @@ impl SubmitBody {
 
 async fn submit(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     Body(body): Body<SubmitBody, PAYLOAD>,
 ) -> Answer<impl IntoResponse> {
-    let reply = app.operations.submit(body.with_headers(&headers)?.into_new()?).await?;
+    let new = body.with_headers(&headers)?.into_new()?;
+    app.check_submission(&caller, &new.fields).await?;
+    let reply = app.operations.submit(new).await?;
     let submitted = SubmittedShape::from(reply);
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(submitted)))

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer, Waitpoint};
 use crate::body::Body;
 use crate::continuation;
@@ -145,7 +146,13 @@ enum SuspendAnswer {
 }
 
 /// Releases the lease until the condition is met; early signals that are enough leave it with the worker.
-async fn suspend(State(app): State<App>, Id(id): Id, Body(body): Body<SuspendBody>) -> JsonAnswer<SuspendAnswer> {
+async fn suspend(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<SuspendBody>,
+) -> JsonAnswer<SuspendAnswer> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let (mut waitpoints, mut pending) = (Vec::new(), Vec::new());
     for (at, waitpoint) in body.waitpoints.unwrap_or_default().into_iter().enumerate() {
         match waitpoint.place(at)? {
@@ -221,7 +228,13 @@ struct CreateBody {
 }
 
 /// Opens a waitpoint while the attempt runs; signals that come before the suspend are kept.
-async fn create(State(app): State<App>, Id(id): Id, Body(body): Body<CreateBody>) -> JsonAnswer<OpenedShape> {
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<CreateBody>,
+) -> JsonAnswer<OpenedShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let spec = WaitpointSpec {
         key: body.key,
         expires_in_ms: body.expires_in_ms,
@@ -253,10 +266,12 @@ struct Closed {
 /// The worker gives up a pending waitpoint.
 async fn close(
     State(app): State<App>,
+    caller: Caller,
     Id(id): Id,
     Waitpoint(waitpoint_id): Waitpoint,
     Body(body): Body<CloseBody>,
 ) -> JsonAnswer<Closed> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
     let closed = app.waitpoints.close(id, body.fence.into(), waitpoint_id).await.map_err(Problem::from);
     let replayed = settled(&app, id, body.fence, closed, false)?;
     Ok(Json(Closed { execution_id: id, waitpoint_id, outcome: "closed", replayed }))

@@ -13,6 +13,7 @@ use ff_script::{Call, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::{Body, PAYLOAD};
 use crate::payload::{self, Encoding, bounded};
@@ -62,7 +63,15 @@ pub fn refused(function: &'static str, refusal: &Refusal) -> Problem {
 }
 
 /// Makes a fenced call; a lease that ended with it, or before it, frees its slot.
-async fn fenced<C: Call>(app: &App, id: ExecutionId, fence: FenceBody, call: &C, ends: bool) -> Answer<C::Reply> {
+async fn fenced<C: Call>(
+    app: &App,
+    caller: &Caller,
+    id: ExecutionId,
+    fence: FenceBody,
+    call: &C,
+    ends: bool,
+) -> Answer<C::Reply> {
+    app.check_fence(caller, id, fence.lease_id).await?;
     let client = app.operations.client();
     let answer = client.call(client.route_of(&id), call).await.map_err(|error| Problem::from(error).about(id));
     let over = match &answer {
@@ -85,10 +94,15 @@ struct CompleteBody {
     _request_id: Option<String>,
 }
 
-async fn complete(State(app): State<App>, Id(id): Id, Body(body): Body<CompleteBody, PAYLOAD>) -> JsonAnswer<TaskDone> {
+async fn complete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<CompleteBody, PAYLOAD>,
+) -> JsonAnswer<TaskDone> {
     let (result, result_encoding) = payload::taken("result", body.result, body.result_encoding, payload::PAYLOAD_MAX)?;
     let call = CompleteExecution { execution_id: id, fence: body.fence.into(), result, result_encoding };
-    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    let reply = fenced(&app, &caller, id, body.fence, &call, true).await?;
     Ok(Json(TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed)))
 }
 
@@ -105,9 +119,9 @@ struct FailBody {
     _request_id: Option<String>,
 }
 
-async fn fail(State(app): State<App>, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<TaskDone> {
+async fn fail(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<TaskDone> {
     let call = failure(id, body.fence, body.reason, body.category, body.retryable, body.retry_after_ms)?;
-    Ok(Json(fail_with(&app, body.fence, call).await?))
+    Ok(Json(fail_with(&app, &caller, body.fence, call).await?))
 }
 
 /// The call that fails an attempt.
@@ -127,9 +141,9 @@ pub fn failure(
 }
 
 /// Fails an attempt; the policy decides what follows.
-pub async fn fail_with(app: &App, fence: FenceBody, call: FailExecution) -> Answer<TaskDone> {
+pub async fn fail_with(app: &App, caller: &Caller, fence: FenceBody, call: FailExecution) -> Answer<TaskDone> {
     let id = call.execution_id;
-    Ok(match fenced(app, id, fence, &call, true).await? {
+    Ok(match fenced(app, caller, id, fence, &call, true).await? {
         FailExecutionReply::Failed { replayed } => TaskDone::new(id, "failed", replayed),
         FailExecutionReply::RetryScheduled { delay_until, replayed } => {
             TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "retry_scheduled", replayed) }
@@ -146,10 +160,15 @@ struct CancelBody {
     _request_id: Option<String>,
 }
 
-async fn cancel(State(app): State<App>, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<TaskDone> {
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<CancelBody>,
+) -> JsonAnswer<TaskDone> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let call = CancelAttempt { execution_id: id, fence: body.fence.into(), reason: body.reason };
-    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    let reply = fenced(&app, &caller, id, body.fence, &call, true).await?;
     Ok(Json(TaskDone::new(id, "cancelled", reply == CancelAttemptReply::Replayed)))
 }
 
@@ -163,7 +182,12 @@ struct DelayBody {
     _request_id: Option<String>,
 }
 
-async fn delay(State(app): State<App>, Id(id): Id, Body(body): Body<DelayBody>) -> JsonAnswer<TaskDone> {
+async fn delay(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<DelayBody>,
+) -> JsonAnswer<TaskDone> {
     if body.delay_ms.is_some() == body.delay_until.is_some() {
         return Err(Problem::invalid("delay_ms", "or delay_until must be given, not both"));
     }
@@ -173,7 +197,8 @@ async fn delay(State(app): State<App>, Id(id): Id, Body(body): Body<DelayBody>) 
         execution_id: id,
         fence: body.fence.into(),
     };
-    let DelayExecutionReply::Delayed { delay_until, replayed } = fenced(&app, id, body.fence, &call, true).await?;
+    let DelayExecutionReply::Delayed { delay_until, replayed } =
+        fenced(&app, &caller, id, body.fence, &call, true).await?;
     Ok(Json(TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "delayed", replayed) }))
 }
 
@@ -185,9 +210,14 @@ struct YieldBody {
     _request_id: Option<String>,
 }
 
-async fn yield_back(State(app): State<App>, Id(id): Id, Body(body): Body<YieldBody>) -> JsonAnswer<TaskDone> {
+async fn yield_back(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<YieldBody>,
+) -> JsonAnswer<TaskDone> {
     let call = YieldExecution { execution_id: id, fence: body.fence.into() };
-    let reply = fenced(&app, id, body.fence, &call, true).await?;
+    let reply = fenced(&app, &caller, id, body.fence, &call, true).await?;
     Ok(Json(TaskDone::new(id, "yielded", reply == YieldExecutionReply::Replayed)))
 }
 
@@ -201,8 +231,13 @@ struct ProgressBody {
     _request_id: Option<String>,
 }
 
-async fn progress(State(app): State<App>, Id(id): Id, Body(body): Body<ProgressBody>) -> JsonAnswer<TaskDone> {
+async fn progress(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ProgressBody>,
+) -> JsonAnswer<TaskDone> {
     let call = UpdateProgress { execution_id: id, fence: body.fence.into(), message: body.message, pct: body.pct };
-    let UpdateProgressReply::Noted = fenced(&app, id, body.fence, &call, false).await?;
+    let UpdateProgressReply::Noted = fenced(&app, &caller, id, body.fence, &call, false).await?;
     Ok(Json(TaskDone::new(id, "noted", false)))
 }

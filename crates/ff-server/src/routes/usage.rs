@@ -11,6 +11,7 @@ use ff_engine::operations::{ThrottleUntil, reservation_id};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
@@ -65,7 +66,14 @@ struct ReportBody {
 }
 
 /// Reports what a running attempt used; a request id makes it safe to repeat as well as a key does.
-async fn report(State(app): State<App>, Id(id): Id, Body(body): Body<ReportBody>) -> JsonAnswer<OutcomeShape> {
+async fn report(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReportBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_budget(&caller, body.budget_id).await?;
     let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
     let dimensions = amounts(body.dimensions)?;
     let answer = app.operations.report_usage(id, &body.fence.into(), body.budget_id, dimensions, key).await;
@@ -83,7 +91,14 @@ struct ReserveBody {
 }
 
 /// Holds amounts for as long as the lease lives. The same key under the same lease is the same reservation.
-async fn reserve(State(app): State<App>, Id(id): Id, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
+async fn reserve(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReserveBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_budget(&caller, body.budget_id).await?;
     let key = body.dedup_key.or(body.request_id).unwrap_or_else(|| Uuid::now_v7().to_string());
     let reserved_as = reservation_id(body.budget_id, &format!("{}:{key}", body.fence.lease_id));
     let dimensions = amounts(body.dimensions)?;
@@ -106,7 +121,13 @@ struct SettleBody {
 }
 
 /// Turns a reservation into what was really used; the difference returns.
-async fn settle(State(app): State<App>, Id(id): Id, Body(body): Body<SettleBody>) -> JsonAnswer<OutcomeShape> {
+async fn settle(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<SettleBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_budget(&caller, body.budget_id).await?;
     let dimensions = amounts(body.dimensions)?;
     let (operations, budget, reservation) = (&app.operations, body.budget_id, body.reservation_id);
     let Some(fence) = body.fence else {
@@ -114,6 +135,7 @@ async fn settle(State(app): State<App>, Id(id): Id, Body(body): Body<SettleBody>
         shape.lease_ended = None;
         return Ok(Json(shape));
     };
+    app.check_fence(&caller, id, fence.lease_id).await?;
     let answer = operations.settle_under_lease(id, &fence.into(), budget, reservation, dimensions).await;
     Ok(Json(heard(&app, id, fence, answer, ended)?.into()))
 }
@@ -129,8 +151,15 @@ struct ReleaseBody {
 }
 
 /// Gives a reservation back unused.
-async fn release(State(app): State<App>, Id(id): Id, Body(body): Body<ReleaseBody>) -> JsonAnswer<OutcomeShape> {
+async fn release(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReleaseBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_budget(&caller, body.budget_id).await?;
     if let Some(fence) = body.fence {
+        app.check_fence(&caller, id, fence.lease_id).await?;
         let answer = app.operations.check_lease(id, &fence.into()).await;
         heard(&app, id, fence, answer, |()| false)?;
     }
@@ -161,7 +190,14 @@ struct Throttled {
 }
 
 /// A provider had enough: nobody starts under the key until it recovers.
-async fn throttle(State(app): State<App>, Id(id): Id, Body(body): Body<ThrottleBody>) -> JsonAnswer<Throttled> {
+async fn throttle(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ThrottleBody>,
+) -> JsonAnswer<Throttled> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_quota(&caller, body.quota_id).await?;
     let until = match (body.until, body.retry_after_ms) {
         (Some(at), None) => ThrottleUntil::Time(at),
         (None, Some(ms)) if (1..=THROTTLE_MAX_MS).contains(&ms) => ThrottleUntil::For(ms),
@@ -189,7 +225,14 @@ struct WeightBody {
 }
 
 /// Says what the attempt really weighed under a key: more or less than it was admitted with.
-async fn weigh(State(app): State<App>, Id(id): Id, Body(body): Body<WeightBody>) -> JsonAnswer<OutcomeShape> {
+async fn weigh(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<WeightBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_quota(&caller, body.quota_id).await?;
     let WeightBody { fence, quota_id, key, weight, .. } = body;
     if !(0..=AMOUNT_MAX).contains(&weight) {
         return Err(Problem::invalid("weight", format!("must be in 0..={AMOUNT_MAX}, got {weight}")));

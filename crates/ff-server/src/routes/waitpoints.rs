@@ -7,7 +7,8 @@ use axum::{Json, Router};
 use ff_core::types::WaitpointId;
 use serde::{Deserialize, Serialize};
 
-use crate::app::{ACTOR, App, Id, JsonAnswer, Waitpoint};
+use crate::access::Caller;
+use crate::app::{App, Id, JsonAnswer, Waitpoint};
 use crate::body::Body;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
@@ -32,7 +33,11 @@ struct InboxQuery {
 }
 
 /// Open waitpoints, oldest first.
-async fn inbox(State(app): State<App>, Query(query): Query<InboxQuery>) -> JsonAnswer<Listed<WaitpointShape>> {
+async fn inbox(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<InboxQuery>,
+) -> JsonAnswer<Listed<WaitpointShape>> {
     let said = |text: Option<String>| text.filter(|text| !text.is_empty());
     if let Some(state) = said(query.state)
         && state != "open"
@@ -44,7 +49,8 @@ async fn inbox(State(app): State<App>, Query(query): Query<InboxQuery>) -> JsonA
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
-    let page = app.operations.open_waitpoints(said(query.namespace).as_deref(), after, limit).await?;
+    let namespace = caller.namespace(said(query.namespace))?;
+    let page = app.operations.open_waitpoints(namespace.as_deref(), after, limit).await?;
     let items = page.items.into_iter().map(WaitpointShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }
@@ -75,10 +81,11 @@ struct Reissued {
 /// A new token for one approver, or for whoever answers; the old one dies.
 async fn reissue(
     State(app): State<App>,
+    caller: Caller,
     Waitpoint(id): Waitpoint,
     Body(body): Body<ReissueBody>,
 ) -> Answer<(StatusCode, Json<Reissued>)> {
-    let issued = app.waitpoints.reissue(id, body.approver.as_deref(), ACTOR).await;
+    let issued = app.waitpoints.reissue(id, body.approver.as_deref(), caller.name()).await;
     let issued = issued.map_err(|error| Problem::from(error).about(id))?;
     Ok((StatusCode::CREATED, Json(Reissued { waitpoint_id: id, token: issued.into() })))
 }

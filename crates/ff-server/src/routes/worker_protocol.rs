@@ -8,14 +8,16 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use ff_core::PartitionConfig;
+use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Task};
+use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Role, Task};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::children::complete_children;
+use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
@@ -63,6 +65,7 @@ struct Registered {
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
 async fn register(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<RegisterBody>,
 ) -> JsonAnswer<Registered> {
@@ -71,11 +74,17 @@ async fn register(
         incarnation: body.incarnation,
         lanes: body.lanes,
         namespace: body.namespace.unwrap_or_else(|| "default".to_owned()),
+        owner: caller.owner(),
         slots: body.slots.unwrap_or(1),
         take_over: None,
         worker_id: body.worker_id,
         instance,
     };
+    caller.check(&registration.namespace, None)?;
+    for lane in &registration.lanes {
+        caller.check(&registration.namespace, Some(lane))?;
+    }
+    caller.check_capabilities(&registration.capabilities)?;
     let (heartbeat_ms, expires_at) = app.fleet.register(registration).await?;
     Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
 }
@@ -116,16 +125,34 @@ async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<A
 #[serde(deny_unknown_fields)]
 pub struct LeaveBody {
     incarnation: Option<Uuid>,
+    /// An operator ends it whichever process it is.
+    force: Option<bool>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
 /// Ends the registration; its leases run out by themselves unless they are given back first.
+///
+/// A process that named its incarnation is not sent away by one that does not know it.
 pub async fn deregister(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<LeaveBody>,
 ) -> Answer<StatusCode> {
+    if body.force == Some(true) {
+        if !caller.has_any(&[Role::Operator]) {
+            let detail = format!("{} may not use force; it takes one of the roles operator, admin", caller.name());
+            return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+        }
+        app.fleet.deregister(&instance, None).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    if body.incarnation.is_none() && app.fleet.meet(&instance).await.is_ok_and(|worker| worker.incarnation().is_some())
+    {
+        let detail = format!("{instance} is alive and has an incarnation: name it, or, as an operator, say force");
+        return Err(Problem::new(StatusCode::CONFLICT, ErrorCode::InstanceInUse.as_str(), detail));
+    }
     app.fleet.deregister(&instance, body.incarnation).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -174,13 +201,16 @@ enum LeaseAnswer {
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
 async fn heartbeat(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<HeartbeatBody>,
 ) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let renewals: Vec<(usize, Renewal)> = body
-        .renew
-        .unwrap_or_default()
+    let renew = body.renew.unwrap_or_default();
+    for lease in &renew {
+        app.check_fence(&caller, lease.execution_id, lease.lease_id).await?;
+    }
+    let renewals: Vec<(usize, Renewal)> = renew
         .into_iter()
         .map(|lease| {
             let fence =
@@ -216,7 +246,8 @@ async fn heartbeat(
                         execution_id: renewal.execution_id,
                         lease_expires_at,
                         cancel_requested,
-                        yield_requested,
+                        // A drain is known here before the leases hear of it.
+                        yield_requested: yield_requested || worker.is_draining(),
                     }
                 }
                 Err(problem) => {

@@ -4,12 +4,13 @@ use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use ff_script::Route;
-use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply};
+use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply, Worker};
 use serde::Serialize;
 
-use crate::app::{ACTOR, App, JsonAnswer, Name};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
 use crate::problem::Problem;
-use crate::query::{PageQuery, Query};
+use crate::query::{PageQuery, Query, wanted_of};
 use crate::shape::Listed;
 use crate::shape::worker::WorkerShape;
 
@@ -21,12 +22,20 @@ pub fn routes() -> Router<App> {
         .route("/v1/workers/{name}/drain", post(drain))
 }
 
-async fn list(State(app): State<App>, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<WorkerShape>> {
-    let (limit, offset) = (query.limit()?, query.offset()?);
-    let ListWorkersReply::Workers { items, more } =
-        app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
-    let items = items.into_iter().map(WorkerShape::from).collect();
-    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> JsonAnswer<Listed<WorkerShape>> {
+    let client = app.operations.client();
+    let read = |limit, offset| async move {
+        let ListWorkersReply::Workers { items, more } =
+            client.call(Route::Fleet, &ListWorkers { limit, offset }).await?;
+        Ok((items, more))
+    };
+    let wanted = |worker: &Worker| caller.covers(&worker.namespace, None);
+    let (workers, next_cursor) = wanted_of((query.limit()?, query.offset()?), wanted, read).await?;
+    Ok(Json(Listed { items: workers.into_iter().map(WorkerShape::from).collect(), next_cursor }))
 }
 
 async fn show(State(app): State<App>, Name(instance): Name) -> JsonAnswer<WorkerShape> {
@@ -41,9 +50,12 @@ struct Drained {
 }
 
 /// The worker takes nothing new and is asked to yield what it holds.
-async fn drain(State(app): State<App>, Name(instance): Name) -> JsonAnswer<Drained> {
-    let reply =
-        app.operations.drain_worker(&instance, ACTOR).await.map_err(|error| Problem::from(error).about(&instance))?;
+async fn drain(State(app): State<App>, caller: Caller, Name(instance): Name) -> JsonAnswer<Drained> {
+    let reply = app
+        .operations
+        .drain_worker(&instance, caller.name())
+        .await
+        .map_err(|error| Problem::from(error).about(&instance))?;
     app.fleet.drain(&instance);
     let outcome = match reply {
         DrainWorkerReply::Draining => "draining",

@@ -188,7 +188,8 @@ pub struct ExecutionShape {
     prefers: Vec<String>,
     fairness_key: Option<String>,
     input: Box<RawValue>,
-    input_encoding: &'static str,
+    /// Absent when there is no input.
+    input_encoding: Option<&'static str>,
     result: Option<Box<RawValue>>,
     result_encoding: Option<&'static str>,
     failure: Option<FailureShape>,

@@ -42,7 +42,8 @@ pub struct TaskShape {
     lane: String,
     kind: String,
     input: Box<RawValue>,
-    input_encoding: &'static str,
+    /// Absent when there is no input.
+    input_encoding: Option<&'static str>,
     tags: BTreeMap<String, String>,
     priority: i64,
     created_at: i64,

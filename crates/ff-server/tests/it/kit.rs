@@ -8,9 +8,9 @@ use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_core::PartitionConfig;
 use ff_engine::{Engine, EngineOptions, Fsck};
-use ff_keys::{Keys, Source};
+use ff_keys::{BearerToken, Keys, Source};
 use ff_script::{Host, Library};
-use ff_server::{Server, ServerOptions};
+use ff_server::{Auth, Server, ServerOptions};
 use ff_testkit::{Aof, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ pub struct Kit {
     engine: EngineOptions,
     /// Where the keys are, and nothing else.
     secrets: TempDir,
+    /// The root token of servers that ask for one.
+    root: BearerToken,
     server: tokio::sync::Mutex<Option<Server>>,
 }
 
@@ -64,7 +66,8 @@ impl Kit {
         };
         let engine = EngineOptions { partitions: Some(FEW), ..engine };
         let secrets = tempfile::Builder::new().prefix("ff-keys-").tempdir().expect("a directory for keys");
-        let kit = Kit { behind, host, engine, secrets, server: tokio::sync::Mutex::new(None) };
+        let kit =
+            Kit { behind, host, engine, secrets, root: BearerToken::mint(), server: tokio::sync::Mutex::new(None) };
         kit.start().await;
         kit
     }
@@ -75,7 +78,19 @@ impl Kit {
 
     /// One more server over the same store, with keys of its own.
     pub async fn another(&self, keys: Keys) -> Server {
-        let options = ServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), no_auth: true, keys };
+        self.serve(keys, Auth::Nobody).await
+    }
+
+    /// One more server over the same store that asks for tokens, and its root's client.
+    pub async fn guarded(&self) -> (Server, Api) {
+        let server = self.serve(self.keys(), Auth::Root(self.root.clone())).await;
+        let root = Api::of(&server).bearing(self.root.reveal());
+        (server, root)
+    }
+
+    async fn serve(&self, keys: Keys, auth: Auth) -> Server {
+        let listen = "127.0.0.1:0".parse().expect("an address");
+        let options = ServerOptions { listen, auth, tls: None, behind_tls_proxy: false, hosts: Vec::new(), keys };
         Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
     }
 
@@ -230,6 +245,14 @@ impl Api {
             base: format!("http://{}", server.address()),
             http: reqwest::Client::builder().no_proxy().build().expect("a client"),
         }
+    }
+
+    /// The same client, showing this token.
+    pub fn bearing(&self, token: &str) -> Self {
+        let mut headers = reqwest::header::HeaderMap::new();
+        headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
+        let http = reqwest::Client::builder().no_proxy().default_headers(headers).build().expect("a client");
+        Self { base: self.base.clone(), http }
     }
 
     pub async fn send(

@@ -3,6 +3,7 @@
 #[macro_use]
 mod kit;
 
+mod access;
 mod budgets;
 mod bulk;
 mod children;

@@ -171,7 +171,7 @@ on_both_hosts! {
 }
 
 #[test]
-fn a_server_without_authentication_stays_on_loopback() {
+fn what_would_be_unsafe_does_not_start() {
     use std::sync::Arc;
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let directory = tempfile::tempdir().expect("a directory");
@@ -179,14 +179,18 @@ fn a_server_without_authentication_stays_on_loopback() {
         let options = ff_backend_embedded::Options::new(directory.path(), ff_script::Library::shipped().text);
         let host: Arc<dyn ff_script::Host> =
             Arc::new(ff_backend_embedded::Embedded::open(options).expect("a store opens"));
-        for (listen, no_auth, text) in [("0.0.0.0:0", true, "loopback"), ("127.0.0.1:0", false, "--no-auth")] {
-            let listen = listen.parse().expect("an address");
-            let keys = ff_server::ServerOptions::local(listen, directory.path()).expect("keys can be used").keys;
-            let options = ff_server::ServerOptions { listen, no_auth, keys };
+        let root = ff_server::Auth::Root(ff_keys::BearerToken::mint());
+        for (auth, texts) in [
+            (ff_server::Auth::Nobody, ["--no-auth", "--tls-cert"]),
+            (root, ["--tls-cert FILE and --tls-key FILE", "--behind-tls-proxy"]),
+        ] {
+            let listen = "0.0.0.0:0".parse().expect("an address");
+            let local = ff_server::ServerOptions::local(listen, directory.path()).expect("keys can be used");
+            let options = ff_server::ServerOptions { auth, ..local };
             let refused =
                 ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::embedded(), options).await;
             let error = refused.err().expect("it does not start").to_string();
-            assert!(error.contains(text), "{error}");
+            assert!(texts.iter().all(|text| error.contains(text)), "{error}");
         }
     });
 }

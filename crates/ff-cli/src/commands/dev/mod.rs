@@ -1,36 +1,47 @@
-//! `ff dev`: the engine on the embedded store, with work that never ends and workers that do.
+//! `ff dev`: a server on the embedded store, with work that never ends and workers that do.
 
+mod crew;
+mod director;
 mod screen;
-mod worker;
+pub mod worker;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use ff_core::types::TimestampMs;
-use ff_engine::{Cursor, Engine, FeedFilter, NewExecution, Operations};
-use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
-use ff_script::generated::PartitionStatsReply;
+use ff_engine::EngineOptions;
+use ff_script::Host;
+use ff_server::{NotStarted, Server, ServerOptions};
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::client::Api;
 use crate::store::{StoreAddress, open, state_directory};
-use screen::Screen;
-use worker::Crew;
+use crew::Crew;
+use screen::{Screen, Totals};
 
-const NAMESPACE: &str = "default";
+/// The lane of the demo.
 const LANE: &str = "demo";
 const WORKERS: usize = 3;
-/// New work is held back while this much waits, so that a long run does not drown in its own backlog.
-const BACKLOG_MAX: i64 = 200;
+/// Where the server listens unless that is taken.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7433);
+/// How often the totals are drawn.
+const TOTALS_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs sample work on the embedded store.
+/// Runs a server on the embedded store with sample work: quick, slow and failing executions, flows, calls under a quota and a budget,
+/// an approval now and then, and workers of which one is killed from time to time. The next start goes on where this one ends.
 #[derive(Args)]
 pub struct Dev {
     /// The store; the embedded one in the state directory unless said.
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
+    /// Where to listen; 127.0.0.1:7433, or any free port when that is taken, unless said.
+    #[arg(long)]
+    listen: Option<SocketAddr>,
     /// Stop after this many seconds instead of at Ctrl-C.
     #[arg(long)]
     seconds: Option<u64>,
@@ -42,154 +53,101 @@ pub struct Dev {
 impl Dev {
     /// Starts everything, shows it, and leaves the state for the next start.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let address = match self.store {
-            Some(address) => address,
-            None => StoreAddress::Embedded(state_directory()?.join("dev")),
-        };
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        let data = state_directory()?.join("dev");
+        let address = self.store.clone().unwrap_or_else(|| StoreAddress::Embedded(data.clone()));
         let (host, options) = open(&address, None).await?;
+        let keys = match &address {
+            StoreAddress::Embedded(directory) => directory,
+            StoreAddress::Valkey(_) => &data,
+        };
         let facts = host.facts();
-        let engine = Engine::start(Arc::clone(&host), options).await?;
-        let operations = engine.operations().clone();
+        let server = self.serve(host, options, keys).await?;
+        let url = format!("http://{}", server.address());
+        let api = Arc::new(Api::anonymous(&url, None)?);
 
         let screen = Screen::new();
-        screen.line(&format!(
-            "FlowFabric on the {} store ({}), loss window: {}",
-            facts.kind, facts.durability, facts.loss_window
-        ));
+        let (kind, durability, loss) = (facts.kind, facts.durability, facts.loss_window);
+        screen.line(&format!("FlowFabric on the {kind} store ({durability}), loss window: {loss}"));
         match &address {
             StoreAddress::Embedded(directory) => screen.line(&format!("state in {}", directory.display())),
             StoreAddress::Valkey(url) => screen.line(&format!("state in {url}")),
         }
-        let before = Totals::read(&operations).await?;
+        let before = totals(&api).await?;
         if before.executions > 0 {
-            screen.line(&format!(
-                "continuing: {} waiting, {} running, {} ended from before",
-                before.waiting, before.active, before.ended
-            ));
+            let Totals { waiting, active, ended, .. } = before;
+            screen.line(&format!("continuing: {waiting} waiting, {active} running, {ended} ended from before"));
+        }
+        let at = if server.address() == LISTEN { String::new() } else { format!(" --url {url}") };
+        for (what, link) in [
+            ("API", url.clone()),
+            ("API docs", format!("{url}/docs")),
+            ("live view", format!("ff top{at}")),
+            ("look around", format!("ff list{at}, ff flow list{at}, ff approvals{at}, ff events --follow{at}")),
+        ] {
+            screen.line(&format!("{what:12} {link}"));
         }
         screen.line("Ctrl-C stops; the next start continues where this one ends\n");
 
         let stop = CancellationToken::new();
-        let dispatcher = Dispatcher::start(
-            operations.clone(),
-            Arc::new(StoreAdmission::new(operations.clone())),
-            DispatcherOptions::default(),
-        );
-        let crew = Arc::new(Crew::hire(&operations, &dispatcher, WORKERS, &screen));
-        let submitting = tokio::spawn(submit(operations.clone(), stop.clone()));
-        let killing =
-            tokio::spawn(kill_now_and_then(Arc::clone(&crew), Duration::from_secs(self.kill_every), stop.clone()));
-        let showing = tokio::spawn(show(
-            engine.feed(FeedFilter::default(), Cursor::at(TimestampMs::now())),
-            operations.clone(),
-            screen.clone(),
-            stop.clone(),
-        ));
+        let events = api.lines("/v1/events", &[]).await?;
+        let crew = Arc::new(Crew::hire(Arc::clone(&api), &url, WORKERS, &screen)?);
+        let mut playing = tokio::task::JoinSet::new();
+        playing.spawn(director::direct(Arc::clone(&api), stop.clone()));
+        playing.spawn(Crew::kill_now_and_then(Arc::clone(&crew), Duration::from_secs(self.kill_every), stop.clone()));
+        playing.spawn(screen.clone().follow(events, stop.clone()));
+        playing.spawn(show_totals(Arc::clone(&api), screen.clone(), stop.clone()));
 
         let limit = self.seconds.map_or(Duration::MAX, Duration::from_secs);
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C")?,
-            () = tokio::time::sleep(limit) => {}
-        }
+        let ended = tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C"),
+            _ = terminate.recv() => Ok(()),
+            () = tokio::time::sleep(limit) => Ok(()),
+            Some(ended) = playing.join_next() => ended.context("a task of the demo ended badly").and_then(|ended| ended),
+        };
         screen.line("stopping: workers hand back what they hold");
         stop.cancel();
-        for task in [submitting, killing, showing] {
-            task.await.context("a task of the demo ended badly")??;
+        while let Some(ended) = playing.join_next().await {
+            ended.context("a task of the demo ended badly")??;
         }
         crew.leave().await;
-        drop(dispatcher);
-        let after = Totals::read(&operations).await?;
-        engine.stop().await;
+        let after = totals(&api).await;
+        server.stop().await;
+        ended?;
+        let after = after?;
         screen.line(&format!("stopped: {} waiting, {} ended; start again to continue", after.waiting, after.ended));
         Ok(ExitCode::SUCCESS)
     }
-}
 
-/// Submits a steady mix: quick work, slow work, urgent work, work that fails before it succeeds.
-async fn submit(operations: Operations, stop: CancellationToken) -> anyhow::Result<()> {
-    let mut count = 0_u64;
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(Duration::from_millis(150)) => {}
-        }
-        if operations.lane_depth(NAMESPACE, LANE).await? > BACKLOG_MAX {
-            continue;
-        }
-        count += 1;
-        let kind = match count % 10 {
-            0 => "flaky",
-            3 | 7 => "slow",
-            5 => "urgent",
-            _ => "quick",
-        };
-        let mut new = NewExecution::new(NAMESPACE, LANE, kind);
-        new.fields.input = Some(format!(r#"{{"n":{count}}}"#).into_bytes().into());
-        new.fields.priority = (kind == "urgent").then_some(100);
-        new.fields.retention_ms = Some(600_000);
-        operations.submit(new).await?;
-    }
-}
-
-async fn kill_now_and_then(crew: Arc<Crew>, every: Duration, stop: CancellationToken) -> anyhow::Result<()> {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(every) => crew.kill_one().await,
-        }
-    }
-}
-
-/// Shows what happens as it happens.
-async fn show(
-    mut feed: ff_engine::Feed,
-    operations: Operations,
-    screen: Screen,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let mut next_totals = tokio::time::Instant::now();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            delivered = feed.next(Duration::from_millis(250)) => {
-                for item in delivered? {
-                    screen.event(&item.event);
-                }
+    /// Serves on the address that was asked for, else on the usual one, else on any.
+    async fn serve(
+        &self,
+        host: Arc<dyn Host>,
+        engine: EngineOptions,
+        keys: &std::path::Path,
+    ) -> anyhow::Result<Server> {
+        let options = ServerOptions::local(self.listen.unwrap_or(LISTEN), keys)?;
+        match Server::start(Arc::clone(&host), engine.clone(), options.clone()).await {
+            Err(NotStarted::Listen { .. }) if self.listen.is_none() => {
+                let any = SocketAddr::new(LISTEN.ip(), 0);
+                Ok(Server::start(host, engine, ServerOptions { listen: any, ..options }).await?)
             }
-        }
-        if tokio::time::Instant::now() >= next_totals {
-            next_totals = tokio::time::Instant::now() + Duration::from_millis(500);
-            let totals = Totals::read(&operations).await?;
-            screen.status(&totals);
+            started => Ok(started?),
         }
     }
 }
 
-/// Counts over all partitions.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Everything stored.
-    pub executions: i64,
-    /// Eligible, delayed or blocked.
-    pub waiting: i64,
-    /// Leased.
-    pub active: i64,
-    /// Ended and still kept.
-    pub ended: i64,
+async fn totals(api: &Api) -> anyhow::Result<Totals> {
+    let stats: Value = api.get("/v1/stats", &[]).await?.accepted()?.json()?;
+    Ok(Totals::of(&stats))
 }
 
-impl Totals {
-    async fn read(operations: &Operations) -> anyhow::Result<Self> {
-        let mut totals = Self::default();
-        for counts in operations.stats().await? {
-            let PartitionStatsReply::Stats { lanes, executions, .. } = counts.stats;
-            totals.executions += executions;
-            for lane in lanes {
-                totals.active += lane.active;
-                totals.ended += lane.terminal;
-            }
+async fn show_totals(api: Arc<Api>, screen: Screen, stop: CancellationToken) -> anyhow::Result<()> {
+    let mut tick = tokio::time::interval(TOTALS_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = tick.tick() => screen.status(&totals(&api).await?),
         }
-        totals.waiting = totals.executions - totals.active - totals.ended;
-        Ok(totals)
     }
 }

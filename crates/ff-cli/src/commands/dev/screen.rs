@@ -1,12 +1,37 @@
 //! What the terminal shows: lines that stay, and on a terminal one status line that is redrawn.
 
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ff_script::generated::Event;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use super::Totals;
+use crate::client::text;
+use crate::terminal;
+
+/// Counts over all partitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Everything stored.
+    pub executions: i64,
+    /// Eligible, delayed, suspended or blocked.
+    pub waiting: i64,
+    /// Leased.
+    pub active: i64,
+    /// Ended and still kept.
+    pub ended: i64,
+}
+
+impl Totals {
+    /// The totals of an answer of `/v1/stats`.
+    pub fn of(stats: &Value) -> Self {
+        let count = |name: &str| stats["counts"][name].as_i64().unwrap_or(0);
+        let (executions, active, ended) =
+            (stats["executions"].as_i64().unwrap_or(0), count("active"), count("terminal"));
+        Self { executions, waiting: executions - active - ended, active, ended }
+    }
+}
 
 /// A shared screen.
 #[derive(Clone)]
@@ -19,15 +44,21 @@ struct State {
     colour: bool,
     status: String,
     completed: u64,
+    flows: u64,
     /// Executions whose worker was lost, and when by the host's clock.
     lost: HashMap<String, i64>,
 }
 
 impl Screen {
     pub fn new() -> Self {
-        let live = std::io::stdout().is_terminal();
-        let colour = live && std::env::var_os("NO_COLOR").is_none();
-        let state = State { live, colour, status: String::new(), completed: 0, lost: HashMap::new() };
+        let state = State {
+            live: terminal::is_live(),
+            colour: terminal::is_coloured(),
+            status: String::new(),
+            completed: 0,
+            flows: 0,
+            lost: HashMap::new(),
+        };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -42,27 +73,46 @@ impl Screen {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).line(&text, "\x1b[31m");
     }
 
+    /// Shows events as they come.
+    pub async fn follow(self, mut events: reqwest::Response, stop: CancellationToken) -> anyhow::Result<()> {
+        let mut bytes: Vec<u8> = Vec::new();
+        loop {
+            let chunk = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                chunk = events.chunk() => chunk?,
+            };
+            let Some(chunk) = chunk else { return Ok(()) };
+            bytes.extend_from_slice(&chunk);
+            while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = bytes.drain(..=end).collect();
+                if let Ok(event) = serde_json::from_slice::<Value>(&line) {
+                    self.event(&event);
+                }
+            }
+        }
+    }
+
     /// Shows the transitions a person would want to see.
-    pub fn event(&self, event: &Event) {
+    fn event(&self, event: &Value) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = event.execution_id.map(|id| id.to_string()).unwrap_or_default();
+        let id = text(&event["execution_id"]);
         let short = id.get(24..).unwrap_or(&id).to_owned();
-        let kind = event.kind.as_deref().unwrap_or("");
-        let datum = |name: &str| event.data.get(name).map_or("", String::as_str);
-        match event.r#type.as_str() {
+        let kind = text(&event["kind"]);
+        let at = event["at"].as_i64().unwrap_or(0);
+        let worker = text(&event["worker_instance"]);
+        let datum = |name: &str| text(&event["data"][name]);
+        match text(&event["type"]).as_str() {
             "execution.completed" => {
                 state.completed += 1;
                 if let Some(lost_at) = state.lost.remove(&id) {
-                    let worker = event.worker_instance.as_deref().unwrap_or("");
-                    let text = format!(
-                        "✓ {kind} {short} completed by {worker}, {} ms after its first worker was lost",
-                        event.at - lost_at
-                    );
+                    let late = at - lost_at;
+                    let text =
+                        format!("✓ {kind} {short} completed by {worker}, {late} ms after its first worker was lost");
                     state.line(&text, "\x1b[32m");
                 }
             }
             "execution.reclaimed" => {
-                state.lost.insert(id, event.at);
+                state.lost.insert(id, at);
                 let text = format!("↻ {kind} {short} taken back from {}: {}", datum("worker_instance"), datum("cause"));
                 state.line(&text, "\x1b[33m");
             }
@@ -74,12 +124,21 @@ impl Screen {
                 let text = format!("✗ {kind} {short} failed for good ({})", datum("category"));
                 state.line(&text, "\x1b[31m");
             }
+            "execution.suspended" if kind == "review" => {
+                let text = format!("◐ {kind} {short} waits for a person: `ff approvals`, `ff resume {id}`");
+                state.line(&text, "\x1b[35m");
+            }
+            "execution.resumed" if kind == "review" => {
+                let text = format!("◑ {kind} {short} goes on");
+                state.line(&text, "\x1b[35m");
+            }
+            "flow.completed" => {
+                state.flows += 1;
+                let text = format!("✓ flow {} completed", text(&event["flow_id"]));
+                state.line(&text, "\x1b[32m");
+            }
             "worker.registered" | "worker.left" | "worker.expired" => {
-                let text = format!(
-                    "· {} {}",
-                    event.worker_instance.as_deref().unwrap_or(""),
-                    event.r#type.trim_start_matches("worker.")
-                );
+                let text = format!("· {worker} {}", text(&event["type"]).trim_start_matches("worker."));
                 state.line(&text, "\x1b[2m");
             }
             _ => {}
@@ -89,8 +148,10 @@ impl Screen {
     /// Redraws the status line; off a terminal nothing is shown.
     pub fn status(&self, totals: &Totals) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (completed, flows) = (state.completed, state.flows);
+        let Totals { waiting, active, .. } = totals;
         state.status =
-            format!("waiting {:>4}   running {:>2}   completed {:>6}", totals.waiting, totals.active, state.completed);
+            format!("waiting {waiting:>4}   running {active:>2}   completed {completed:>6}   flows {flows:>4}");
         state.redraw();
     }
 }

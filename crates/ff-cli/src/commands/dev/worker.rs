@@ -1,203 +1,118 @@
-//! In-process workers of the demo, and the means to kill one.
+//! `ff dev-worker`: one worker process of the demo.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ff_core::types::ExecutionId;
-use ff_engine::{Operations, fence_of};
-use ff_scheduler::{Dispatcher, Profile};
-use ff_script::Error;
-use ff_script::generated::{RegisterWorker, Task};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
+use anyhow::Context;
+use clap::Args;
+use ff_sdk::middleware::TaskError;
+use ff_sdk::runtime::{Ctx, HandlerResult, WorkerRuntime};
+use ff_sdk::task::{SuspendOptions, TimeoutBehavior, WaitpointSpec};
+use ff_sdk::{FlowFabricWorker, WorkerConfig};
+use serde_json::json;
 
-use super::screen::Screen;
-use super::{LANE, NAMESPACE};
+use super::LANE;
+use super::director::BUDGET;
+use crate::client::Api;
 
-const LEASE_TTL_MS: i64 = 3_000;
-const SLOTS: u16 = 4;
+/// Short leases, so that what a killed worker held is soon taken back.
+const LEASE_TTL_MS: u64 = 5_000;
+const SLOTS: usize = 4;
+/// A review that nobody answers goes on after this.
+const REVIEW_MS: u64 = 45_000;
 
-type Held = Arc<Mutex<HashMap<ExecutionId, Task>>>;
-
-struct Member {
+/// A worker of the demo.
+#[derive(Args)]
+pub struct DevWorker {
+    #[arg(long)]
+    url: String,
+    #[arg(long)]
     instance: String,
-    held: Held,
-    quit: CancellationToken,
-    task: JoinHandle<()>,
 }
 
-/// The workers that are alive.
-pub struct Crew {
-    operations: Operations,
-    dispatcher: Dispatcher,
-    screen: Screen,
-    members: Mutex<Vec<Member>>,
-    hired: AtomicUsize,
-}
-
-impl Crew {
-    /// Starts this many workers.
-    pub fn hire(operations: &Operations, dispatcher: &Dispatcher, count: usize, screen: &Screen) -> Self {
-        let crew = Self {
-            operations: operations.clone(),
-            dispatcher: dispatcher.clone(),
-            screen: screen.clone(),
-            members: Mutex::default(),
-            hired: AtomicUsize::new(0),
-        };
-        for _ in 0..count {
-            crew.hire_one();
-        }
-        crew
-    }
-
-    fn hire_one(&self) {
-        let instance = format!("worker-{}", self.hired.fetch_add(1, Ordering::Relaxed) + 1);
-        let held = Held::default();
-        let quit = CancellationToken::new();
-        let worker = Worker {
-            operations: self.operations.clone(),
-            dispatcher: self.dispatcher.clone(),
-            instance: instance.clone(),
-            held: Arc::clone(&held),
-            quit: quit.clone(),
-        };
-        let task = tokio::spawn(worker.run());
-        self.members.lock().unwrap_or_else(PoisonError::into_inner).push(Member { instance, held, quit, task });
-    }
-
-    /// Ends a worker as a crash would: mid-sentence, leases and registration left behind. Another is hired.
-    pub async fn kill_one(&self) {
-        let member = {
-            let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
-            let busiest =
-                members.iter().enumerate().max_by_key(|(_, member)| held(&member.held).len()).map(|(index, _)| index);
-            busiest.map(|index| members.remove(index))
-        };
-        if let Some(member) = member {
-            member.task.abort();
-            let holding = held(&member.held).len();
-            self.screen.killed(&member.instance, holding);
-            self.hire_one();
-        }
-    }
-
-    /// Ends every worker politely: what it holds is handed back, its registration ends.
-    pub async fn leave(&self) {
-        let members = std::mem::take(&mut *self.members.lock().unwrap_or_else(PoisonError::into_inner));
-        for member in members {
-            member.quit.cancel();
-            if let Err(error) = member.task.await {
-                tracing::warn!(%error, worker = member.instance, "a worker did not end well");
-            }
-        }
-    }
-}
-
-fn held(held: &Held) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, Task>> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-struct Worker {
-    operations: Operations,
-    dispatcher: Dispatcher,
-    instance: String,
-    held: Held,
-    quit: CancellationToken,
-}
-
-impl Worker {
-    async fn run(self) {
-        if let Err(error) = self.work().await {
-            tracing::error!(%error, worker = self.instance, "a worker gave up");
-        }
-    }
-
-    async fn work(&self) -> Result<(), Error> {
-        let profile = Profile {
-            namespace: NAMESPACE.to_owned(),
-            lanes: vec![LANE.to_owned()],
-            worker_id: "demo".to_owned(),
-            instance: self.instance.clone(),
-            capabilities: Vec::new(),
-            lease_ttl_ms: LEASE_TTL_MS,
-        };
-        let registration = RegisterWorker {
-            capabilities: Vec::new(),
-            incarnation: None,
-            instance: self.instance.clone(),
-            lanes: profile.lanes.clone(),
-            namespace: profile.namespace.clone(),
-            slots: i64::from(SLOTS),
-            take_over: None,
-            worker_id: profile.worker_id.clone(),
-        };
-        self.operations.register_worker(registration).await?;
-        let mut running = tokio::task::JoinSet::new();
-        let mut beat = tokio::time::interval(Duration::from_secs(10));
-        loop {
-            let free = SLOTS - u16::try_from(running.len()).unwrap_or(SLOTS);
-            tokio::select! {
-                () = self.quit.cancelled() => break,
-                _ = beat.tick() => { self.operations.heartbeat(vec![self.instance.clone()]).await?; }
-                Some(_) = running.join_next(), if !running.is_empty() => {}
-                claimed = self.dispatcher.claim(&profile, free, Duration::from_secs(30), Uuid::now_v7()), if free > 0 => {
-                    for task in claimed? {
-                        held(&self.held).insert(task.execution_id, task.clone());
-                        running.spawn(handle(self.operations.clone(), Arc::clone(&self.held), task));
-                    }
-                }
-            }
-        }
-        running.shutdown().await;
-        let tasks: Vec<Task> = held(&self.held).drain().map(|(_, task)| task).collect();
-        for task in tasks {
-            match self.operations.yield_back(task.execution_id, fence_of(&task)).await {
-                Ok(_) | Err(Error::Engine(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.operations.deregister_worker(&self.instance, None).await?;
-        self.dispatcher.forget(&self.instance);
-        Ok(())
-    }
-}
-
-/// Runs one task: some take long enough to be renewed, some fail at first.
-async fn handle(operations: Operations, holding: Held, task: Task) {
-    let id = task.execution_id;
-    let fence = fence_of(&task);
-    let takes = match task.kind.as_str() {
-        "slow" => Duration::from_millis(rand::random_range(1_500..4_000)),
-        "urgent" => Duration::from_millis(50),
-        _ => Duration::from_millis(rand::random_range(50..400)),
-    };
-    let done = tokio::time::sleep(takes);
-    tokio::pin!(done);
-    let mut renew = tokio::time::interval(Duration::from_millis(1_000));
-    renew.tick().await;
-    loop {
+impl DevWorker {
+    /// Works until SIGTERM, or until whoever started it is gone.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let api = Arc::new(Api::anonymous(&self.url, None)?);
+        let mut config =
+            WorkerConfig::http(self.url, "demo", self.instance, "default", LANE).with_max_concurrent_tasks(SLOTS);
+        config.lease_ttl_ms = LEASE_TTL_MS;
+        let worker = FlowFabricWorker::connect(config).await.context("cannot register the worker")?;
+        let runtime = WorkerRuntime::new(worker)
+            .drain_grace(Duration::ZERO)
+            .on("quick", async |ctx: Ctx| work(&ctx, 50, 400).await)
+            .on("urgent", async |ctx: Ctx| work(&ctx, 40, 60).await)
+            .on("slow", async |ctx: Ctx| work(&ctx, 1_500, 4_000).await)
+            .on("flaky", flaky)
+            .on("review", review)
+            .on("call", move |ctx: Ctx| {
+                let api = Arc::clone(&api);
+                async move { call(ctx, &api).await }
+            });
+        let (alone, left_alone) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let _ = std::io::stdin().read(&mut [0; 1]);
+            let _ = alone.send(());
+        });
         tokio::select! {
-            () = &mut done => break,
-            _ = renew.tick() => {
-                if let Err(error) = operations.renew(id, fence.clone()).await {
-                    tracing::debug!(%error, %id, "the lease is gone");
-                    held(&holding).remove(&id);
-                    return;
-                }
-            }
+            ended = runtime.run() => ended?,
+            _ = left_alone => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Takes its time, and says how far it is.
+async fn work(ctx: &Ctx, min_ms: u64, max_ms: u64) -> HandlerResult<TaskError> {
+    let takes = Duration::from_millis(rand::random_range(min_ms..max_ms));
+    for step in 1..=4_u8 {
+        tokio::select! {
+            () = tokio::time::sleep(takes / 4) => {}
+            reason = ctx.cancellation().cancelled() => return Err(TaskError::new(format!("stopped: {reason}"), "stopped")),
+        }
+        if max_ms > 1_000 {
+            // The lease may be gone by now; whoever ends the task hears so.
+            let _ = ctx.progress(step * 25, "working").await;
+            let _ = ctx.append_frame("text", format!("\"part {step} of 4\"").as_bytes(), None).await;
         }
     }
-    let ended = if task.kind == "flaky" && task.attempt_index < 1 {
-        operations.fail(id, fence, "the provider said no", "provider_error").await.map(|_| ())
-    } else {
-        operations.complete(id, fence, Some(br#"{"ok":true}"#.to_vec())).await.map(|_| ())
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, %id, "the outcome was refused");
+    Ok(Some(br#"{"ok":true}"#.to_vec()))
+}
+
+/// Fails once.
+async fn flaky(ctx: Ctx) -> HandlerResult<TaskError> {
+    if ctx.info().attempt_index.to_string() == "0" {
+        return Err(TaskError::new("the provider said no", "provider_error"));
     }
-    held(&holding).remove(&id);
+    work(&ctx, 50, 200).await
+}
+
+/// Waits for a person, for a while.
+async fn review(ctx: Ctx) -> HandlerResult {
+    let options = SuspendOptions::new("waiting_for_approval")
+        .waitpoint(WaitpointSpec { key: "review".to_owned(), ..WaitpointSpec::default() })
+        .timeout(REVIEW_MS, TimeoutBehavior::AutoResume);
+    let signals = ctx.wait_for_signals(options).await?;
+    let by = signals.first().map_or("an operator", |signal| signal.signal_name.as_str());
+    Ok(Some(json!({ "went_on_by": by }).to_string().into_bytes()))
+}
+
+/// Calls a provider that charges by the token.
+async fn call(ctx: Ctx, api: &Api) -> HandlerResult {
+    work(&ctx, 100, 300).await?;
+    let info = ctx.info();
+    let usage = json!({
+        "fence": {"attempt_id": info.attempt_id, "lease_id": info.lease_id, "lease_epoch": info.lease_epoch},
+        "budget_id": BUDGET,
+        "dimensions": {"tokens": rand::random_range(50..150)},
+        "dedup_key": info.attempt_id,
+    });
+    let path = format!("/v1/tasks/{}/usage", info.execution_id);
+    api.post(&path, usage.to_string())
+        .await
+        .and_then(crate::client::Reply::accepted)
+        .map_err(|error| error.to_string())?;
+    Ok(Some(br#"{"answer":42}"#.to_vec()))
 }

@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::drawing::{self, Edge, Node};
 use super::state::Colour;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text};
-
-/// The width drawn for when the terminal does not say its own.
-const WIDTH: usize = 120;
+use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text};
+use crate::terminal;
+use crate::view::{View, WatchArgs};
 
 /// Draws a flow: who waits for whom, and how far each is. An unknown id exits 4.
 #[derive(Args)]
@@ -18,12 +17,14 @@ pub struct Graph {
     /// The flow's id.
     #[arg(value_name = "ID")]
     id: String,
-    /// How many columns there are; a drawing that is wider becomes a list.
-    #[arg(long, env = "COLUMNS", default_value_t = WIDTH)]
-    width: usize,
+    /// How many columns there are, as many as the terminal has unless said; a drawing that is wider becomes a list.
+    #[arg(long, env = "COLUMNS")]
+    width: Option<usize>,
     /// How many members of one layer are drawn; the others are counted.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(2..))]
     rows: u16,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -34,24 +35,24 @@ impl Graph {
     /// Prints the drawing.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let path = format!("/v1/flows/{}/graph", segment(&self.id));
-        let reply = Api::new(&self.server)?.get(&path, &[]).await?.accepted()?;
-        match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => {
-                for node in reply.json()?["nodes"].as_array().into_iter().flatten() {
-                    say(&text(&node["execution_id"]))?;
-                }
+        let (api, output) = (Api::new(&self.server)?, self.output.output);
+        let look = async || {
+            let reply = api.get(&path, &[]).await?.accepted()?;
+            if output == Output::Json {
+                return View::raw(&reply.bytes);
             }
-            Output::Table => {
-                let graph = reply.json()?;
-                say(&format!("{}  {}", self.id, text(&graph["state"])))?;
-                say("")?;
-                let size = drawing::Size { width: self.width, rows: usize::from(self.rows) };
-                let lines = drawing::draw(&nodes(&graph), &edges(&graph), size, Colour::of_stdout());
-                lines.iter().try_for_each(|line| say(line))?;
+            let graph = reply.json()?;
+            if output == Output::Ids {
+                let nodes = graph["nodes"].as_array().into_iter().flatten();
+                return Ok(View::lines(nodes.map(|node| text(&node["execution_id"]))));
             }
-        }
-        Ok(ExitCode::SUCCESS)
+            let mut lines = vec![format!("{}  {}", self.id, text(&graph["state"])), String::new()];
+            let width = self.width.unwrap_or_else(|| terminal::size().0);
+            let size = drawing::Size { width, rows: usize::from(self.rows) };
+            lines.extend(drawing::draw(&nodes(&graph), &edges(&graph), size, Colour::of_stdout()));
+            Ok(View::lines(lines))
+        };
+        self.watch.show(&api, output, &[("flow_id", self.id.clone())], look).await
     }
 }
 

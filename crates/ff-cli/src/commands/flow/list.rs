@@ -6,7 +6,8 @@ use clap::Args;
 use serde_json::Value;
 
 use super::state::counts;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, text, time};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, text, time};
+use crate::view::{View, WatchArgs};
 
 /// Lists flows, newest first.
 #[derive(Args)]
@@ -24,6 +25,8 @@ pub struct List {
     /// Where an earlier list stopped.
     #[arg(long)]
     cursor: Option<String>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -43,39 +46,36 @@ impl List {
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect();
-        let reply = Api::new(&self.server)?.get("/v1/flows", &query).await?.accepted()?;
-        if self.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let page = reply.json()?;
-        let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-        match self.output.output {
-            Output::Ids => {
-                for item in items {
-                    say(&text(&item["flow_id"]))?;
-                }
+        let (api, output) = (Api::new(&self.server)?, self.output.output);
+        let look = async || {
+            let reply = api.get("/v1/flows", &query).await?.accepted()?;
+            if output == Output::Json {
+                return View::raw(&reply.bytes);
             }
-            Output::Table | Output::Json => table(items)?,
-        }
-        if let Some(cursor) = page["next_cursor"].as_str() {
-            eprintln!("more with --cursor {cursor}");
-        }
-        Ok(ExitCode::SUCCESS)
+            let page = reply.json()?;
+            let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut view = match output {
+                Output::Ids => View::lines(items.iter().map(|item| text(&item["flow_id"]))),
+                Output::Table | Output::Json => View::lines(table(items)),
+            };
+            view.note = page["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"));
+            Ok(view)
+        };
+        self.watch.show(&api, output, &[], look).await
     }
 }
 
-fn table(items: &[Value]) -> anyhow::Result<()> {
-    say(&format!("{:36}  {:10}  {:20}  {:23}  {}", "ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS"))?;
+fn table(items: &[Value]) -> Vec<String> {
+    let mut lines = vec![format!("{:36}  {:10}  {:20}  {:23}  {}", "ID", "STATE", "KIND", "CREATED (UTC)", "MEMBERS")];
     for item in items {
-        say(&format!(
+        lines.push(format!(
             "{:36}  {:10}  {:20}  {:23}  {}",
             text(&item["flow_id"]),
             text(&item["state"]),
             text(&item["kind"]),
             time(&item["created_at"]),
             counts(item)
-        ))?;
+        ));
     }
-    Ok(())
+    lines
 }

@@ -14,6 +14,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub use state::Colour;
+
 /// Submits, watches, releases and cancels flows. An unknown id exits 4.
 #[derive(Args)]
 pub struct FlowCommand {

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::state::counts;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time};
+use super::state::{Colour, counts};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text, time};
+use crate::view::{View, WatchArgs};
 
 /// Shows a flow and its members. An unknown id exits 4.
 #[derive(Args)]
@@ -18,6 +19,8 @@ pub struct Show {
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=30_000))]
     wait_ms: Option<u32>,
     #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -28,51 +31,63 @@ impl Show {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let query: Vec<(&str, String)> = self.wait_ms.iter().map(|ms| ("wait_ms", ms.to_string())).collect();
         let path = format!("/v1/flows/{}", segment(&self.id));
-        let reply = Api::new(&self.server)?.get(&path, &query).await?.accepted()?;
-        match self.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => {
-                for member in reply.json()?["members"].as_array().into_iter().flatten() {
-                    say(&text(&member["execution_id"]))?;
-                }
+        let (api, output) = (Api::new(&self.server)?, self.output.output);
+        let look = async || {
+            let reply = api.get(&path, &query).await?.accepted()?;
+            if output == Output::Json {
+                return View::raw(&reply.bytes);
             }
-            Output::Table => table(&reply.json()?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+            let flow = reply.json()?;
+            let members = flow["members"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let mut view = match output {
+                Output::Ids => View::lines(members.iter().map(|member| text(&member["execution_id"]))),
+                Output::Table | Output::Json => View::lines(table(&flow)),
+            };
+            if flow["members_next_cursor"].is_string() {
+                let id = text(&flow["flow_id"]);
+                view.note = Some(format!("these are the first; `ff list --flow {id}` pages through all"));
+            }
+            Ok(view)
+        };
+        self.watch.show(&api, output, &[("flow_id", self.id.clone())], look).await
     }
 }
 
-fn table(flow: &Value) -> anyhow::Result<()> {
-    let line = |name: &str, value: String| if value.is_empty() { Ok(()) } else { say(&format!("{name:16} {value}")) };
-    line("flow", text(&flow["flow_id"]))?;
-    line("state", text(&flow["state"]))?;
-    line("kind", text(&flow["kind"]))?;
-    line("namespace", text(&flow["namespace"]))?;
-    line("policy", text(&flow["policy"]))?;
-    line("members", counts(flow))?;
+fn table(flow: &Value) -> Vec<String> {
+    let colour = Colour::of_stdout();
+    let mut lines = Vec::new();
+    let mut line = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("{name:16} {value}"));
+        }
+    };
+    line("flow", text(&flow["flow_id"]));
+    line("state", text(&flow["state"]));
+    line("kind", text(&flow["kind"]));
+    line("namespace", text(&flow["namespace"]));
+    line("policy", text(&flow["policy"]));
+    line("members", counts(flow));
     for name in ["created_at", "sealed_at", "deadline_at", "finished_at"] {
-        line(name.trim_end_matches("_at"), time(&flow[name]))?;
+        line(name.trim_end_matches("_at"), time(&flow[name]));
     }
     let stop = &flow["stop"];
     if !stop.is_null() {
         let by = stop["actor"].as_str().map(|actor| format!(" by {actor}")).unwrap_or_default();
-        line("stopped", format!("{} {}{by}: {}", time(&stop["at"]), text(&stop["policy"]), text(&stop["reason"])))?;
+        line("stopped", format!("{} {}{by}: {}", time(&stop["at"]), text(&stop["policy"]), text(&stop["reason"])));
     }
-    line("in place of", text(&flow["parent_id"]))?;
-    say("")?;
-    say(&format!("{:36}  {:16}  {:20}  {}", "EXECUTION", "STATE", "KIND", "KEY"))?;
+    line("in place of", text(&flow["parent_id"]));
+    lines.push(String::new());
+    lines.push(format!("{:36}  {:16}  {:20}  {}", "EXECUTION", "STATE", "KIND", "KEY"));
     for member in flow["members"].as_array().into_iter().flatten() {
         let nested = member["nested_flow_id"].as_str().map(|flow| format!("  = flow {flow}")).unwrap_or_default();
-        say(&format!(
-            "{:36}  {:16}  {:20}  {}{nested}",
+        let state = text(&member["state"]);
+        lines.push(format!(
+            "{:36}  {}  {:20}  {}{nested}",
             text(&member["execution_id"]),
-            text(&member["state"]),
+            colour.paint(&state, &format!("{state:16}")),
             text(&member["kind"]),
             text(&member["key"])
-        ))?;
+        ));
     }
-    if flow["members_next_cursor"].is_string() {
-        eprintln!("these are the first; `ff list --flow {}` pages through all", text(&flow["flow_id"]));
-    }
-    Ok(())
+    lines
 }

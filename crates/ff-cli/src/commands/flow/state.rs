@@ -1,7 +1,5 @@
 //! The states of members: a mark and a colour for each, and how many are in which.
 
-use std::io::IsTerminal;
-
 use serde_json::Value;
 
 /// Every state of a member, the one most worth seeing first, with its mark and its colour in a terminal.
@@ -38,8 +36,7 @@ pub struct Colour(bool);
 impl Colour {
     /// Colour for a terminal, unless NO_COLOR says otherwise.
     pub fn of_stdout() -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self(!unwanted && std::io::stdout().is_terminal())
+        Self(crate::terminal::is_coloured())
     }
 
     #[cfg(test)]

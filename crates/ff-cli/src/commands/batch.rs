@@ -1,0 +1,102 @@
+//! `ff submit --batch`: many executions from a file of NDJSON.
+
+use std::io::{BufRead, BufReader};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::client::{Api, Output, print, say, text};
+use crate::progress::Progress;
+
+/// How many executions, and how many bytes, one request carries at most.
+const ITEMS: usize = 1_000;
+const BYTES: usize = 8 * 1024 * 1024;
+
+/// Submits every line of a file, or of stdin for `-`, in order. Each line is answered on its own: a refusal is said with the number of
+/// its line, and the others go on.
+pub async fn submit(api: &Api, file: &str, output: Output) -> anyhow::Result<ExitCode> {
+    let (lines, total) = open(file)?;
+    let mut progress = Progress::new("submitting", total);
+    let mut sums = Sums::default();
+    let (mut batch, mut numbers, mut number) = (String::new(), Vec::new(), 0_usize);
+    for line in lines {
+        let line = line.with_context(|| format!("cannot read {file}"))?;
+        number += 1;
+        if line.trim().is_empty() {
+            continue;
+        }
+        if numbers.len() == ITEMS || batch.len() + line.len() > BYTES {
+            send(api, &mut batch, &mut numbers, output, &mut sums).await?;
+            progress.advance(sums.last);
+        }
+        batch.push_str(line.trim());
+        batch.push('\n');
+        numbers.push(number);
+    }
+    send(api, &mut batch, &mut numbers, output, &mut sums).await?;
+    drop(progress);
+    if output == Output::Table {
+        let again = if sums.duplicates > 0 { format!(", {} submitted before", sums.duplicates) } else { String::new() };
+        let refused = if sums.refused > 0 { format!(", {} refused", sums.refused) } else { String::new() };
+        say(&format!("{} submitted{again}{refused}", sums.submitted))?;
+    }
+    Ok(if sums.refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[derive(Default)]
+struct Sums {
+    submitted: u64,
+    duplicates: u64,
+    refused: u64,
+    /// How many lines the last request carried.
+    last: u64,
+}
+
+type Lines = Box<dyn Iterator<Item = std::io::Result<String>>>;
+
+/// The lines, and how many there are where that is known.
+fn open(file: &str) -> anyhow::Result<(Lines, Option<u64>)> {
+    if file == "-" {
+        return Ok((Box::new(std::io::stdin().lines()), None));
+    }
+    let reader = || {
+        let file = std::fs::File::open(file).with_context(|| format!("cannot read {file}"))?;
+        Ok::<_, anyhow::Error>(BufReader::new(file))
+    };
+    let total = reader()?.split(b'\n').count() as u64;
+    Ok((Box::new(reader()?.lines()), Some(total)))
+}
+
+async fn send(
+    api: &Api,
+    batch: &mut String,
+    numbers: &mut Vec<usize>,
+    output: Output,
+    sums: &mut Sums,
+) -> anyhow::Result<()> {
+    sums.last = numbers.len() as u64;
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let reply = api.post("/v1/executions:batch", std::mem::take(batch)).await?.accepted()?;
+    if output == Output::Json {
+        print(std::str::from_utf8(&reply.bytes)?)?;
+    }
+    let answers = reply.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    for (line, number) in answers.zip(numbers.drain(..)) {
+        let answer: Value = serde_json::from_slice(line).context("the server's answer is not JSON")?;
+        let error = &answer["error"];
+        if !error.is_null() {
+            sums.refused += 1;
+            eprintln!("ff: line {number}: {} ({})", text(&error["detail"]), text(&error["code"]));
+            continue;
+        }
+        sums.submitted += 1;
+        sums.duplicates += u64::from(answer["duplicate"] == true);
+        if output == Output::Ids {
+            say(&text(&answer["execution_id"]))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! `ff config`: the settings in force.
+
+use std::process::ExitCode;
+
+use clap::{Args, Command, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::client::{Output, OutputArgs, say};
+use crate::config::{Section, Settings};
+
+/// The settings in force: flags go before FF_* variables, these before the file flowfabric.toml.
+#[derive(Args)]
+pub struct ConfigCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Prints every setting with where it came from; secrets are not shown.
+    #[command(after_help = "Example:
+  ff config show
+  ff config show --config /etc/flowfabric.toml -o json
+
+A file has two sections, and the keys are the names of the flags:
+  [server]
+  store = \"embedded:/var/lib/flowfabric\"
+  listen = \"127.0.0.1:7433\"
+  [client]
+  url = \"http://127.0.0.1:7433\"")]
+    Show(OutputArgs),
+}
+
+impl ConfigCommand {
+    /// Prints the settings.
+    pub fn run(self, settings: &Settings, command: &Command) -> anyhow::Result<ExitCode> {
+        let Verb::Show(output) = self.verb;
+        let sections = [("server", Section::Server), ("client", Section::Client)];
+        if output.output == Output::Json {
+            let mut all = Map::new();
+            for (name, section) in sections {
+                let settings = settings.effective(command, section)?.into_iter();
+                let shown: Map<String, Value> = settings
+                    .map(|one| (one.key, json!({ "value": one.value, "source": one.source.to_string() })))
+                    .collect();
+                all.insert(name.to_owned(), Value::Object(shown));
+            }
+            say(&Value::Object(all).to_string())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        match settings.path() {
+            Some(path) => eprintln!("read {}", path.display()),
+            None => eprintln!("no file was read; flowfabric.toml in this directory, --config or FF_CONFIG would be"),
+        }
+        for (name, section) in sections {
+            say(&format!("[{name}]"))?;
+            for one in settings.effective(command, section)? {
+                let value = one.value.unwrap_or_else(|| "-".to_owned());
+                say(format!("{:20} {value:40} {}", one.key, one.source).trim_end())?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

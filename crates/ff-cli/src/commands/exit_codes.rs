@@ -1,0 +1,24 @@
+//! `ff exit-codes`: what the exit codes mean.
+
+use std::process::ExitCode;
+
+use crate::client::print;
+
+/// What scripts can rely on.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  it was done; `ff result`: the outcome is success
+  1  it failed, was refused, or no server answered; `ff result`: the outcome is another;
+     `ff fsck` and `ff doctor`: something is broken
+  2  the command line or the configuration is wrong
+  4  an id, lane, worker or key is unknown
+  5  it has not ended yet (`ff result`, `ff flow cancel --wait`)
+
+A command over several ids goes on past refusals and exits with the code of the first.
+";
+
+/// Prints them.
+pub fn run() -> anyhow::Result<ExitCode> {
+    print(EXIT_CODES)?;
+    Ok(ExitCode::SUCCESS)
+}

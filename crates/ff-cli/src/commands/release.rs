@@ -1,0 +1,32 @@
+//! `ff release`: lets held executions start.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use super::acting::act;
+use crate::client::{IdArgs, OutputArgs, ServerArgs};
+
+/// Lets held executions start again. An unknown id exits 4.
+#[derive(Args)]
+#[command(after_help = "Example:
+  ff release 0192f3a0-… --reason 'sorted out'")]
+pub struct Release {
+    #[command(flatten)]
+    ids: IdArgs,
+    /// Why; recorded with the action.
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Release {
+    /// Goes through the ids; a refusal is said and the others go on.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        act(&self.server, self.ids.read()?, "release", &json!({ "reason": self.reason }), self.output.output).await
+    }
+}

@@ -1,0 +1,37 @@
+//! `ff worker drain`: asks workers to hand back what they hold.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::client::{Api, Output, OutputArgs, ServerArgs, for_each, read_ids, say, say_raw, segment, text};
+
+/// Asks workers to take nothing new and to hand back what they hold. An unknown instance exits 4.
+#[derive(Args)]
+pub struct Drain {
+    /// Worker instances; `-` reads them from stdin.
+    #[arg(required = true, value_name = "INSTANCE")]
+    instances: Vec<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Drain {
+    /// Goes through the instances; a refusal is said and the others go on.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let api = &Api::new(&self.server)?;
+        let output = self.output.output;
+        for_each(read_ids(&self.instances)?, |instance| async move {
+            let path = format!("/v1/workers/{}/drain", segment(&instance));
+            let reply = api.post(&path, String::new()).await?.accepted()?;
+            match output {
+                Output::Json => say_raw(&reply.bytes),
+                Output::Ids => say(&text(&reply.json()?["instance"])),
+                Output::Table => say(&format!("{instance}  {}", text(&reply.json()?["outcome"]))),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,347 @@
+//! Settings of a file: what flags and `FF_*` variables do not say, `flowfabric.toml` does.
+//!
+//! **Invariant:** a setting is declared once, as a flag. The keys of the file are the long names of the flags, with underscores: those
+//! of `ff server` in `[server]`, those every client command shares in `[client]`. What the file says becomes the flag's default, so the
+//! command line and the environment go before it by themselves, and a new flag is a new setting.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{ArgAction, Command};
+
+/// The file that is read when none is named.
+const FILE: &str = "flowfabric.toml";
+/// Client flags a file may set.
+const CLIENT: [&str; 2] = ["url", "token"];
+/// Commands beside `ff server` that work on its store and take the same flags for it.
+const BESIDE: [&str; 2] = ["fsck", "doctor"];
+
+/// Where a value came from, for a command that is given no flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An environment variable.
+    Variable(String),
+    /// A file.
+    File(PathBuf),
+    /// Nobody said.
+    Default,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Variable(name) => write!(f, "environment {name}"),
+            Source::File(path) => write!(f, "{}", path.display()),
+            Source::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A file of settings that was read and checked.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    path: Option<PathBuf>,
+    server: BTreeMap<String, Vec<String>>,
+    client: BTreeMap<String, Vec<String>>,
+}
+
+/// The file `--config` or FF_CONFIG names, else the one in the working directory when there is one.
+fn chosen(args: &[OsString]) -> anyhow::Result<Option<PathBuf>> {
+    let mut args = args.iter().skip(1).take_while(|arg| *arg != "--");
+    while let Some(arg) = args.next() {
+        if arg == "--config" {
+            let file = args.next().context("--config needs a file")?;
+            return Ok(Some(file.into()));
+        }
+        if let Some(file) = arg.to_str().and_then(|arg| arg.strip_prefix("--config=")) {
+            return Ok(Some(file.into()));
+        }
+    }
+    if let Some(file) = std::env::var_os("FF_CONFIG").filter(|file| !file.is_empty()) {
+        return Ok(Some(file.into()));
+    }
+    Ok(Path::new(FILE).exists().then(|| FILE.into()))
+}
+
+impl Settings {
+    /// Reads the file these arguments choose and checks it against the flags there are.
+    pub fn read(args: &[OsString], command: &Command) -> anyhow::Result<Self> {
+        let Some(path) = chosen(args)? else { return Ok(Self::default()) };
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text, path.clone(), command).with_context(|| format!("{} is not right", path.display()))
+    }
+
+    fn parse(text: &str, path: PathBuf, command: &Command) -> anyhow::Result<Self> {
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| anyhow::anyhow!("{}", error.to_string().trim()))?;
+        let mut settings = Self { path: Some(path), ..Self::default() };
+        for (section, content) in table {
+            let toml::Value::Table(content) = content else {
+                bail!("{section} is not a section; settings stand in [server] or [client]");
+            };
+            for (key, value) in content {
+                match section.as_str() {
+                    "server" => {
+                        settings.server.insert(key.clone(), checked(command, "server", &section, &key, &value)?)
+                    }
+                    "client" if CLIENT.contains(&key.as_str()) => {
+                        settings.client.insert(key.clone(), checked(command, "list", &section, &key, &value)?)
+                    }
+                    "client" => bail!("{key} is not a setting of [client]; it has {}", CLIENT.join(", ")),
+                    _ => bail!("[{section}] is not a section; there are [server] and [client]"),
+                };
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The command with these settings as its defaults.
+    pub fn apply(&self, mut command: Command) -> Command {
+        for (key, values) in &self.server {
+            for name in ["server"].into_iter().chain(BESIDE) {
+                if command.find_subcommand(name).is_some_and(|verb| has(verb, key)) {
+                    command = command.mut_subcommand(name, |verb| with_default(verb, key, values));
+                }
+            }
+        }
+        if self.client.is_empty() { command } else { self.apply_client(command) }
+    }
+
+    /// Every command, at any depth, that takes a client flag.
+    fn apply_client(&self, mut command: Command) -> Command {
+        for (key, values) in &self.client {
+            if has(&command, key) && is_client(&command, key) {
+                command = with_default(command, key, values);
+            }
+        }
+        let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+        names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |verb| self.apply_client(verb)))
+    }
+
+    /// The values of a section's flags that are in force, with where each came from, in the order of `--help`.
+    pub fn effective(&self, command: &Command, section: Section) -> anyhow::Result<Vec<Effective>> {
+        let (verb, said) = match section {
+            Section::Server => ("server", &self.server),
+            Section::Client => ("list", &self.client),
+        };
+        let verb = command.find_subcommand(verb).context("the command is there")?;
+        let mut all = Vec::new();
+        for arg in verb.get_arguments() {
+            let Some(key) = arg.get_long().map(|long| long.replace('-', "_")) else { continue };
+            if key == "help" || key == "config" || (section == Section::Client && !CLIENT.contains(&key.as_str())) {
+                continue;
+            }
+            let variable = arg.get_env().map(|name| name.to_string_lossy().into_owned());
+            let from_env =
+                variable.as_deref().and_then(|name| std::env::var(name).ok()).filter(|value| !value.is_empty());
+            let default: Vec<String> =
+                arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+            let (value, source) = match (from_env, said.get(&key), &self.path) {
+                (Some(value), _, _) => (Some(value), Source::Variable(variable.unwrap_or_default())),
+                (None, Some(values), Some(path)) => (Some(values.join(", ")), Source::File(path.clone())),
+                _ => (Some(default.join(", ")).filter(|value| !value.is_empty()), Source::Default),
+            };
+            let secret = arg.is_hide_env_values_set();
+            let value = value.map(|value| if secret { "(redacted)".to_owned() } else { without_password(&value) });
+            all.push(Effective { key, value, source });
+        }
+        Ok(all)
+    }
+
+    /// The file that was read.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+/// Which flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Those of `ff server`.
+    Server,
+    /// Those of every client command.
+    Client,
+}
+
+/// A setting in force.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Its key in the file.
+    pub key: String,
+    /// Its value; nothing when nobody said and there is no default.
+    pub value: Option<String>,
+    /// Where the value came from.
+    pub source: Source,
+}
+
+/// A store's address without the password in it.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let Some((user, host)) = rest.rsplit_once('@') else { return text.to_owned() };
+    let name = user.split_once(':').map_or("", |(name, _)| name);
+    format!("{scheme}://{name}:(redacted)@{host}")
+}
+
+fn flag(key: &str) -> String {
+    key.replace('_', "-")
+}
+
+fn has(verb: &Command, key: &str) -> bool {
+    verb.get_arguments().any(|arg| arg.get_long() == Some(&flag(key)))
+}
+
+/// The flag is the shared one: another `--token` of some verb is a different thing.
+fn is_client(verb: &Command, key: &str) -> bool {
+    let variable = format!("FF_{}", key.to_uppercase());
+    verb.get_arguments().any(|arg| arg.get_long() == Some(key) && arg.get_env().is_some_and(|name| *name == *variable))
+}
+
+fn with_default(verb: Command, key: &str, values: &[String]) -> Command {
+    let long = flag(key);
+    let id = verb.get_arguments().find(|arg| arg.get_long() == Some(&long)).map(|arg| arg.get_id().clone());
+    match id {
+        Some(id) => verb.mut_arg(id, |arg| {
+            // A default is shown by --help, and this one may be a secret.
+            let shown = arg.get_action().takes_values();
+            arg.required(false).hide_default_value(shown).default_values(values.to_vec())
+        }),
+        None => verb,
+    }
+}
+
+/// A value of the file as the flag takes it.
+fn checked(
+    command: &Command,
+    verb: &str,
+    section: &str,
+    key: &str,
+    value: &toml::Value,
+) -> anyhow::Result<Vec<String>> {
+    let verb = command.find_subcommand(verb).context("the command is there")?;
+    let long = flag(key);
+    let Some(arg) = verb.get_arguments().find(|arg| arg.get_long() == Some(&long)).filter(|_| !key.contains('-'))
+    else {
+        let known: Vec<String> = verb
+            .get_arguments()
+            .filter_map(|arg| arg.get_long())
+            .filter(|long| !matches!(*long, "help" | "config"))
+            .map(|long| long.replace('-', "_"))
+            .collect();
+        bail!("{key} is not a setting of [{section}]; it has {}", known.join(", "));
+    };
+    let values: Vec<String> = match value {
+        toml::Value::Array(values) => values.iter().map(plain).collect::<Option<_>>(),
+        one => plain(one).map(|one| vec![one]),
+    }
+    .with_context(|| format!("{section}.{key} must be a text, a number, true or false, or a list of these"))?;
+    if matches!(arg.get_action(), ArgAction::SetTrue) {
+        return match values.as_slice() {
+            [one] if one == "true" || one == "false" => Ok(values),
+            _ => bail!("{section}.{key} must be true or false, got {}", values.join(", ")),
+        };
+    }
+    // The flag itself says whether it takes the value.
+    let argument = values.iter().map(|value| format!("--{long}={value}"));
+    let trial =
+        verb.clone().ignore_errors(false).try_get_matches_from(std::iter::once("ff".to_owned()).chain(argument));
+    match trial {
+        Err(error)
+            if matches!(
+                error.kind(),
+                clap::error::ErrorKind::InvalidValue | clap::error::ErrorKind::ValueValidation
+            ) =>
+        {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            bail!("{section}.{key}: {first}")
+        }
+        Err(error) if error.kind() == clap::error::ErrorKind::ArgumentConflict => {
+            bail!("{section}.{key} takes one value")
+        }
+        _ => Ok(values),
+    }
+}
+
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, FromArgMatches};
+
+    use super::*;
+    use crate::Cli;
+
+    fn read(text: &str) -> anyhow::Result<Settings> {
+        Settings::parse(text, "x.toml".into(), &Cli::command())
+    }
+
+    fn parsed(text: &str, args: &[&str]) -> clap::ArgMatches {
+        let command = read(text).expect("it is right").apply(Cli::command());
+        let matches = command.try_get_matches_from(args).expect("it parses");
+        Cli::from_arg_matches(&matches).expect("it is a command");
+        matches
+    }
+
+    #[test]
+    fn what_the_file_says_is_the_default_of_the_flag() {
+        let text = "[server]\nlisten = \"127.0.0.1:9\"\nno_auth = true\n[client]\nurl = \"http://127.0.0.1:8\"\n";
+        let matches = parsed(text, &["ff", "server"]);
+        let server = matches.subcommand_matches("server").expect("server");
+        assert_eq!(server.get_one::<std::net::SocketAddr>("listen"), Some(&"127.0.0.1:9".parse().expect("an address")));
+        assert!(server.get_flag("no_auth"));
+        let matches = parsed(text, &["ff", "server", "--listen", "127.0.0.1:7"]);
+        let server = matches.subcommand_matches("server").expect("server");
+        assert_eq!(server.get_one::<std::net::SocketAddr>("listen").map(|at| at.port()), Some(7), "a flag goes before");
+        for args in [vec!["ff", "list"], vec!["ff", "flow", "list"], vec!["ff", "worker", "drain", "x"]] {
+            let mut matches = &parsed(text, &args);
+            while let Some((_, verb)) = matches.subcommand() {
+                matches = verb;
+            }
+            assert_eq!(matches.get_one::<String>("url").map(String::as_str), Some("http://127.0.0.1:8"), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, said) in [
+            ("[server]\nlisten_on = 1", "listen_on is not a setting of [server]"),
+            ("[server]\nno-auth = true", "no-auth is not a setting"),
+            ("[client]\nlisten = \"x\"", "listen is not a setting of [client]; it has url, token"),
+            ("[sever]\nlisten = \"x\"", "[sever] is not a section"),
+            ("listen = \"x\"", "listen is not a section"),
+            ("[server]\nlisten = \"here\"", "server.listen: invalid value 'here'"),
+            ("[server]\nlisten = [[1]]", "server.listen must be a text"),
+            ("[server]\nno_auth = \"maybe\"", "server.no_auth must be true or false"),
+            ("[server", "unclosed table"),
+        ] {
+            let error = format!("{:#}", read(text).expect_err(text));
+            assert!(error.contains(said), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_says_where_it_came_from_and_hides_secrets() {
+        let settings =
+            read("[server]\nstore = \"valkey://ops:hunter2@db:6379\"\n[client]\ntoken = \"s3cret\"\n").expect("right");
+        let command = settings.apply(Cli::command());
+        let of = |section: Section, key: &str| {
+            let all = settings.effective(&command, section).expect("settings");
+            all.into_iter().find(|one| one.key == key).unwrap_or_else(|| panic!("{key}"))
+        };
+        let store = of(Section::Server, "store");
+        assert_eq!(store.value.as_deref(), Some("valkey://ops:(redacted)@db:6379"));
+        assert_eq!(store.source, Source::File("x.toml".into()));
+        assert_eq!(of(Section::Client, "token").value.as_deref(), Some("(redacted)"));
+        assert_eq!(of(Section::Client, "url").source, Source::Default);
+    }
+}

@@ -1,0 +1,165 @@
+//! Views: printed once or, with --watch, again whenever they change.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::time::Instant;
+
+use crate::client::{Api, Output, print};
+use crate::terminal;
+
+/// A view is looked at this often even when no event says that something has changed: ages grow by themselves.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Events that come close together are one change.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Whether a view goes on.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct WatchArgs {
+    /// Shows it again whenever it changes, until Ctrl-C: in place on a terminal, else one block per change.
+    #[arg(long)]
+    watch: bool,
+}
+
+/// What a look at the server gave.
+#[derive(Debug, Default)]
+pub struct View {
+    /// For stdout, with a final newline.
+    pub text: String,
+    /// For stderr, e.g. how to get more.
+    pub note: Option<String>,
+    /// What it is about, where the text changes with every second that passes.
+    pub about: Option<String>,
+}
+
+impl View {
+    /// A view without a note.
+    pub fn of(text: String) -> Self {
+        Self { text, note: None, about: None }
+    }
+
+    /// An answer as it came.
+    pub fn raw(bytes: &[u8]) -> anyhow::Result<Self> {
+        let mut text = String::from_utf8(bytes.to_vec())?;
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        Ok(Self::of(text))
+    }
+
+    /// A view of these lines.
+    pub fn lines<I: IntoIterator<Item = String>>(lines: I) -> Self {
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        Self::of(text)
+    }
+
+    /// A view that is the same while this is, however old what it shows becomes.
+    pub fn about(mut self, what: String) -> Self {
+        self.about = Some(what);
+        self
+    }
+
+    /// True when there is something new to see.
+    fn differs(&self, shown: &View, live: bool) -> bool {
+        match (&self.about, &shown.about) {
+            (Some(now), Some(before)) if !live => now != before,
+            _ => self.text != shown.text,
+        }
+    }
+
+    fn print(&self) -> anyhow::Result<()> {
+        print(&self.text)?;
+        if let Some(note) = &self.note {
+            eprintln!("{note}");
+        }
+        Ok(())
+    }
+}
+
+impl WatchArgs {
+    /// True when the view goes on.
+    pub fn is_on(self) -> bool {
+        self.watch
+    }
+
+    /// Prints what `look` gives, once or on every change. `about` narrows the events that announce one.
+    pub async fn show(
+        self,
+        api: &Api,
+        output: Output,
+        about: &[(&str, String)],
+        look: impl AsyncFn() -> anyhow::Result<View>,
+    ) -> anyhow::Result<ExitCode> {
+        if !self.watch {
+            look().await?.print()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let live = terminal::is_live() && output == Output::Table;
+        let mut pulse = Pulse::open(api, about).await;
+        let mut shown: Option<View> = None;
+        if live {
+            print("\x1b[2J")?;
+        }
+        loop {
+            let view = look().await?;
+            if shown.as_ref().is_none_or(|shown| view.differs(shown, live)) {
+                if live {
+                    print(&terminal::redrawn(&view.text, terminal::size().1))?;
+                } else {
+                    if shown.is_some() && output == Output::Table {
+                        print("\n")?;
+                    }
+                    view.print()?;
+                }
+                shown = Some(view);
+            }
+            tokio::select! {
+                () = pulse.wait(LOOK_EVERY) => {}
+                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+            }
+        }
+    }
+}
+
+/// Says when something happened on the server, by its event feed.
+pub struct Pulse {
+    events: Option<reqwest::Response>,
+}
+
+impl Pulse {
+    /// Listens from now on. Without a feed only time passes.
+    pub async fn open(api: &Api, about: &[(&str, String)]) -> Self {
+        Self { events: api.lines("/v1/events", about).await.ok() }
+    }
+
+    /// Returns when something has happened, or after `at_most`.
+    pub async fn wait(&mut self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        if self.heard(until).await {
+            // Whatever follows at once belongs to the same change.
+            let until = Instant::now() + GATHER;
+            while self.heard(until).await {}
+        }
+    }
+
+    /// True when an event came before `until`.
+    async fn heard(&mut self, until: Instant) -> bool {
+        loop {
+            let Some(events) = &mut self.events else {
+                tokio::time::sleep_until(until).await;
+                return false;
+            };
+            match tokio::time::timeout_at(until, events.chunk()).await {
+                Err(_) => return false,
+                Ok(Ok(Some(chunk))) if chunk.trim_ascii().is_empty() => {}
+                Ok(Ok(Some(_))) => return true,
+                Ok(Ok(None) | Err(_)) => self.events = None,
+            }
+        }
+    }
+}

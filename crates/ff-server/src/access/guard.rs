@@ -1,0 +1,143 @@
+//! What stands between a matched route and its handler: who asks, and whether the table and the scope let them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ff_keys::BearerToken;
+
+use super::failures::Failures;
+use super::scope;
+use super::table::access_to;
+use super::{Access, Caller, Credentials, Principal};
+use crate::app::App;
+use crate::problem::{Answer, Problem};
+
+/// The address a request came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub IpAddr);
+
+/// Who is let through.
+pub struct Guard {
+    credentials: Credentials,
+    failures: Failures,
+}
+
+impl Guard {
+    /// Lets those through who have these credentials.
+    pub fn new(credentials: Credentials) -> Self {
+        Self { credentials, failures: Failures::default() }
+    }
+
+    /// What a request has to show.
+    pub fn authentication(&self) -> &'static str {
+        match self.credentials {
+            Credentials::NotAsked => "none",
+            Credentials::Asked { .. } => "bearer",
+        }
+    }
+
+    /// Forgets the tokens it has seen: one of them was revoked.
+    pub fn forget(&self) {
+        self.credentials.forget();
+    }
+}
+
+/// Runs the handler for a caller who may ask it.
+pub async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut request, body) = request.into_parts();
+    match admit(&app, &mut request).await {
+        Ok(caller) => {
+            request.extensions.insert(caller);
+            next.run(Request::from_parts(request, body)).await
+        }
+        Err(refused) => refused,
+    }
+}
+
+async fn admit(app: &App, request: &mut Parts) -> Result<Caller, Response> {
+    let path = request.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let roles = match access_to(request.method.as_str(), &path) {
+        Some(Access::Open | Access::WaitpointToken) => return Ok(Caller(Arc::new(Principal::nobody()))),
+        Some(Access::Roles(roles)) => roles,
+        // The path is served for other methods.
+        None => &[],
+    };
+    let caller = Caller(authenticate(app, request).await?);
+    if !caller.has_any(roles) {
+        let detail = match roles {
+            [] => "nobody may do this".to_owned(),
+            roles => {
+                let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+                format!("{} may not do this; it takes one of the roles {}, admin", caller.name(), names.join(", "))
+            }
+        };
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).into_response());
+    }
+    scope::check(app, &caller, &path, request).await.map_err(IntoResponse::into_response)?;
+    Ok(caller)
+}
+
+async fn authenticate(app: &App, request: &Parts) -> Result<Arc<Principal>, Response> {
+    let shown = match bearer(&request.headers) {
+        Ok(shown) => shown,
+        Err(problem) => return Err(failed(app, request, problem)),
+    };
+    match app.guard.credentials.find(&app.operations, shown.as_ref()).await {
+        Ok(Some(who)) => Ok(who),
+        Ok(None) => {
+            let detail = match shown {
+                Some(_) => "the token is unknown, was revoked or has expired",
+                None => {
+                    "a token is missing: send it as Authorization: Bearer <token>; the server's data directory has the root token in the file root-token"
+                }
+            };
+            Err(failed(app, request, Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)))
+        }
+        Err(error) => Err(Problem::from(error).into_response()),
+    }
+}
+
+/// The bearer token of a request; none when it shows none.
+fn bearer(headers: &HeaderMap) -> Answer<Option<BearerToken>> {
+    let unreadable = || {
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "the Authorization header cannot be read: it must be Bearer <token>",
+        )
+    };
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| unreadable())?;
+    let (scheme, token) = text.split_once(' ').ok_or_else(unreadable)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unreadable());
+    }
+    BearerToken::parse(token).map(Some).ok_or_else(unreadable)
+}
+
+/// A refusal for want of credentials; too many of one address are put off.
+fn failed(app: &App, request: &Parts, problem: Problem) -> Response {
+    let peer = request.extensions.get::<Peer>().map(|peer| peer.0);
+    // A request that shows nothing is no guess.
+    let guessed = request.headers.contains_key(header::AUTHORIZATION);
+    let wait = peer.filter(|_| guessed).and_then(|peer| app.guard.failures.note(peer, Instant::now()));
+    match wait {
+        None => {
+            let mut response = problem.into_response();
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+        }
+        Some(wait) => {
+            let detail = "too many failed credentials from this address";
+            let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).into_response();
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            response
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Who may do what: bearer tokens, roles, scopes, and one table of every route.
+
+mod bearer;
+mod failures;
+mod guard;
+mod principal;
+mod scope;
+mod table;
+
+pub use bearer::Credentials;
+pub use guard::{Guard, Peer, pass};
+pub use principal::{Caller, Principal};
+pub use table::{Access, ROUTES};

@@ -1,0 +1,159 @@
+//! Keeps a caller to its scope: what a path names must lie in it, and a worker's instance must be its own.
+//!
+//! What lies outside is not found, exactly as if it were not there. A caller without a scope costs nothing here.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use ff_core::error_code::ErrorCode;
+use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
+use ff_script::generated::{Role, Submission};
+
+use super::{Caller, Principal};
+use crate::app::App;
+use crate::problem::{Answer, Problem};
+
+/// Refuses what the path names when it is not the caller's to reach.
+pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Parts) -> Answer<()> {
+    // An operator may end what a worker left behind.
+    let as_operator = request.method == Method::DELETE && caller.has_any(&[Role::Operator]);
+    let own_worker = is_worker_protocol(&request.method, path) && !caller.is_admin() && !as_operator;
+    if !caller.is_scoped() && !own_worker {
+        return Ok(());
+    }
+    let Ok(params) = RawPathParams::from_request_parts(request, &()).await else { return Ok(()) };
+    let Some((name, value)) = params.iter().next() else { return Ok(()) };
+    // What cannot be read is the handler's to refuse.
+    match (path.split('/').nth(2), name) {
+        (Some("executions" | "tasks"), "id") => match value.parse() {
+            Ok(id) => execution(app, caller, id).await,
+            Err(_) => Ok(()),
+        },
+        (Some("flows"), _) => match value.parse::<FlowId>() {
+            Ok(id) => {
+                let flow = app.operations.flow(id).await?;
+                covered(caller, &flow.namespace, None, ErrorCode::FlowNotFound)
+            }
+            Err(_) => Ok(()),
+        },
+        (Some("waitpoints"), _) => match value.parse::<WaitpointId>() {
+            Ok(id) => {
+                let waitpoint = app.operations.waitpoint(id).await?;
+                execution(app, caller, waitpoint.execution_id).await
+            }
+            Err(_) => Ok(()),
+        },
+        (Some("budgets"), _) => match value.parse() {
+            Ok(id) => app.check_budget(caller, id).await,
+            Err(_) => Ok(()),
+        },
+        (Some("quotas"), _) => match value.parse() {
+            Ok(id) => app.check_quota(caller, id).await,
+            Err(_) => Ok(()),
+        },
+        (Some("workers"), _) => worker(app, caller, value, own_worker).await,
+        _ => Ok(()),
+    }
+}
+
+/// The routes a worker asks about itself; registering is how it comes to be somebody's.
+fn is_worker_protocol(method: &Method, path: &str) -> bool {
+    match path.strip_prefix("/v1/workers/{name}") {
+        Some("") => method == Method::DELETE,
+        Some(route) => !matches!(route, "/register" | "/drain"),
+        None => false,
+    }
+}
+
+async fn execution(app: &App, caller: &Principal, id: ExecutionId) -> Answer<()> {
+    if !caller.is_scoped() {
+        return Ok(());
+    }
+    let execution = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
+    covered(caller, &execution.namespace, Some(&execution.lane), ErrorCode::ExecutionNotFound)
+        .map_err(|problem| problem.about(id))
+}
+
+async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Answer<()> {
+    // One that is not registered is the handler's to refuse.
+    let Ok(worker) = app.fleet.meet(instance).await else { return Ok(()) };
+    if own && !caller.owns(worker.owner().as_deref()) {
+        return Err(another_owner(instance));
+    }
+    covered(caller, &worker.namespace(), None, ErrorCode::WorkerNotRegistered)
+}
+
+fn another_owner(what: impl std::fmt::Display) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{what} belongs to another principal"))
+}
+
+/// Answers as if it were not there.
+fn covered(caller: &Principal, namespace: &str, lane: Option<&str>, code: ErrorCode) -> Answer<()> {
+    if caller.covers(namespace, lane) {
+        Ok(())
+    } else {
+        Err(Problem::new(StatusCode::NOT_FOUND, code.as_str(), code.doc()))
+    }
+}
+
+impl App {
+    /// Refuses a budget outside of the caller's scope.
+    pub async fn check_budget(&self, caller: &Principal, id: BudgetId) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        let status = self.operations.budget(id).await?;
+        covered(caller, &status.budget.namespace, None, ErrorCode::BudgetNotFound)
+    }
+
+    /// Refuses a quota outside of the caller's scope.
+    pub async fn check_quota(&self, caller: &Principal, id: QuotaPolicyId) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        let (entry, _) = self.operations.quota(id, None).await.map_err(|error| Problem::from(error).about(id))?;
+        covered(caller, &entry.quota.namespace, None, ErrorCode::QuotaNotFound).map_err(|problem| problem.about(id))
+    }
+
+    /// Refuses a submission that is outside of the caller's scope, or would spend what is.
+    pub async fn check_submission(&self, caller: &Principal, new: &Submission) -> Answer<()> {
+        caller.check(&new.namespace, Some(&new.lane))?;
+        self.check_spending(caller, new).await
+    }
+
+    /// Refuses a submission that would spend from budgets, or count against quotas, outside of the caller's scope.
+    pub async fn check_spending(&self, caller: &Principal, new: &Submission) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        for budget in new.budgets.iter().flatten() {
+            self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
+        }
+        for quota in new.quotas.iter().flatten() {
+            self.check_quota(caller, QuotaPolicyId::from_uuid(quota.quota_id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a fence that another principal's worker holds. One that nobody holds is the library's to refuse.
+    pub async fn check_fence(&self, caller: &Caller, id: ExecutionId, lease: LeaseId) -> Answer<()> {
+        if caller.is_admin() {
+            return Ok(());
+        }
+        let owner = match self.fleet.holder(lease) {
+            Some(worker) => worker.owner(),
+            None => {
+                // Claimed through another server, or before this one started.
+                let Some(instance) = self.operations.describe(id).await?.lease.map(|lease| lease.worker_instance)
+                else {
+                    return Ok(());
+                };
+                match self.fleet.meet(&instance).await {
+                    Ok(worker) => worker.owner(),
+                    Err(_) => return Ok(()),
+                }
+            }
+        };
+        if caller.owns(owner.as_deref()) { Ok(()) } else { Err(another_owner(format_args!("the lease of {id}"))) }
+    }
+}

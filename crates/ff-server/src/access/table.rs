@@ -1,0 +1,186 @@
+//! Every route and who may ask it. A route that is not in this table is refused to everybody.
+
+use ff_script::generated::Role;
+
+use Role::{Admin, Operator, Read, Submit, Worker};
+
+/// What a route asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody may ask: it tells nothing about the work.
+    Open,
+    /// A waitpoint token in the request says who may.
+    WaitpointToken,
+    /// The principal has one of these roles; admin always does.
+    Roles(&'static [Role]),
+}
+
+const LOOK: Access = Access::Roles(&[Read, Operator]);
+/// A submitter sees what became of its work.
+const FOLLOW: Access = Access::Roles(&[Read, Submit, Operator]);
+const PUT_IN: Access = Access::Roles(&[Submit, Operator]);
+const STEER: Access = Access::Roles(&[Operator]);
+const WORK: Access = Access::Roles(&[Worker]);
+/// Whoever spends, spends: a worker without its lease, and a submitter on its own behalf.
+const SPEND: Access = Access::Roles(&[Worker, Submit, Operator]);
+const RULE: Access = Access::Roles(&[Admin]);
+
+/// Method, path and access of every route.
+pub const ROUTES: &[(&str, &str, Access)] = &[
+    ("GET", "/livez", Access::Open),
+    ("GET", "/readyz", Access::Open),
+    ("GET", "/healthz", Access::Open),
+    // Executions.
+    ("GET", "/v1/executions", FOLLOW),
+    ("POST", "/v1/executions", PUT_IN),
+    ("POST", "/v1/executions:batch", PUT_IN),
+    ("POST", "/v1/executions:cancel", STEER),
+    ("POST", "/v1/executions:replay", STEER),
+    ("GET", "/v1/executions/{id}", FOLLOW),
+    ("PATCH", "/v1/executions/{id}", STEER),
+    ("DELETE", "/v1/executions/{id}", STEER),
+    ("GET", "/v1/executions/{id}/result", FOLLOW),
+    ("GET", "/v1/executions/{id}/explain", FOLLOW),
+    ("GET", "/v1/executions/{id}/history", FOLLOW),
+    ("GET", "/v1/executions/{id}/children", FOLLOW),
+    ("GET", "/v1/executions/{id}/usage", FOLLOW),
+    ("GET", "/v1/executions/{id}/waitpoints", FOLLOW),
+    ("GET", "/v1/executions/{id}/attempts/{n}", FOLLOW),
+    ("GET", "/v1/executions/{id}/attempts/{n}/stream", FOLLOW),
+    ("GET", "/v1/executions/{id}/attempts/{n}/stream/summary", FOLLOW),
+    ("GET", "/v1/executions/{id}/stream", FOLLOW),
+    ("GET", "/v1/executions/{id}/stream/summary", FOLLOW),
+    ("POST", "/v1/executions/{id}/cancel", PUT_IN),
+    ("POST", "/v1/executions/{id}/replay", STEER),
+    ("POST", "/v1/executions/{id}/hold", STEER),
+    ("POST", "/v1/executions/{id}/release", STEER),
+    ("POST", "/v1/executions/{id}/resume", STEER),
+    ("POST", "/v1/executions/{id}/fail-suspension", STEER),
+    ("POST", "/v1/executions/{id}/revoke-lease", STEER),
+    ("POST", "/v1/executions/{id}/reclaim", STEER),
+    // Waitpoints.
+    ("GET", "/v1/waitpoints", LOOK),
+    ("GET", "/v1/waitpoints/{waitpoint}", LOOK),
+    ("POST", "/v1/waitpoints/{waitpoint}/signals", Access::WaitpointToken),
+    ("POST", "/v1/waitpoints/{waitpoint}/tokens", STEER),
+    // Flows.
+    ("GET", "/v1/flows", FOLLOW),
+    ("POST", "/v1/flows", PUT_IN),
+    ("GET", "/v1/flows/{flow}", FOLLOW),
+    ("GET", "/v1/flows/{flow}/graph", FOLLOW),
+    ("GET", "/v1/flows/{flow}/members", FOLLOW),
+    ("POST", "/v1/flows/{flow}/members", PUT_IN),
+    ("POST", "/v1/flows/{flow}/edges", PUT_IN),
+    ("POST", "/v1/flows/{flow}/seal", PUT_IN),
+    ("POST", "/v1/flows/{flow}/cancel", PUT_IN),
+    // Budgets and quotas.
+    ("GET", "/v1/budgets", LOOK),
+    ("POST", "/v1/budgets", STEER),
+    ("GET", "/v1/budgets/{name}", LOOK),
+    ("PATCH", "/v1/budgets/{name}", STEER),
+    ("DELETE", "/v1/budgets/{name}", STEER),
+    ("GET", "/v1/budgets/{name}/blocked", LOOK),
+    ("POST", "/v1/budgets/{name}/reset", STEER),
+    ("POST", "/v1/budgets/{name}/approve", STEER),
+    ("POST", "/v1/budgets/{name}/correct", STEER),
+    ("POST", "/v1/budgets/{name}/reserve", SPEND),
+    ("POST", "/v1/budgets/{name}/usage", SPEND),
+    ("POST", "/v1/budgets/{name}/settle", SPEND),
+    ("POST", "/v1/budgets/{name}/release", SPEND),
+    ("GET", "/v1/quotas", LOOK),
+    ("POST", "/v1/quotas", STEER),
+    ("GET", "/v1/quotas/{quota}", LOOK),
+    ("PATCH", "/v1/quotas/{quota}", STEER),
+    ("DELETE", "/v1/quotas/{quota}", STEER),
+    ("GET", "/v1/quotas/{quota}/blocked", LOOK),
+    ("POST", "/v1/quotas/{quota}/throttle", Access::Roles(&[Worker, Operator])),
+    // Lanes.
+    ("GET", "/v1/lanes", LOOK),
+    ("GET", "/v1/lanes/{name}", LOOK),
+    ("PUT", "/v1/lanes/{name}", STEER),
+    ("POST", "/v1/lanes/{name}/pause", STEER),
+    ("POST", "/v1/lanes/{name}/resume", STEER),
+    ("POST", "/v1/lanes/{name}/drain", STEER),
+    ("POST", "/v1/lanes/{name}/disable", STEER),
+    // Workers and the worker protocol.
+    ("GET", "/v1/workers", LOOK),
+    ("GET", "/v1/workers/{name}", Access::Roles(&[Read, Operator, Worker])),
+    ("POST", "/v1/workers/{name}/drain", STEER),
+    // A worker leaves; an operator ends what a worker left behind.
+    ("DELETE", "/v1/workers/{name}", Access::Roles(&[Worker, Operator])),
+    ("POST", "/v1/workers/{name}/register", WORK),
+    ("POST", "/v1/workers/{name}/heartbeat", WORK),
+    ("POST", "/v1/workers/{name}/attend", WORK),
+    ("POST", "/v1/workers/{name}/claim", WORK),
+    ("POST", "/v1/workers/{name}/grant", WORK),
+    ("POST", "/v1/workers/{name}/consume", WORK),
+    ("POST", "/v1/workers/{name}/results", WORK),
+    ("POST", "/v1/tasks/{id}/complete", WORK),
+    ("POST", "/v1/tasks/{id}/fail", WORK),
+    ("POST", "/v1/tasks/{id}/cancel", WORK),
+    ("POST", "/v1/tasks/{id}/delay", WORK),
+    ("POST", "/v1/tasks/{id}/yield", WORK),
+    ("POST", "/v1/tasks/{id}/progress", WORK),
+    ("POST", "/v1/tasks/{id}/frames", WORK),
+    ("POST", "/v1/tasks/{id}/suspend", WORK),
+    ("POST", "/v1/tasks/{id}/waitpoints", WORK),
+    ("POST", "/v1/tasks/{id}/waitpoints/{waitpoint}/close", WORK),
+    ("GET", "/v1/tasks/{id}/signals", WORK),
+    ("POST", "/v1/tasks/{id}/spawn", WORK),
+    ("POST", "/v1/tasks/{id}/wait-children", WORK),
+    ("POST", "/v1/tasks/{id}/usage", WORK),
+    ("POST", "/v1/tasks/{id}/reserve", WORK),
+    ("POST", "/v1/tasks/{id}/settle", WORK),
+    ("POST", "/v1/tasks/{id}/release", WORK),
+    ("POST", "/v1/tasks/{id}/throttle", WORK),
+    ("POST", "/v1/tasks/{id}/weight", WORK),
+    // Everything at once.
+    ("GET", "/v1/events", LOOK),
+    ("GET", "/v1/stats", LOOK),
+    ("GET", "/v1/capabilities", LOOK),
+    ("GET", "/v1/admin/keys", RULE),
+    ("POST", "/v1/admin/keys/rotate", RULE),
+    ("POST", "/v1/admin/keys/{key}/revoke", RULE),
+    ("GET", "/v1/admin/tokens", RULE),
+    ("POST", "/v1/admin/tokens", RULE),
+    ("DELETE", "/v1/admin/tokens/{token}", RULE),
+    ("POST", "/v1/admin/fsck", RULE),
+];
+
+/// What a route asks for; none when the table does not know it.
+pub fn access_to(method: &str, path: &str) -> Option<Access> {
+    // A HEAD is a GET without its body.
+    let method = if method == "HEAD" { "GET" } else { method };
+    ROUTES.iter().find(|(known, at, _)| *known == method && *at == path).map(|(_, _, access)| *access)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_route_is_there_twice() {
+        let routes: BTreeSet<(&str, &str)> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
+        assert_eq!(routes.len(), ROUTES.len());
+    }
+
+    #[test]
+    fn every_route_that_is_served_is_in_the_table_and_no_other() {
+        let table: BTreeSet<(String, String)> =
+            ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+        let served = crate::routes::served_routes();
+        let only = |one: &BTreeSet<(String, String)>, other: &BTreeSet<(String, String)>| {
+            one.difference(other).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!((only(&served, &table), only(&table, &served)), (Vec::new(), Vec::new()), "(unlisted, not served)");
+    }
+
+    #[test]
+    fn only_what_tells_nothing_is_open() {
+        let open = |(_, path, access): &(&str, &'static str, Access)| (*access == Access::Open).then_some(*path);
+        let open: Vec<&str> = ROUTES.iter().filter_map(open).collect();
+        assert_eq!(open, ["/livez", "/readyz", "/healthz"]);
+    }
+}

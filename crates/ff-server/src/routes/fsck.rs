@@ -1,0 +1,60 @@
+//! `POST /v1/admin/fsck`: verifies every invariant of the store, and repairs what has one right answer when asked to.
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use ff_engine::Fsck;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer};
+use crate::body::Body;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/admin/fsck", post(fsck))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FsckBody {
+    repair: Option<bool>,
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct Report {
+    clean: bool,
+    executions: i64,
+    keys: usize,
+    findings: Vec<FindingShape>,
+    /// Keys that begin like ours and belong to no partition of this store.
+    foreign: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct FindingShape {
+    invariant: i64,
+    key: String,
+    problem: String,
+    repaired: bool,
+}
+
+async fn fsck(State(app): State<App>, caller: Caller, Body(body): Body<FsckBody>) -> JsonAnswer<Report> {
+    let repair = body.repair.unwrap_or(false);
+    let found = Fsck::run(app.operations.client(), repair).await?;
+    tracing::info!(actor = caller.name(), repair, findings = found.findings.len(), "the store was checked");
+    let clean = found.is_clean();
+    let findings = found.findings.into_iter().map(|finding| FindingShape {
+        invariant: finding.invariant,
+        key: finding.key.0.escape_ascii().to_string(),
+        problem: finding.problem,
+        repaired: finding.repaired,
+    });
+    Ok(Json(Report {
+        clean,
+        executions: found.executions,
+        keys: found.keys,
+        findings: findings.collect(),
+        foreign: found.foreign,
+    }))
+}

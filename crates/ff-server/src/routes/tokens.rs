@@ -1,0 +1,128 @@
+//! Access tokens: made, listed and revoked by an admin. A token is told once, when it is made.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use ff_keys::BearerToken;
+use ff_script::generated::{self, GrantAccess, Role};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::suspend::word;
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer};
+use crate::body::Body;
+use crate::problem::{Answer, Problem};
+use crate::query::{Query, limit_of};
+use crate::shape::Listed;
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/v1/admin/tokens", get(list).post(create))
+        .route("/v1/admin/tokens/{token}", axum::routing::delete(revoke))
+}
+
+/// Who may act by a token.
+#[derive(Serialize)]
+struct TokenShape {
+    token_id: Uuid,
+    name: String,
+    roles: Vec<&'static str>,
+    namespaces: Option<Vec<String>>,
+    lanes: Option<Vec<String>>,
+    capabilities: Option<Vec<String>>,
+    created_at: i64,
+    created_by: String,
+    expires_at: Option<i64>,
+}
+
+impl From<generated::Access> for TokenShape {
+    fn from(access: generated::Access) -> Self {
+        Self {
+            token_id: access.access_id,
+            name: access.name,
+            roles: access.roles.into_iter().map(Role::as_str).collect(),
+            namespaces: access.namespaces,
+            lanes: access.lanes,
+            capabilities: access.capabilities,
+            created_at: access.created_at,
+            created_by: access.created_by,
+            expires_at: access.expires_at,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateBody {
+    name: String,
+    roles: Vec<String>,
+    namespaces: Option<Vec<String>>,
+    lanes: Option<Vec<String>>,
+    capabilities: Option<Vec<String>>,
+    expires_at: Option<i64>,
+}
+
+/// A new token; it is not told again.
+#[derive(Serialize)]
+struct Created {
+    token: String,
+    #[serde(flatten)]
+    facts: TokenShape,
+}
+
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body<CreateBody>,
+) -> Answer<(StatusCode, Json<Created>)> {
+    if matches!(body.name.as_str(), "root" | "local" | "nobody") {
+        return Err(Problem::invalid("name", format!("{:?} is taken", body.name)));
+    }
+    let mut roles = Vec::new();
+    for (at, role) in body.roles.iter().enumerate() {
+        let role = word("roles", role, Role::ALL, Role::as_str)
+            .map_err(|_| Problem::invalid(format!("roles[{at}]"), format!("{role:?} is none of its words")))?;
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    let token = BearerToken::mint();
+    let grant = GrantAccess {
+        access_id: Uuid::now_v7(),
+        actor: caller.name().to_owned(),
+        capabilities: body.capabilities,
+        digest: token.digest(),
+        expires_at: body.expires_at,
+        lanes: body.lanes,
+        name: body.name,
+        namespaces: body.namespaces,
+        roles,
+    };
+    let facts = app.operations.grant_access(grant).await?.into();
+    Ok((StatusCode::CREATED, Json(Created { token: token.reveal().to_owned(), facts })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<TokenShape>> {
+    let limit = limit_of(query.limit.as_deref())?;
+    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse::<Uuid>).transpose();
+    let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor of this list"))?;
+    let (items, more) = app.operations.list_access(after, limit).await?;
+    let next_cursor = items.last().filter(|_| more).map(|access| access.access_id.to_string());
+    Ok(Json(Listed { items: items.into_iter().map(TokenShape::from).collect(), next_cursor }))
+}
+
+async fn revoke(State(app): State<App>, caller: Caller, Path(token): Path<String>) -> Answer<StatusCode> {
+    let id: Uuid = token.parse().map_err(|_| Problem::invalid("token_id", "must be a UUID"))?;
+    app.operations.revoke_access(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
+    app.guard.forget();
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,119 @@
+"""Budgets: made and changed by operators, reserved from and reported to by anyone."""
+
+from __future__ import annotations
+
+from typing import Any, AsyncIterator, Mapping, Optional, Union, cast
+
+from ..http.origin import segment
+from ..http.streams import AsyncTransport
+from ..ids import mint
+from ..values import BudgetAnswer
+from ..views import BudgetView
+from .pages import pages
+
+
+class AsyncBudgets:
+    """What operators and submitters do with budgets. A running task reports through its context instead."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def create(
+        self,
+        dimensions: Mapping[str, Mapping[str, Optional[int]]],
+        *,
+        budget_id: Optional[str] = None,
+        namespace: Optional[str] = None,
+        parent: Optional[str] = None,
+        scope: Union[str, Mapping[str, str], None] = None,
+        reset: Any = None,
+        on_soft: Optional[str] = None,
+        on_hard: Optional[str] = None,
+    ) -> BudgetView:
+        """Makes a budget: `{"tokens": {"hard": 1000, "soft": 800}}`."""
+        said = {
+            "budget_id": budget_id or mint(),
+            "namespace": namespace,
+            "parent": parent,
+            "scope": scope,
+            "dimensions": dimensions,
+            "reset": reset,
+            "on_soft": on_soft,
+            "on_hard": on_hard,
+        }
+        return cast(BudgetView, await self._transport.json("POST", "/v1/budgets", said))
+
+    async def get(self, budget_id: str) -> BudgetView:
+        """A budget as it stands."""
+        return cast(BudgetView, await self._transport.json("GET", self._path(budget_id)))
+
+    def list(
+        self, *, namespace: Optional[str] = None, scope: Optional[str] = None, limit: Optional[int] = None
+    ) -> AsyncIterator[BudgetView]:
+        """All budgets."""
+        query = {"namespace": namespace, "scope": scope}
+        return cast("AsyncIterator[BudgetView]", pages(self._transport, "/v1/budgets", query, limit))
+
+    async def change(
+        self,
+        budget_id: str,
+        dimensions: Optional[Mapping[str, Mapping[str, Optional[int]]]] = None,
+        *,
+        on_soft: Optional[str] = None,
+        on_hard: Optional[str] = None,
+    ) -> BudgetView:
+        """Changes what is named; None as a limit takes it away. Room that is made resumes what waits for it."""
+        said = {"dimensions": dimensions or {}, "on_soft": on_soft, "on_hard": on_hard}
+        return cast(BudgetView, await self._transport.json("PATCH", self._path(budget_id), said))
+
+    async def delete(self, budget_id: str) -> None:
+        """Removes a budget."""
+        await self._transport.json("DELETE", self._path(budget_id))
+
+    async def reset(self, budget_id: str) -> BudgetView:
+        """Begins a new period now."""
+        return cast(BudgetView, await self._post(budget_id, "reset", {}, repeatable=False))
+
+    async def approve(self, budget_id: str) -> BudgetView:
+        """Lets new work start above the soft limit, until the period ends."""
+        return cast(BudgetView, await self._post(budget_id, "approve", {}))
+
+    async def correct(self, budget_id: str, dimension: str, delta: int, reason: str) -> BudgetView:
+        """Corrects what counts as used."""
+        said = {"dimension": dimension, "delta": delta, "reason": reason}
+        return cast(BudgetView, await self._post(budget_id, "correct", said, repeatable=False))
+
+    async def usage(
+        self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
+    ) -> BudgetAnswer:
+        """Reports what was used outside of any execution; once, however often it is sent."""
+        said = {"dimensions": dimensions, "dedup_key": dedup_key or mint()}
+        return BudgetAnswer.read(await self._post(budget_id, "usage", said))
+
+    async def reserve(
+        self,
+        budget_id: str,
+        dimensions: Mapping[str, int],
+        *,
+        ttl_ms: Optional[int] = None,
+        dedup_key: Optional[str] = None,
+    ) -> BudgetAnswer:
+        """Holds amounts for a time."""
+        said = {"dimensions": dimensions, "ttl_ms": ttl_ms, "dedup_key": dedup_key or mint()}
+        return BudgetAnswer.read(await self._post(budget_id, "reserve", said))
+
+    async def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
+        """Turns a reservation into what was really used; the rest returns."""
+        said = {"reservation_id": reservation_id, "dimensions": dimensions}
+        return BudgetAnswer.read(await self._post(budget_id, "settle", said))
+
+    async def release(self, budget_id: str, reservation_id: str) -> None:
+        """Gives a reservation back."""
+        await self._post(budget_id, "release", {"reservation_id": reservation_id})
+
+    async def _post(self, budget_id: str, verb: str, said: Mapping[str, Any], *, repeatable: bool = True) -> Any:
+        return await self._transport.json("POST", f"{self._path(budget_id)}/{verb}", said, repeatable=repeatable)
+
+    @staticmethod
+    def _path(budget_id: str) -> str:
+        return f"/v1/budgets/{segment(budget_id)}"

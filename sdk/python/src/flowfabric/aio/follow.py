@@ -1,0 +1,46 @@
+"""Streams of server-sent events that outlive their connections: each goes on behind the last event that was seen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, AsyncIterator, Dict, Mapping, Optional, Tuple
+
+from ..errors import RequestError, TransportError, of_item
+from ..http.lines import SentEvents
+from ..http.message import Request
+from ..http.streams import AsyncTransport
+
+
+async def follow(
+    transport: AsyncTransport, path: str, query: Mapping[str, object], after: Optional[str]
+) -> AsyncIterator[Tuple[str, Dict[str, Any]]]:
+    """Events with their names. A connection that ends is made anew; a refusal that time does not heal is raised."""
+    failures = 0
+    while True:
+        headers = {"Accept": "text/event-stream"}
+        if after is not None:
+            headers["Last-Event-ID"] = after
+        try:
+            lines = await transport.lines(Request("GET", path, query, None, headers))
+            events = SentEvents()
+            try:
+                async for line in lines:
+                    failures = 0
+                    event = events.feed(line)
+                    if event is None:
+                        if not line.strip():
+                            # A stream that is silent may say where it stands.
+                            after = events.last_id or after
+                        continue
+                    if event.event == "error":
+                        raise of_item(json.loads(event.data))
+                    after = event.id or after
+                    yield event.event, json.loads(event.data)
+            finally:
+                await lines.close()
+            raise TransportError("the server ended the stream")
+        except RequestError as error:
+            if not error.retryable:
+                raise
+            failures += 1
+            await transport.sleep(transport.retry.pause(failures, error))

@@ -1,0 +1,70 @@
+"""Waitpoints from outside: the inbox of open ones, signals to them, and new tokens."""
+
+from __future__ import annotations
+
+from typing import Any, AsyncIterator, Dict, Optional, cast
+
+from ..http.origin import segment
+from ..http.streams import AsyncTransport
+from ..ids import mint
+from ..payload import put
+from ..values import SignalAnswer, Token
+from ..views import WaitpointView
+from .pages import pages
+
+
+class AsyncWaitpoints:
+    """What approvers and operators do with waitpoints."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    def list(self, *, namespace: Optional[str] = None, limit: Optional[int] = None) -> AsyncIterator[WaitpointView]:
+        """Open waitpoints, oldest first: the inbox of approvals."""
+        query = {"state": "open", "namespace": namespace}
+        return cast("AsyncIterator[WaitpointView]", pages(self._transport, "/v1/waitpoints", query, limit))
+
+    def of(self, execution_id: str) -> AsyncIterator[WaitpointView]:
+        """Waitpoints of an execution: open ones, and those kept after they closed."""
+        path = f"/v1/executions/{segment(execution_id)}/waitpoints"
+        return cast("AsyncIterator[WaitpointView]", pages(self._transport, path))
+
+    async def get(self, waitpoint_id: str) -> WaitpointView:
+        """One waitpoint."""
+        return cast(WaitpointView, await self._transport.json("GET", f"/v1/waitpoints/{segment(waitpoint_id)}"))
+
+    async def signal(
+        self,
+        waitpoint_id: str,
+        execution_id: str,
+        name: str,
+        token: str,
+        payload: Any = None,
+        *,
+        source: Optional[str] = None,
+        source_identity: Optional[str] = None,
+        category: Optional[str] = None,
+        correlation_id: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> SignalAnswer:
+        """Sends a signal with the waitpoint's token, which is the only credential it needs; once, however often it is sent."""
+        said: Dict[str, Any] = {
+            "execution_id": execution_id,
+            "name": name,
+            "source": source,
+            "source_identity": source_identity,
+            "category": category,
+            "correlation_id": correlation_id,
+            "idempotency_key": idempotency_key,
+            "signal_id": mint(),
+        }
+        put(said, "payload", payload)
+        headers = {"Authorization": f"Waitpoint {token}"}
+        path = f"/v1/waitpoints/{segment(waitpoint_id)}/signals"
+        answer = await self._transport.json("POST", path, said, headers=headers)
+        return SignalAnswer(answer["outcome"], answer["signal_id"], answer.get("effect"))
+
+    async def reissue(self, waitpoint_id: str, approver: Optional[str] = None) -> Token:
+        """A new token for one approver, or for whoever answers; the old one dies."""
+        path = f"/v1/waitpoints/{segment(waitpoint_id)}/tokens"
+        return Token((await self._transport.json("POST", path, {"approver": approver}))["token"])

@@ -1,0 +1,372 @@
+# Generated from ../aio by tools/blocking.py; change it there.
+"""What a handler can do with its task, in blocking code."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from ..conditions import Condition, signal
+from ..errors import ApiError, BudgetSpent, HandedBack, Suspended, WaitingForChildren
+from ..execution import ChildFields, body
+from ..http.origin import segment
+from ..ids import mint
+from ..lease import CancelReason
+from ..payload import put
+from ..task import Task
+from ..values import BudgetAnswer, Child, Opened, Resume, Signal, StreamPage, Upstream
+from .calls import TaskCalls
+from .pages import pages
+
+#: The most frames and bytes one request carries.
+_FRAMES_MAX = 1000
+_BYTES_MAX = 2 * 1024 * 1024
+
+
+class Context:
+    """A handler's side of its task. Every call is fenced, and repeated safely when its answer is lost.
+
+    Calls that end the run (suspend, wait for children, delay, yield, cancel) raise a `SetAside`: let it pass. A handler whose
+    execution waited is called again from its beginning, in whichever worker claims it.
+    """
+
+    def __init__(self, calls: TaskCalls, instance: str) -> None:
+        self._calls = calls
+        self._instance = instance
+        #: Set when the handler is to stop; `cancel_reason` says why.
+        self.cancelled = threading.Event()
+        self._lease = calls.lease
+        self._lease.on_told(self.cancelled.set)
+        self._writing = threading.Lock()
+        self._next_frame: Optional[int] = calls.task.frames
+        self._spawns = 0
+
+    # What the task is.
+
+    @property
+    def task(self) -> Task:
+        """The claimed task."""
+        return self._calls.task
+
+    @property
+    def execution_id(self) -> str:
+        """The execution."""
+        return self.task.execution_id
+
+    @property
+    def attempt_index(self) -> int:
+        """Which attempt of the execution this is, from 0."""
+        return self.task.attempt_index
+
+    @property
+    def input(self) -> Any:
+        """The input: JSON as Python's own values, anything else as bytes."""
+        return self.task.input
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The execution's tags."""
+        return self.task.tags
+
+    @property
+    def passed(self) -> Dict[str, Any]:
+        """What upstream members of the flow passed, by name; one that ended without a result passes None."""
+        return {name: upstream.value for name, upstream in self.task.upstreams.items()}
+
+    @property
+    def upstreams(self) -> Mapping[str, Upstream]:
+        """Who passed each name on, and how it ended."""
+        return self.task.upstreams
+
+    @property
+    def resume(self) -> Optional[Resume]:
+        """Why the handler is called again; None in a run that follows no wait."""
+        return self.task.resume
+
+    # How the lease stands.
+
+    @property
+    def cancel_reason(self) -> Optional[str]:
+        """Why the handler is to stop: lease_lost, cancel_requested, yield_requested or shutdown; None while it is not."""
+        return self._lease.reason
+
+    @property
+    def lease_healthy(self) -> bool:
+        """False after three failed renewals in a row."""
+        return self._lease.healthy and self._lease.reason != CancelReason.LEASE_LOST
+
+    def renew_lease(self) -> None:
+        """Renews the lease now. It is renewed in the background anyway."""
+        sent = self._lease.now()
+        renewal = {"execution_id": self.task.execution_id, **self.task.fence}
+        path = f"/v1/workers/{segment(self._instance)}/heartbeat"
+        answer = (self._calls.transport.json("POST", path, {"renew": [renewal]}))["leases"][0]
+        if "code" in answer:
+            self._lease.refused()
+        else:
+            self._lease.renewed(sent, answer)
+
+    # Saying how far it is.
+
+    def progress(self, pct: int, message: Optional[str] = None) -> None:
+        """Notes how far the work is, for whoever looks at the execution."""
+        self._calls.call("progress", {"pct": pct, "message": message})
+
+    def frame(
+        self,
+        type: str,
+        payload: Any = None,
+        *,
+        correlation_id: Optional[str] = None,
+        mode: Optional[str] = None,
+    ) -> str:
+        """Appends a frame to the attempt's stream and answers its id; `mode` is durable, summary or live."""
+        frame = {"type": type, "payload": payload, "correlation_id": correlation_id, "mode": mode}
+        return (self.frames([frame]))[0]
+
+    def summary(self, patch: Mapping[str, Any], type: str = "summary") -> str:
+        """Folds a JSON merge patch into the attempt's summary document."""
+        return self.frame(type, dict(patch), mode="summary")
+
+    def frames(self, frames: Sequence[Mapping[str, Any]]) -> List[str]:
+        """Appends many frames, in order, and answers their ids."""
+        ids: List[str] = []
+        with self._writing:
+            for batch in _batches(frames):
+                ids.extend(self._append(batch))
+        return ids
+
+    def _append(self, batch: List[Dict[str, Any]]) -> List[str]:
+        said = {"frames": batch, "first_sequence": self._next_frame, "request_id": mint()}
+        # Until the answer is here the number of the next frame is not known: another append must not guess it.
+        self._next_frame = None
+        try:
+            answer = self._calls.call("frames", said)
+        except ApiError as error:
+            if error.code != "frames_missing":
+                raise
+            # The store has fewer frames than it confirmed: it lost some, and goes on from what it has.
+            answer = self._calls.call("frames", {"frames": batch, "request_id": mint()})
+        self._next_frame = int(answer["next_sequence"])
+        return [str(id) for id in answer["ids"]]
+
+    def read_stream(self, after: str = "start", *, limit: int = 100, block_ms: int = 0) -> StreamPage:
+        """Frames of this attempt, its earlier runs included."""
+        path = f"/v1/executions/{segment(self.execution_id)}/attempts/{self.attempt_index}/stream"
+        query = {"after": after, "limit": limit, "block_ms": block_ms or None}
+        answer = self._calls.transport.json("GET", path, query=query, wait_s=block_ms / 1000)
+        return StreamPage.read(answer, self.attempt_index)
+
+    # Budgets and quotas.
+
+    def usage(
+        self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
+    ) -> BudgetAnswer:
+        """Reports what the attempt used; once, however often it is sent.
+
+        At a hard limit the budget may end the lease: that is raised as `BudgetSpent`, and the handler is called again when
+        there is room, if the budget parks work.
+        """
+        said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key, "request_id": mint()}
+        return self._unless_spent(self._calls.call("usage", said))
+
+    def reserve(
+        self, budget_id: str, dimensions: Mapping[str, int], dedup_key: Optional[str] = None
+    ) -> BudgetAnswer:
+        """Holds amounts for as long as the lease lives."""
+        said = {"budget_id": budget_id, "dimensions": dimensions, "dedup_key": dedup_key or mint()}
+        return BudgetAnswer.read(self._calls.call("reserve", said))
+
+    def settle(self, budget_id: str, reservation_id: str, dimensions: Mapping[str, int]) -> BudgetAnswer:
+        """Turns a reservation into what was really used; the rest returns. More than was held may meet a hard limit, as in `usage`."""
+        said = {"budget_id": budget_id, "reservation_id": reservation_id, "dimensions": dimensions}
+        return self._unless_spent(self._calls.call("settle", said))
+
+    def release(self, budget_id: str, reservation_id: str) -> None:
+        """Gives a reservation back."""
+        self._calls.call("release", {"budget_id": budget_id, "reservation_id": reservation_id})
+
+    def _unless_spent(self, said: Mapping[str, Any]) -> BudgetAnswer:
+        answer = BudgetAnswer.read(said)
+        if answer.lease_ended:
+            self._lease.set_aside = True
+            raise BudgetSpent(answer)
+        return answer
+
+    def throttle(self, quota_id: str, key: str, retry_after_ms: int) -> Optional[int]:
+        """Passes a provider's 429 on: the whole fleet waits on this key. Until when it does."""
+        said = {"quota_id": quota_id, "key": key, "retry_after_ms": retry_after_ms}
+        until: Optional[int] = (self._calls.call("throttle", said)).get("throttled_until")
+        return until
+
+    def weigh(self, quota_id: str, key: str, weight: int) -> bool:
+        """Says what the attempt really weighed under a key, more or less than it was admitted with; False when that is past."""
+        said = {"quota_id": quota_id, "key": key, "weight": weight}
+        return bool((self._calls.call("weight", said))["outcome"] == "ok")
+
+    # Waiting.
+
+    def create_pending_waitpoint(
+        self,
+        key: str,
+        *,
+        expires_in_ms: Optional[int] = None,
+        allowed_signals: Optional[Sequence[str]] = None,
+        approvers: Optional[Sequence[str]] = None,
+        uses: Optional[int] = None,
+    ) -> Opened:
+        """Opens a waitpoint before the handler suspends, so that its tokens can be sent out first. Early signals count."""
+        said = {
+            "key": key,
+            "expires_in_ms": expires_in_ms,
+            "allowed_signals": allowed_signals,
+            "approvers": approvers,
+            "uses": uses,
+            "request_id": mint(),
+        }
+        return Opened.read(self._calls.call("waitpoints", said))
+
+    def close_waitpoint(self, waitpoint_id: str) -> None:
+        """Gives a pending waitpoint up."""
+        self._calls.call(f"waitpoints/{segment(waitpoint_id)}/close", {})
+
+    def suspend(
+        self,
+        reason: str = "waiting_for_signal",
+        *,
+        waitpoints: Optional[Sequence[Union[str, Opened, Mapping[str, Any]]]] = None,
+        condition: Optional[Condition] = None,
+        timeout_ms: Optional[int] = None,
+        timeout_behavior: Optional[str] = None,
+        continuation: Any = None,
+    ) -> List[Signal]:
+        """Suspends the execution until the condition is met; any signal meets an absent one.
+
+        A waitpoint is a key, one that was opened before, or a dictionary of the API. Named none, the attempt waits at all it
+        has opened. Early signals that are enough are answered and the handler goes on; else `Suspended` is raised.
+        `continuation` (JSON or bytes) is found in `resume` by the run that follows.
+        """
+        said: Dict[str, Any] = {
+            "reason": reason,
+            "waitpoints": None if waitpoints is None else [_waitpoint(waitpoint) for waitpoint in waitpoints],
+            "condition": condition,
+            "timeout_ms": timeout_ms,
+            "timeout_behavior": timeout_behavior,
+            "request_id": mint(),
+        }
+        put(said, "continuation", continuation)
+        answer = self._calls.call("suspend", said)
+        if answer["outcome"] == "already_satisfied":
+            return [Signal.read(signal) for signal in answer["signals"]]
+        self._lease.set_aside = True
+        raise Suspended(answer["suspension_id"])
+
+    def wait_for_signals(
+        self,
+        name: Optional[str] = None,
+        *,
+        key: Optional[str] = None,
+        reason: str = "waiting_for_signal",
+        condition: Optional[Condition] = None,
+        timeout_ms: Optional[int] = None,
+        timeout_behavior: Optional[str] = None,
+        continuation: Any = None,
+    ) -> List[Signal]:
+        """The signals of a run that follows a suspension; in any other run, `suspend`.
+
+        For handlers that wait once: one that waits at several places tells them apart by `resume.continuation`. With a `key` a
+        waitpoint of that name is opened with the suspension.
+        """
+        resume = self.resume
+        if resume is not None and resume.cause in ("signal", "timeout", "operator"):
+            return resume.signals
+        return self.suspend(
+            reason,
+            waitpoints=None if key is None else [key],
+            condition=condition or (None if name is None else signal(name)),
+            timeout_ms=timeout_ms,
+            timeout_behavior=timeout_behavior,
+            continuation=continuation,
+        )
+
+    def wait_for_signal(self, name: Optional[str] = None, **options: Any) -> Optional[Signal]:
+        """The first signal of `wait_for_signals`; None when the wait ended without one."""
+        signals = self.wait_for_signals(name, **options)
+        return signals[0] if signals else None
+
+    # Children.
+
+    def spawn(self, children: Sequence[ChildFields]) -> List[str]:
+        """Spawns children of this execution and answers their ids, in order.
+
+        The n-th spawn of every run is the same spawn and answers the children of the first; a child with a key is found again
+        by its key. Either must ask for the same children again, else it is refused as `idempotency_conflict`.
+        """
+        request, self._spawns = str(uuid.UUID(int=self._spawns)), self._spawns + 1
+        said = {"children": [body(child) for child in children], "request_id": request}
+        answer = self._calls.call("spawn", said)
+        return [str(child["execution_id"]) for child in answer["children"]]
+
+    def wait_children(self) -> List[Child]:
+        """What became of all children, in the order they were spawned.
+
+        While one has not ended `WaitingForChildren` is raised: no worker is held, and the handler is called again from its
+        beginning when all have.
+        """
+        resume = self.resume
+        if resume is not None and resume.cause == "children" and self._spawns == 0:
+            return self.children() if resume.more_children else resume.children
+        answer = self._calls.call("wait-children", {"request_id": mint()})
+        if answer["outcome"] == "waiting":
+            self._lease.set_aside = True
+            raise WaitingForChildren(int(answer["open"]))
+        if answer.get("more_children"):
+            return self.children()
+        return [Child.read(child) for child in answer["children"]]
+
+    def children(self) -> List[Child]:
+        """Every child this execution has spawned, in any attempt, and what became of it so far."""
+        path = f"/v1/executions/{segment(self.execution_id)}/children"
+        return [Child.read(child) for child in pages(self._calls.transport, path)]
+
+    # Ending the run otherwise than by returning or raising.
+
+    def delay(self, delay_ms: Optional[int] = None, *, until: Optional[int] = None) -> None:
+        """Ends the attempt and runs the execution again later; counted as neither a failure nor a reclaim."""
+        self._hand_back("delay", {"delay_ms": delay_ms, "delay_until": until}, "delayed")
+
+    def yield_back(self) -> None:
+        """Hands the execution back for any worker to take at once; counted nowhere."""
+        self._hand_back("yield", {}, "yielded")
+
+    def cancel(self, reason: Optional[str] = None) -> None:
+        """Ends the execution as cancelled."""
+        self._hand_back("cancel", {"reason": reason}, "cancelled")
+
+    def _hand_back(self, verb: str, said: Mapping[str, Any], outcome: str) -> None:
+        self._calls.call(verb, said, ends=True)
+        raise HandedBack(outcome)
+
+
+def _waitpoint(waitpoint: Union[str, Opened, Mapping[str, Any]]) -> Dict[str, Any]:
+    if isinstance(waitpoint, str):
+        return {"key": waitpoint}
+    if isinstance(waitpoint, Opened):
+        return {"waitpoint_id": waitpoint.waitpoint_id}
+    return dict(waitpoint)
+
+
+def _batches(frames: Sequence[Mapping[str, Any]]) -> List[List[Dict[str, Any]]]:
+    batches: List[List[Dict[str, Any]]] = []
+    size = _BYTES_MAX
+    for frame in frames:
+        said = {name: value for name, value in frame.items() if value is not None and name != "payload"}
+        put(said, "payload", frame.get("payload"))
+        weight = len(str(said.get("payload", ""))) + 256
+        if size + weight > _BYTES_MAX or len(batches[-1]) >= _FRAMES_MAX:
+            batches.append([])
+            size = 0
+        batches[-1].append(said)
+        size += weight
+    return batches

@@ -1,0 +1,47 @@
+# Generated from ../aio by tools/blocking.py; change it there.
+"""Streams of server-sent events that outlive their connections: each goes on behind the last event that was seen."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Iterator, Dict, Mapping, Optional, Tuple
+
+from ..errors import RequestError, TransportError, of_item
+from ..http.lines import SentEvents
+from ..http.message import Request
+from ..http.blocking import Transport
+
+
+def follow(
+    transport: Transport, path: str, query: Mapping[str, object], after: Optional[str]
+) -> Iterator[Tuple[str, Dict[str, Any]]]:
+    """Events with their names. A connection that ends is made anew; a refusal that time does not heal is raised."""
+    failures = 0
+    while True:
+        headers = {"Accept": "text/event-stream"}
+        if after is not None:
+            headers["Last-Event-ID"] = after
+        try:
+            lines = transport.lines(Request("GET", path, query, None, headers))
+            events = SentEvents()
+            try:
+                for line in lines:
+                    failures = 0
+                    event = events.feed(line)
+                    if event is None:
+                        if not line.strip():
+                            # A stream that is silent may say where it stands.
+                            after = events.last_id or after
+                        continue
+                    if event.event == "error":
+                        raise of_item(json.loads(event.data))
+                    after = event.id or after
+                    yield event.event, json.loads(event.data)
+            finally:
+                lines.close()
+            raise TransportError("the server ended the stream")
+        except RequestError as error:
+            if not error.retryable:
+                raise
+            failures += 1
+            transport.sleep(transport.retry.pause(failures, error))

@@ -1,0 +1,25 @@
+# Generated from ../aio by tools/blocking.py; change it there.
+"""Lists that come in pages, read as one."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Dict, Mapping, Optional
+
+from ..http.blocking import Transport
+
+
+def pages(
+    transport: Transport, path: str, query: Optional[Mapping[str, object]] = None, limit: Optional[int] = None
+) -> Iterator[Dict[str, Any]]:
+    """Every item of a list, at most `limit` of them; the next page is asked for when it is needed."""
+    cursor: Optional[str] = None
+    left = limit
+    while left is None or left > 0:
+        size = None if left is None else min(left, 1000)
+        page = transport.json("GET", path, query={**(query or {}), "limit": size, "cursor": cursor})
+        for item in page["items"]:
+            yield item
+        left = None if left is None else left - len(page["items"])
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return

@@ -1,0 +1,123 @@
+"""Turns an input into what a handler's annotation says: plain values, dataclasses and typed dictionaries."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union, get_args, get_origin, get_type_hints
+
+from .errors import TaskError
+
+
+def decode(value: Any, raw: Optional[bytes], wanted: Any) -> Any:
+    """The input as the type that is wanted; what does not fit fails the task.
+
+    Types this module does not know are not checked: their handlers get the value as it is.
+    """
+    try:
+        if wanted is bytes:
+            return _bytes(value, raw)
+        return _fit(value, wanted, "input")
+    except _Misfit as misfit:
+        raise TaskError(str(misfit), TaskError.PAYLOAD_DECODE) from None
+
+
+class _Misfit(Exception):
+    """The value is not of the type."""
+
+
+def _bytes(value: Any, raw: Optional[bytes]) -> bytes:
+    if raw is not None:
+        return raw
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        return value.encode()
+    raise _Misfit(f"input is JSON {_name(type(value))}, not bytes")
+
+
+def _fit(value: Any, wanted: Any, where: str) -> Any:
+    if wanted is Any or wanted is object:
+        return value
+    if wanted is None or wanted is type(None):
+        return _exact(value, value is None, "null", where)
+    origin, args = get_origin(wanted), get_args(wanted)
+    if origin is Union or type(wanted).__name__ == "UnionType":
+        return _one_of(value, args, where)
+    if origin is typing.Literal:
+        return _exact(value, value in args, f"one of {', '.join(map(repr, args))}", where)
+    if wanted is float:
+        return float(_exact(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", where))
+    if wanted is int:
+        return _exact(value, isinstance(value, int) and not isinstance(value, bool), "an integer", where)
+    if wanted is str and isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise _Misfit(f"{where} is not text") from None
+    if wanted in (str, bool, bytes, dict, list):
+        return _exact(value, isinstance(value, wanted), f"of type {_name(wanted)}", where)
+    if origin in (list, tuple) or origin is getattr(typing, "Sequence", None):
+        items = _exact(value, isinstance(value, list), "a list", where)
+        return _items(items, origin, args, where)
+    if origin is dict:
+        mapping: Mapping[str, Any] = _exact(value, isinstance(value, dict), "an object", where)
+        return {name: _fit(item, args[1], f"{where}.{name}") for name, item in mapping.items()}
+    if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
+        return _dataclass(value, wanted, where)
+    if isinstance(wanted, type) and issubclass(wanted, dict) and hasattr(wanted, "__required_keys__"):
+        return _typed_dict(value, wanted, where)
+    return value
+
+
+def _one_of(value: Any, args: Tuple[Any, ...], where: str) -> Any:
+    problems: List[str] = []
+    for arg in args:
+        try:
+            return _fit(value, arg, where)
+        except _Misfit as misfit:
+            problems.append(str(misfit))
+    raise _Misfit("; ".join(problems))
+
+
+def _items(items: List[Any], origin: Any, args: Tuple[Any, ...], where: str) -> Any:
+    if origin is tuple and args[-1:] != (Ellipsis,):
+        _exact(items, len(items) == len(args), f"a list of {len(args)}", where)
+        return tuple(_fit(item, arg, f"{where}[{at}]") for at, (item, arg) in enumerate(zip(items, args)))
+    fitted = [_fit(item, args[0], f"{where}[{at}]") for at, item in enumerate(items)]
+    return tuple(fitted) if origin is tuple else fitted
+
+
+def _dataclass(value: Any, wanted: Any, where: str) -> Any:
+    mapping = _exact(value, isinstance(value, dict), f"an object with the fields of {_name(wanted)}", where)
+    hints = get_type_hints(wanted)
+    fields = {field.name: field for field in dataclasses.fields(wanted) if field.init}
+    unknown = sorted(set(mapping) - set(fields))
+    if unknown:
+        raise _Misfit(f"{where} has no field {unknown[0]!r}")
+    taken: Dict[str, Any] = {}
+    for name, field in fields.items():
+        if name in mapping:
+            taken[name] = _fit(mapping[name], hints.get(name, Any), f"{where}.{name}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise _Misfit(f"{where}.{name} is missing")
+    return wanted(**taken)
+
+
+def _typed_dict(value: Any, wanted: Any, where: str) -> Any:
+    mapping = _exact(value, isinstance(value, dict), f"an object with the fields of {_name(wanted)}", where)
+    missing = sorted(set(wanted.__required_keys__) - set(mapping))
+    if missing:
+        raise _Misfit(f"{where}.{missing[0]} is missing")
+    hints = get_type_hints(wanted)
+    return {name: _fit(item, hints.get(name, Any), f"{where}.{name}") for name, item in mapping.items()}
+
+
+def _exact(value: Any, fits: bool, expected: str, where: str) -> Any:
+    if not fits:
+        raise _Misfit(f"{where} must be {expected}, got {_name(type(value))}")
+    return value
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))

@@ -1,0 +1,251 @@
+"""Everything that can go wrong, by who acts: one class per class of code, with the server's own words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Mapping, Optional, Type
+
+#: Codes that say a lease is over, whatever was asked under it.
+LEASE_CODES = frozenset(
+    {"stale_lease", "lease_expired", "lease_revoked", "execution_not_active", "execution_not_found"}
+)
+
+
+class FlowFabricError(Exception):
+    """The root of all errors of this package."""
+
+
+class ConfigError(FlowFabricError, ValueError):
+    """A setting or an argument is wrong; nothing was sent."""
+
+
+class RequestError(FlowFabricError):
+    """A request did not succeed."""
+
+    #: The stable code.
+    code: str = "transport"
+    #: The HTTP status; None when no answer came.
+    status: Optional[int] = None
+    #: What happened, for people.
+    detail: str = ""
+    #: What is wrong with which field of the request.
+    fields: Mapping[str, str] = {}
+    #: What the engine adds: the outcome that won, the oldest cursor, the missing capabilities.
+    facts: Mapping[str, str] = {}
+    #: True when the same request may succeed later.
+    retryable: bool = False
+    #: The request's id, in the server's log too.
+    request_id: Optional[str] = None
+
+
+class TransportError(RequestError):
+    """No answer came: the server cannot be reached, or went away in the middle."""
+
+    retryable = True
+
+    def __init__(self, detail: str, *, sent: bool = True) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        #: False when the request certainly never reached the server.
+        self.sent = sent
+
+
+class ApiError(RequestError):
+    """The server refused; `code` says why."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any], request_id: Optional[str] = None) -> None:
+        self.status = status
+        self.code = str(problem.get("code", f"http_{status}"))
+        self.detail = str(problem.get("detail") or problem.get("title") or "")
+        self.fields = dict(problem.get("fields") or {})
+        self.facts = dict(problem.get("facts") or {})
+        self.retryable = bool(problem.get("retryable", status in (429, 502, 503, 504)))
+        self.request_id = problem.get("request_id") or request_id
+        self.retry_after: Optional[float] = None
+        super().__init__(f"{self.code}: {self.detail}")
+
+    @property
+    def ends_lease(self) -> bool:
+        """True when the lease the request was made under is over."""
+        return self.code in LEASE_CODES
+
+
+class InvalidRequest(ApiError):
+    """400: a field is wrong; `fields` names it."""
+
+
+class Unauthenticated(ApiError):
+    """401: the token is missing or not genuine."""
+
+
+class Forbidden(ApiError):
+    """403: the token does not allow it."""
+
+
+class NotFound(ApiError):
+    """404: there is no such thing, or it is not open."""
+
+
+class Conflict(ApiError):
+    """409: the state of things does not allow it."""
+
+
+class LeaseLost(Conflict):
+    """409: the lease is over; somebody else may hold the execution, or it has ended."""
+
+
+class CursorExpired(ApiError):
+    """410: what lies behind the cursor is no longer kept; `facts["oldest"]` is where to go on."""
+
+
+class TooLarge(ApiError):
+    """413: a field or the body is larger than its limit."""
+
+
+class Unavailable(ApiError):
+    """429, 503 and 507: not now; the same request may succeed later."""
+
+
+class ServerFault(ApiError):
+    """5xx: the server made a mistake; its log has the details under `request_id`."""
+
+
+_BY_STATUS: Dict[int, Type[ApiError]] = {
+    400: InvalidRequest,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: CursorExpired,
+    413: TooLarge,
+    429: Unavailable,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+    507: Unavailable,
+}
+
+
+def of_problem(status: int, problem: Mapping[str, Any], request_id: Optional[str] = None) -> ApiError:
+    """The error a problem document means."""
+    kind = _BY_STATUS.get(status, ServerFault if status >= 500 else ApiError)
+    if kind is Conflict and str(problem.get("code")) in LEASE_CODES:
+        kind = LeaseLost
+    return kind(status, problem, request_id)
+
+
+def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    """The error an answer means; one without a problem document still has a status."""
+    try:
+        problem = json.loads(body)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
+        problem = {"detail": body[:200].decode("utf-8", "replace")}
+    error = of_problem(status, problem, headers.get("x-request-id"))
+    try:
+        error.retry_after = float(headers["retry-after"])
+    except (KeyError, ValueError):
+        pass
+    return error
+
+
+def of_item(problem: Mapping[str, Any]) -> ApiError:
+    """The error of one item of a batch, which carries a code and no status."""
+    code = str(problem.get("code", ""))
+    if problem.get("retryable"):
+        status = 503
+    elif code.endswith("_not_found"):
+        status = 404
+    elif code == "too_large":
+        status = 413
+    elif code in ("invalid_argument", "capability_invalid", "cycle_detected"):
+        status = 400
+    else:
+        status = 409
+    return of_problem(status, problem)
+
+
+# What a handler raises to say how its task ends.
+
+
+class TaskError(FlowFabricError):
+    """Fails the task: with a category, and a word on whether and when it is tried again."""
+
+    #: A handler raised an error.
+    HANDLER = "handler_error"
+    #: A handler was torn down by something that is no error, such as SystemExit.
+    PANIC = "handler_panic"
+    #: The input is not what the handler takes.
+    PAYLOAD_DECODE = "extractor_payload_decode"
+    #: No handler takes executions of this kind.
+    NO_HANDLER = "runtime_no_handler"
+
+    def __init__(
+        self,
+        reason: str,
+        category: str = HANDLER,
+        *,
+        retryable: Optional[bool] = None,
+        retry_after_ms: Optional[int] = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.category = category
+        self.retryable = retryable
+        self.retry_after_ms = retry_after_ms
+
+
+class NonRetryable(TaskError):
+    """Fails the execution for good, whatever its retry policy says."""
+
+    def __init__(self, reason: str, category: str = TaskError.HANDLER) -> None:
+        super().__init__(reason, category, retryable=False)
+
+
+class RetryAfter(TaskError):
+    """Fails the attempt and asks for the next one no sooner than this, as a provider's 429 does."""
+
+    def __init__(self, reason: str, retry_after_ms: int, category: str = TaskError.HANDLER) -> None:
+        super().__init__(reason, category, retry_after_ms=retry_after_ms)
+
+
+class SetAside(BaseException):
+    """This run of the handler is over and the engine knows it: let it pass.
+
+    Not an `Exception`, so that `except Exception` in a handler does not stop it. A handler that stops it anyway changes
+    nothing: the lease is gone, and whatever it returns is not sent.
+    """
+
+
+class Suspended(SetAside):
+    """The execution waits for signals; the handler is called again from its beginning when they came."""
+
+    def __init__(self, suspension_id: str) -> None:
+        super().__init__(f"the execution is suspended ({suspension_id}); this run of its handler is over")
+        self.suspension_id = suspension_id
+
+
+class WaitingForChildren(SetAside):
+    """The execution waits for its children; the handler is called again when all have ended."""
+
+    def __init__(self, open_children: int) -> None:
+        super().__init__(f"the execution waits for {open_children} children; this run of its handler is over")
+        self.open_children = open_children
+
+
+class HandedBack(SetAside):
+    """The attempt was delayed, yielded or cancelled by its handler."""
+
+    def __init__(self, outcome: str) -> None:
+        super().__init__(f"the attempt is {outcome}; this run of its handler is over")
+        self.outcome = outcome
+
+
+class BudgetSpent(SetAside):
+    """A report met a hard limit and the budget ended the lease: the execution is parked, failed or cancelled."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("a hard limit of the budget is met; this run of its handler is over")
+        #: The budget's answer.
+        self.answer = answer

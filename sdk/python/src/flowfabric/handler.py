@@ -1,0 +1,64 @@
+"""A function that runs tasks of one kind: what it takes, found out once, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, List, Union, get_type_hints
+
+from .aio.context import AsyncContext
+from .blocking.context import Context
+from .decode import decode
+from .errors import ConfigError
+
+_CONTEXT_NAMES = ("ctx", "context")
+
+
+class Handler:
+    """A handler takes nothing, its input, its context, or both in any order.
+
+    The context is the parameter of that type, or the one called `ctx`; the other one is the input. A plain function runs in a
+    thread with a `Context`, an `async def` in the worker's event loop with an `AsyncContext`.
+    """
+
+    def __init__(self, kind: str, function: Callable[..., Any]) -> None:
+        self.kind = kind
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._input_type: Any = Any
+        self._places: List[str] = []
+        try:
+            hints = get_type_hints(function)
+        except Exception:
+            # An annotation that cannot be read here says nothing.
+            hints = {}
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
+                if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+                    raise ConfigError(f"the handler of {kind!r} must not require {parameter.name!r} by keyword")
+                continue
+            self._take(parameter.name, hints.get(parameter.name, Any), parameter.default is not parameter.empty)
+
+    def _take(self, name: str, hint: Any, has_default: bool) -> None:
+        wrong = Context if self.is_async else AsyncContext
+        if hint is wrong:
+            right = "AsyncContext" if self.is_async else "Context"
+            raise ConfigError(f"the handler of {self.kind!r} takes its context as {right}")
+        is_context = hint in (Context, AsyncContext) or (hint is Any and name in _CONTEXT_NAMES)
+        place = "context" if is_context else "input"
+        if place in self._places:
+            if has_default:
+                return
+            raise ConfigError(f"the handler of {self.kind!r} takes an input and a context, and no {name!r}")
+        if place == "input":
+            self._input_type = hint
+        self._places.append(place)
+
+    def arguments(self, context: Union[Context, AsyncContext]) -> List[Any]:
+        """What it is called with; an input that does not fit fails the task."""
+        taken: List[Any] = []
+        for place in self._places:
+            if place == "context":
+                taken.append(context)
+            else:
+                taken.append(decode(context.task.input, context.task.input_bytes, self._input_type))
+        return taken

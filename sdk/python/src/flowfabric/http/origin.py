@@ -1,0 +1,65 @@
+"""Where the server is and how a client presents itself there."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import Dict, Mapping, Optional
+from urllib.parse import quote, urlencode, urlsplit
+
+from ..errors import ConfigError
+
+#: Where a server listens unless told otherwise.
+DEFAULT_URL = "http://127.0.0.1:7433"
+USER_AGENT = "flowfabric-python/0.1"
+
+
+class Origin:
+    """A server's address and the credential for it."""
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        self.url = url or os.environ.get("FF_URL") or DEFAULT_URL
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"url must be http://HOST:PORT or https://HOST:PORT, got {self.url!r}")
+        if parts.query or parts.fragment or parts.username:
+            raise ConfigError(f"url must not carry credentials, a query or a fragment, got {parts.hostname!r} with some")
+        self.host: str = parts.hostname
+        self.port: int = parts.port or (443 if parts.scheme == "https" else 80)
+        self.prefix = parts.path.rstrip("/")
+        self.authority = parts.netloc
+        self.ssl: Optional[ssl.SSLContext] = None
+        if parts.scheme == "https":
+            self.ssl = ssl_context or ssl.create_default_context()
+        self._token = token if token is not None else os.environ.get("FF_TOKEN")
+        if self._token is not None and not (self._token.isascii() and self._token.isprintable()):
+            raise ConfigError("token must be printable ASCII")
+
+    def __repr__(self) -> str:
+        return f"Origin({self.url!r})"
+
+    def target(self, path: str, query: Optional[Mapping[str, object]] = None) -> str:
+        """The request target; parameters that are None are left out."""
+        named = {name: value for name, value in (query or {}).items() if value is not None}
+        return self.prefix + path + (f"?{urlencode(named)}" if named else "")
+
+    def headers(self, extra: Mapping[str, str], length: Optional[int]) -> Dict[str, str]:
+        """All headers of a request, whose own come last and win."""
+        headers = {"Host": self.authority, "User-Agent": USER_AGENT, "Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if length is not None:
+            headers["Content-Length"] = str(length)
+            headers["Content-Type"] = "application/json"
+        headers.update(extra)
+        return headers
+
+
+def segment(text: str) -> str:
+    """One part of a path."""
+    return quote(str(text), safe="")

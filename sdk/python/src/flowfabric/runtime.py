@@ -1,0 +1,461 @@
+"""A worker at work: registered, claiming for its free slots, renewing its leases, running handlers, and going down in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import dataclasses
+import logging
+import threading
+import time
+from typing import Any, Callable, Coroutine, Dict, List, Mapping, Optional, Sequence, Set, TypeVar
+
+from . import payload
+from .aio.calls import AsyncTaskCalls
+from .aio.context import AsyncContext
+from .blocking.calls import TaskCalls
+from .blocking.context import Context
+from .deadline import ended, within
+from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
+from .handler import Handler
+from .http.blocking import Transport
+from .http.message import Request, Retry
+from .http.origin import Origin, segment
+from .http.streams import AsyncTransport
+from .ids import mint
+from .lease import CancelReason, Lease, LeaseBook
+from .task import Task
+
+log = logging.getLogger("flowfabric")
+
+T = TypeVar("T")
+
+#: How long one claim waits for work before the loop comes round.
+_CLAIM_WAIT_S = 20.0
+#: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
+_ASK_AFTER_S = (0.2, 0.8, 2.0)
+#: The longest reason the engine takes, in bytes.
+_REASON_MAX = 4096
+#: A worker whose server answers nothing asks again no later than this.
+_RETRY = Retry(initial_s=0.1, max_s=2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a worker was told."""
+
+    worker_id: str
+    instance: str
+    namespace: str
+    lanes: Sequence[str]
+    capabilities: Sequence[str]
+    slots: int
+    lease_ttl_ms: int
+    #: How long running tasks may take to end once the worker goes down.
+    drain_grace_s: float
+    #: How long an async handler that was told to stop may take before it is cancelled.
+    stop_grace_s: float
+
+
+class Replaced(ConfigError):
+    """Another process has this worker's instance id; this one claims no more."""
+
+
+class Runtime:
+    """One run of a worker, in one event loop."""
+
+    def __init__(self, origin: Origin, settings: Settings, handlers: Mapping[str, Handler]) -> None:
+        self.settings = settings
+        self._handlers = handlers
+        self._transport = AsyncTransport(origin)
+        self._blocking = Transport(origin)
+        self._incarnation = mint()
+        self._book = LeaseBook()
+        self._running: Set["asyncio.Task[None]"] = set()
+        self._beats: Set["asyncio.Task[None]"] = set()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._left_behind = False
+        self._freed = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._registered_anew = asyncio.Event()
+        self._registering = asyncio.Lock()
+        self._registered_at = 0.0
+        self._heartbeat_s = 10.0
+        self._beat_at = 0.0
+
+    def stop(self) -> None:
+        """Claims no more and lets running tasks end; a second time, tells them to stop at once."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Works until it is stopped."""
+        try:
+            if not await self._first_registration():
+                return
+            ready()
+            keeping = [asyncio.ensure_future(self._keep()), asyncio.ensure_future(self._attend())]
+            try:
+                await self._claim_loop()
+            finally:
+                await self._drain()
+                await ended([*keeping, *self._beats])
+                await self._leave()
+        finally:
+            self._blocking.close()
+            await self._transport.close()
+
+    # Being there.
+
+    async def _first_registration(self) -> bool:
+        """Registers, however long the server takes to be there; a refusal is raised. False when stopped before."""
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                await self._register()
+                return True
+            except RequestError as error:
+                if not error.retryable:
+                    raise
+                failures += 1
+                pause = _RETRY.pause(failures, error)
+                log.warning("cannot register %s yet: %s", self.settings.instance, error)
+                await self._unless_stopped(asyncio.sleep(pause))
+        return False
+
+    async def _register(self) -> None:
+        asked = time.monotonic()
+        async with self._registering:
+            if self._registered_at > asked:
+                return
+            settings = self.settings
+            said = {
+                "worker_id": settings.worker_id,
+                "namespace": settings.namespace,
+                "lanes": list(settings.lanes),
+                "capabilities": list(settings.capabilities),
+                "slots": settings.slots,
+            }
+            answer = await self._say("register", said)
+            self._heartbeat_s = float(answer["heartbeat_ms"]) / 1000
+            self._registered_at = time.monotonic()
+            self._beat_at = self._registered_at + self._heartbeat_s
+            log.info("registered %s for %s", settings.instance, ", ".join(settings.lanes))
+
+    async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Any:
+        raw = payload.dump({**said, "incarnation": self._incarnation})
+        path = f"/v1/workers/{segment(self.settings.instance)}/{verb}"
+        return (await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))).json()
+
+    async def _attend(self) -> None:
+        """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
+        draining, failures = False, 0
+        while True:
+            try:
+                answer = await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)
+                failures = 0
+                if bool(answer["draining"]) != draining:
+                    draining = not draining
+                    log.info("%s %s", self.settings.instance, "is drained" if draining else "works again")
+                    for pause in _ASK_AFTER_S:
+                        await asyncio.sleep(pause)
+                        self._book.renew_soon()
+                        self._changed.set()
+            except RequestError as error:
+                if error.code == "not_found":
+                    return
+                if error.code == "worker_not_registered":
+                    await self._register_again()
+                failures += 1
+                await asyncio.sleep(_RETRY.pause(failures, error))
+
+    async def _leave(self) -> None:
+        raw = payload.dump({"incarnation": self._incarnation})
+        path = f"/v1/workers/{segment(self.settings.instance)}"
+        try:
+            await within(5.0, self._transport.send(Request("DELETE", path, None, raw, once=True)))
+        except (RequestError, asyncio.TimeoutError) as error:
+            log.warning("the registration of %s is left to run out: %s", self.settings.instance, error)
+
+    # Keeping leases.
+
+    async def _keep(self) -> None:
+        while True:
+            self._changed.clear()
+            for lease in self._book.distrust():
+                log.warning("%s: its lease is lost; the handler is told to stop", lease.task.execution_id)
+            batch = self._book.take_due()
+            if batch or time.monotonic() >= self._beat_at:
+                self._beat_at = time.monotonic() + self._heartbeat_s
+                # Apart from this loop: deadlines pass while a renewal is under way.
+                beat = asyncio.ensure_future(self._beat(batch))
+                self._beats.add(beat)
+                beat.add_done_callback(self._beats.discard)
+            at = min(self._beat_at, self._book.next_event() or self._beat_at)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(max(0.0, at - time.monotonic()), _heard(self._changed))
+
+    async def _beat(self, batch: List[Lease]) -> None:
+        sent = time.monotonic()
+        renew = [{"execution_id": lease.task.execution_id, **lease.task.fence} for lease in batch]
+        limit = min([lease.ttl_s / 3 for lease in batch], default=self._heartbeat_s)
+        try:
+            answer = await within(limit, self._say("heartbeat", {"renew": renew}))
+            for lease, item in zip(batch, answer["leases"]):
+                _settle(lease, sent, item)
+        except (RequestError, asyncio.TimeoutError) as error:
+            for lease in batch:
+                lease.unanswered()
+            log.warning("a heartbeat of %s failed: %s", self.settings.instance, error or "no answer in time")
+            if isinstance(error, ApiError) and error.code == "worker_not_registered":
+                await self._register_again()
+                self._book.renew_soon()
+            else:
+                self._beat_at = min(self._beat_at, time.monotonic() + _RETRY.max_s)
+        self._changed.set()
+
+    async def _register_again(self) -> None:
+        try:
+            await self._register()
+            # A claim that still waits was made under the registration that is gone.
+            self._registered_anew.set()
+        except RequestError as error:
+            log.warning("cannot register %s again yet: %s", self.settings.instance, error)
+
+    # Claiming.
+
+    async def _claim_loop(self) -> None:
+        failures = 0
+        request_id: Optional[str] = None
+        while not self._stop.is_set():
+            free = self.settings.slots - len(self._running)
+            if free <= 0:
+                self._freed.clear()
+                await self._unless_stopped(self._freed.wait())
+                continue
+            # An answer that was lost is asked for with the same id and brings the same tasks.
+            request_id = request_id or mint()
+            said = {
+                "max": min(free, 256),
+                "wait_ms": int(_CLAIM_WAIT_S * 1000),
+                "lease_ttl_ms": self.settings.lease_ttl_ms,
+                "request_id": request_id,
+            }
+            self._registered_anew.clear()
+            sent = time.monotonic()
+            try:
+                claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
+                answer = await self._unless_stopped(claim, self._registered_anew)
+            except RequestError as error:
+                failures += 1
+                if error.code == "instance_in_use":
+                    raise Replaced(f"instance {self.settings.instance} is held by another process now") from error
+                if error.code == "worker_not_registered":
+                    await self._register_again()
+                log.warning("a claim of %s failed and is tried again: %s", self.settings.instance, error)
+                await self._unless_stopped(asyncio.sleep(_RETRY.pause(failures, error)))
+                continue
+            if answer is None:
+                continue
+            failures, request_id = 0, None
+            for task in answer["tasks"]:
+                self._start(Task.read(task), sent)
+
+    async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
+        """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
+        work = asyncio.ensure_future(waited)
+        first = [asyncio.ensure_future(event.wait()) for event in (self._stop, *others)]
+        try:
+            await asyncio.wait([work, *first], return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else None
+        finally:
+            await ended([work, *first])
+
+    # Running.
+
+    def _start(self, task: Task, sent: float) -> None:
+        lease = Lease(task, self.settings.lease_ttl_ms / 1000, sent)
+        self._book.add(lease)
+        running = asyncio.ensure_future(self._run(task, lease))
+        self._running.add(running)
+        running.add_done_callback(self._finished)
+        self._changed.set()
+
+    def _finished(self, running: "asyncio.Task[None]") -> None:
+        self._running.discard(running)
+        self._freed.set()
+        if not running.cancelled() and running.exception() is not None:
+            log.error("a task ended in an unforeseen way", exc_info=running.exception())
+
+    async def _run(self, task: Task, lease: Lease) -> None:
+        """Runs one task to its end, whatever its handler does."""
+        calls = AsyncTaskCalls(self._transport, task, lease)
+        try:
+            handler = self._handlers.get(task.kind)
+            if handler is None:
+                raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
+            if handler.is_async:
+                result = await self._run_async(handler, calls)
+            else:
+                result = await self._run_in_thread(handler, task, lease)
+            said: Dict[str, Any] = {}
+            payload.put(said, "result", result)
+            payload.dump(said)
+        except SetAside:
+            await self._end(calls, None, None)
+        except BaseException as error:
+            if self._left_behind:
+                # Its thread may still be at work: nobody else may have the task before the lease runs out.
+                raise
+            await self._end(calls, None, error)
+        else:
+            await self._end(calls, said, None)
+        finally:
+            self._book.remove(lease)
+
+    async def _run_async(self, handler: Handler, calls: AsyncTaskCalls) -> Any:
+        context = AsyncContext(calls, self.settings.instance)
+        work = asyncio.ensure_future(_contained(handler.function(*handler.arguments(context))))
+        told = asyncio.ensure_future(context.cancelled.wait())
+        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            # On the way down nobody waits long: the handler had the whole grace.
+            shutdown = calls.lease.reason == CancelReason.SHUTDOWN
+            grace = self.settings.stop_grace_s
+            await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
+        told.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.wait([work], timeout=self.settings.stop_grace_s)
+        if not work.done():
+            log.error("%s: its handler does not stop", calls.task.execution_id)
+            raise asyncio.CancelledError
+        return work.result()
+
+    async def _run_in_thread(self, handler: Handler, task: Task, lease: Lease) -> Any:
+        """A thread cannot be stopped from outside: its slot is taken until it ends, and its lease kept while it is good."""
+        loop = asyncio.get_running_loop()
+        done: "asyncio.Future[Any]" = loop.create_future()
+        context = Context(TaskCalls(self._blocking, task, lease), self.settings.instance)
+        arguments = handler.arguments(context)
+
+        def settle(result: Any, error: Optional[BaseException]) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(result)
+            else:
+                done.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(repr(error)))
+
+        def work() -> None:
+            result, failed = None, None
+            try:
+                result = handler.function(*arguments)
+            except BaseException as error:
+                failed = error
+            try:
+                loop.call_soon_threadsafe(settle, result, failed)
+            except RuntimeError:
+                # The worker did not wait for it.
+                pass
+
+        thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(work,), name=f"flowfabric-{task.kind}", daemon=True
+        )
+        thread.start()
+        return await done
+
+    async def _end(self, calls: AsyncTaskCalls, said: Optional[Dict[str, Any]], error: Optional[BaseException]) -> None:
+        """Ends a task: completed by its handler's success, else by why it was told to stop, else as failed."""
+        task, lease = calls.task, calls.lease
+        if lease.set_aside:
+            # The execution waits or was handed back; the next claim runs the handler again.
+            return
+        try:
+            if lease.reason == CancelReason.LEASE_LOST:
+                log.warning("%s: its handler ended after the lease was lost; nothing is sent", task.execution_id)
+            elif said is not None:
+                await self._complete(calls, said)
+            elif lease.reason == CancelReason.CANCEL_REQUESTED:
+                await calls.call("cancel", {"reason": "cancel requested"})
+            elif lease.reason is not None:
+                await calls.call("yield", {})
+            else:
+                await self._fail(calls, error)
+        except RequestError as refused:
+            log.warning("%s could not be ended; if its lease is still good it runs out: %s", task.execution_id, refused)
+
+    async def _complete(self, calls: AsyncTaskCalls, said: Dict[str, Any]) -> None:
+        try:
+            await calls.call("complete", said)
+        except (TooLarge, InvalidRequest) as error:
+            await self._fail(calls, TaskError(f"the result is refused: {error}", retryable=False))
+
+    async def _fail(self, calls: AsyncTaskCalls, error: Optional[BaseException]) -> None:
+        failed = error if isinstance(error, TaskError) else _failure_of(error)
+        log.info("%s failed: %s (%s)", calls.task.execution_id, failed.reason, failed.category)
+        said = {
+            "reason": failed.reason.encode()[:_REASON_MAX].decode("utf-8", "ignore"),
+            "category": failed.category,
+            "retryable": failed.retryable,
+            "retry_after_ms": failed.retry_after_ms,
+        }
+        await calls.call("fail", said)
+
+    # Going down.
+
+    async def _drain(self) -> None:
+        """Lets running tasks end within the grace, then tells them to stop; each is ended or handed back."""
+        if not self._running:
+            return
+        log.info("%s claims no more and waits for %d tasks", self.settings.instance, len(self._running))
+        everything = asyncio.ensure_future(_all(self._running))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait([everything, hurry], timeout=self.settings.drain_grace_s, return_when=asyncio.FIRST_COMPLETED)
+        if not everything.done():
+            for lease in self._book.all():
+                lease.tell(CancelReason.SHUTDOWN)
+            # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
+            await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
+        self._left_behind = True
+        for _ in self._running:
+            log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
+        await ended([everything, hurry, *self._running])
+
+
+def _settle(lease: Lease, sent: float, item: Mapping[str, Any]) -> None:
+    if "code" not in item:
+        lease.renewed(sent, item)
+    elif item.get("retryable"):
+        lease.unanswered()
+    else:
+        log.info("%s: the lease is over: %s", lease.task.execution_id, item["code"])
+        lease.refused()
+
+
+def _failure_of(error: Optional[BaseException]) -> TaskError:
+    if error is None:
+        return TaskError("stopped without a reason")
+    text = str(error)
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return TaskError(reason, TaskError.HANDLER if isinstance(error, Exception) else TaskError.PANIC)
+
+
+async def _contained(work: Coroutine[Any, Any, T]) -> T:
+    """Keeps a handler that exits from taking the event loop along."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise TaskError(f"{type(error).__name__}: {error}", TaskError.PANIC) from error
+
+
+async def _heard(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _all(tasks: Set["asyncio.Task[None]"]) -> None:
+    while tasks:
+        await asyncio.wait(set(tasks))
