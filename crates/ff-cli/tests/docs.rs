@@ -31,7 +31,9 @@ fn runs(page: &str) -> Option<String> {
     if !installed(&["bash", "curl", "jq"]) {
         return None;
     }
-    let server = Server::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = format!("embedded:{}", directory.path().join("store").display());
+    let server = Server::with(directory, store, &["--webhook-allow", "127.0.0.0/8"], &[]);
     let binaries = Path::new(env!("CARGO_BIN_EXE_ff")).parent().expect("a directory").to_owned();
     let path = std::env::join_paths(
         std::iter::once(binaries).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
@@ -108,6 +110,24 @@ fn the_guide_to_budgets_and_quotas_runs() {
         "nothing\n[\"waiting_for_quota\",\"concurrency\",\"acme\"]\n",
         "[1,1]\nthe second starts\n",
         "ok\ntrue\nnothing\n[150]\nnull\nit starts\n",
+    ] {
+        assert!(said.contains(text), "{text} in {said}");
+    }
+}
+
+#[test]
+fn the_guide_to_webhooks_runs() {
+    if !installed(&["python3"]) {
+        return;
+    }
+    let Some(said) = runs("webhooks.md") else { return };
+    for text in [
+        "execution.cancelled mail cancelled\n",
+        "[\"delivered\",1,204]\n",
+        "webhook          delivered after 1 try\n",
+        "flow.cancelled report cancelled\n",
+        "the old key still checks\n",
+        "cannot be reached: the host is a link-local address; a server started with --webhook-allow for its network would send there\n",
     ] {
         assert!(said.contains(text), "{text} in {said}");
     }

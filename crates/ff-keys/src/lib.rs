@@ -36,6 +36,4 @@ pub use keys::Keys;
 pub use place::{Places, Source, data_dir};
 pub use ring::{KeyFacts, KeyRing};
 pub use token::{TOKEN_BYTES_MAX, digest};
-pub use webhook::{
-    InvalidWebhook, WEBHOOK_TOLERANCE_MS, WebhookHeaders, WebhookKey, sign_webhook, verify_webhook,
-};
+pub use webhook::{InvalidWebhook, WEBHOOK_TOLERANCE_MS, WebhookHeaders, WebhookKey, sign_webhook, verify_webhook};

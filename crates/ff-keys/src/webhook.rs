@@ -129,12 +129,7 @@ pub enum InvalidWebhook {
 /// };
 /// assert_eq!(verify_webhook("whk_…", &headers, b"{}", 1_700_000_000_500), Err(InvalidWebhook::Signature));
 /// ```
-pub fn verify_webhook(
-    key: &str,
-    headers: &WebhookHeaders<'_>,
-    body: &[u8],
-    now_ms: i64,
-) -> Result<(), InvalidWebhook> {
+pub fn verify_webhook(key: &str, headers: &WebhookHeaders<'_>, body: &[u8], now_ms: i64) -> Result<(), InvalidWebhook> {
     let genuine = headers.signature.split(',').take(SIGNATURES_MAX).any(|signature| {
         let Some(signature) = signature.trim().strip_prefix(VERSION).and_then(|text| hex::decode(text).ok()) else {
             return false;

@@ -38,6 +38,7 @@ mod streams;
 pub mod task;
 mod usage;
 mod waits;
+pub mod webhook;
 mod worker;
 
 pub mod middleware;

@@ -21,8 +21,10 @@ mod shape;
 mod tails;
 mod tls;
 mod tokens;
+mod webhooks;
 mod word;
 
 pub use access::{Access, ROUTES};
 pub use serve::{Auth, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};
+pub use webhooks::WebhookOptions;

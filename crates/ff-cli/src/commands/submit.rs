@@ -94,7 +94,8 @@ pub struct Submit {
     retention_ms: Option<i64>,
     #[arg(long)]
     trace_parent: Option<String>,
-    #[arg(long)]
+    /// Tells this https:// address when it has ended.
+    #[arg(long, visible_alias = "webhook", value_name = "URL")]
     completion_webhook: Option<String>,
     #[command(flatten)]
     server: ServerArgs,

@@ -18,6 +18,9 @@ pub struct Server {
     pub url: String,
     directory: Option<tempfile::TempDir>,
     store: String,
+    /// More flags, and variables.
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Server {
@@ -29,14 +32,22 @@ impl Server {
 
     /// A server on this store.
     pub fn on(directory: tempfile::TempDir, store: String) -> Self {
-        let (process, url) = Self::spawn(directory.path(), &store);
-        Self { process, url, directory: Some(directory), store }
+        Self::with(directory, store, &[], &[])
+    }
+
+    /// A server on this store with more flags and variables, which it has after a restart too.
+    pub fn with(directory: tempfile::TempDir, store: String, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let variables: Vec<(String, String)> = variables.iter().map(own).collect();
+        let (process, url) = Self::spawn(directory.path(), &store, &flags, &variables);
+        Self { process, url, directory: Some(directory), store, flags, variables }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory(), &self.store);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.flags, &self.variables);
     }
 
     /// Kills the process without a word.
@@ -53,9 +64,11 @@ impl Server {
         (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
-    fn spawn(directory: &Path, store: &str) -> (Child, String) {
+    fn spawn(directory: &Path, store: &str, flags: &[String], variables: &[(String, String)]) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
             .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store])
+            .args(flags)
+            .envs(variables.iter().cloned())
             .arg("--data-dir")
             .arg(directory.join("data"))
             .stderr(Stdio::piped())

@@ -59,7 +59,8 @@ async fn status(store: &Store, execution_id: ExecutionId) -> Option<WebhookStatu
 
 /// Nothing that webhooks need is in the store.
 async fn nothing_owed(store: &Store) {
-    let left: Vec<String> = store.dump().await.into_keys().filter(|key| key.starts_with("ff:hook:") || key.contains(":receiver")).collect();
+    let left: Vec<String> =
+        store.dump().await.into_keys().filter(|key| key.starts_with("ff:hook:") || key.contains(":receiver")).collect();
     assert_eq!(left, Vec::<String>::new());
 }
 

@@ -30,6 +30,7 @@ mod tasks;
 mod tokens;
 mod usage;
 mod waitpoints;
+mod webhooks;
 mod worker_protocol;
 mod workers;
 
@@ -80,6 +81,7 @@ fn served() -> Router<App> {
         .merge(fsck::routes())
         .merge(events::routes())
         .merge(stats::routes())
+        .merge(webhooks::routes())
         .merge(health::routes())
 }
 
