@@ -133,6 +133,8 @@ requests!(
     HoldBudget,
     UnblockBudget,
     WaitingForBudgets,
+    TakeWebhooks,
+    NoteWebhook,
 );
 
 impl Request {

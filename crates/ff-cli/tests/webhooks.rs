@@ -205,7 +205,8 @@ fn an_embedded_server_that_was_killed_delivers_what_it_owes() {
 
 #[test]
 fn a_server_on_valkey_that_was_killed_delivers_what_it_owes() {
-    let valkey = TestServer::start(ff_testkit::Options { aof: Aof::EverySecond, ..Default::default() }).expect("valkey");
+    let valkey =
+        TestServer::start(ff_testkit::Options { aof: Aof::EverySecond, ..Default::default() }).expect("valkey");
     survive(Server::with(tempfile::tempdir().expect("a directory"), valkey.url(), LOOPBACK, &[]));
 }
 
@@ -259,7 +260,11 @@ fn webhooks_by_the_command_line() {
     let server = Server::start();
     let refused = server.ff(&["submit", "--kind", "mail", "--webhook", "http://127.0.0.1/"]);
     assert!(!refused.status.success());
-    assert!(err(&refused).contains("completion_webhook cannot be reached: the host is a loopback address"), "{}", err(&refused));
+    assert!(
+        err(&refused).contains("completion_webhook cannot be reached: the host is a loopback address"),
+        "{}",
+        err(&refused)
+    );
     let id = submit(&server, "https://localhost:1/");
     eventually("the try is shown", || {
         let said = out(&server.ff(&["show", &id]));
