@@ -16,6 +16,7 @@ return {
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
   "child.spawn", "child.wait", "child.read",
+  "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
   "keyring.note",
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",

@@ -32,6 +32,11 @@ function event.of_fleet(tx, kind, namespace, lane, worker, data)
   append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
 end
 
+-- What became of a webhook belongs to what it tells of; `tags` are a flat list.
+function event.of_webhook(tx, w, kind, tags, data)
+  append(tx, { kind, tx.now, w.namespace, w.lane or false, w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags, data })
+end
+
 local function map_of(flat)
   local map = {}
   for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end

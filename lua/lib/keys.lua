@@ -65,6 +65,11 @@ function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
+-- the heads of their lines.
+function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
+function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
+function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end

@@ -104,4 +104,12 @@ return {
   usage_keys_pruned_max = 64, -- of one call
   usage_pending_max = 64, -- reports of one execution that wait for their budget
   usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
+  url_bytes_max = 2048,
+  webhook_error_bytes_max = 512,
+  webhook_hold_ms = 20000, -- so long nobody else tries what somebody has taken
+  webhook_delay_ms_min = 1000, -- after the first try that failed; doubled after each further one
+  webhook_delay_ms_max = 3600000,
+  webhook_age_ms_max = 86400000, -- no try begins later than this after the end it tells of, but the first
+  webhook_tries_max = 40,
+  receivers_busy_max = 256, -- receivers a courier may say it is busy with
 }

@@ -65,7 +65,13 @@ local scalar = {
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
   { name = "trace_parent", base = "text", min = 1, max = 256 },
-  { name = "url", base = "text", min = 1, max = 2048 },
+  { name = "url", base = "text", min = 1, max = limits.url_bytes_max, pattern = "^https?://[^/%?#%s%c]+[^#%s%c]*$", doc = "Where a webhook goes: an address without a fragment." },
+  { name = "delivery_id", base = "uuid", doc = "A webhook that is owed; the same in every try." },
+  { name = "webhook_result", base = "enum", values = { "delivered", "failed", "refused" }, doc = "What a try came to; one that was refused is not tried again." },
+  { name = "webhook_state", base = "enum", values = { "pending", "delivered", "failed" } },
+  { name = "webhook_error", base = "text", min = 0, max = limits.webhook_error_bytes_max },
+  { name = "http_status", base = "int", min = 100, max = 999 },
+  { name = "per_receiver", base = "int", min = 1, max = limits.batch_max },
   { name = "dimension", base = "text", min = 1, max = 64 },
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
@@ -187,6 +193,7 @@ local map = {
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "free", key = "dimension", value = "count", max = limits.dimensions_max },
+  { name = "in_flight", key = "key_digest", value = "count", max = limits.receivers_busy_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
   { name = "passed", key = "pass_as", value = "passed_value" },
@@ -244,7 +251,7 @@ local struct = {
   { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
   { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
   { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
   { name = "member", doc = "A member in a list.", fields = {
     { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
@@ -254,7 +261,7 @@ local struct = {
   { name = "flow", doc = "A flow and its counts.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
     { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" }, { "completion_webhook", "url?" } } },
   { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
   { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
   { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
@@ -409,6 +416,11 @@ local struct = {
   { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
     { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
+  { name = "webhook", doc = "A webhook to deliver: what ended, and how. `tries` counts this one.", fields = {
+    { "delivery_id", "delivery_id" }, { "tries", "count" }, { "receiver", "key_digest" }, { "url", "url" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane?" }, { "kind", "kind" },
+    { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" }, { "outcome", "text" }, { "failure", "failure?" }, { "tags", "tags" }, { "attempt_index", "attempt_index?" }, { "replay_count", "count" } } },
+  { name = "webhook_status", doc = "How far the webhook of the last end is.", fields = {
+    { "delivery_id", "delivery_id" }, { "state", "webhook_state" }, { "tries", "count" }, { "owed_at", "time_ms" }, { "updated_at", "time_ms" }, { "next_at", "time_ms?" }, { "status", "http_status?" }, { "error", "webhook_error?" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
 }

@@ -11,7 +11,9 @@ local home = require "index.home"
 local queues = require "index.queues"
 local quota = require "record.quota"
 local quotas = require "maintenance.quota_invariants"
+local receivers = require "index.receivers"
 local waitpoint = require "record.waitpoint"
+local webhook = require "record.webhook"
 local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
@@ -147,6 +149,46 @@ local function check_inbox(tx, key, findings, repair)
   end
 end
 
+-- A webhook stands in its receiver's line, by its next try.
+local function check_webhook(tx, key, id, findings, repair)
+  local d = webhook.load(tx, id)
+  if d == nil then return end
+  local stored = tx:zscore(keys.receiver(tx, d.receiver), id)
+  if stored == d.due then return end
+  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says " .. (stored and string.format("%.0f", stored) or "none"), repair)
+  if repair then receivers.move(tx, d.receiver, id, d.due) end
+end
+
+-- What stands in a line is a webhook for this receiver, and the list of receivers knows the head.
+local function check_line(tx, key, receiver, findings, repair)
+  local listed, head = tx:zscore(keys.receivers(tx), receiver), nil
+  for _, entry in ipairs(tx:zlowest(key, "-inf", "+inf", 1000)) do
+    local d = webhook.load(tx, entry.member)
+    if d and d.receiver == receiver then
+      head = head or entry.score
+    else
+      check.found(findings, 37, key, entry.member .. " has no record", repair)
+      if repair then tx:zrem(key, entry.member) end
+    end
+  end
+  if head and listed ~= head then
+    check.found(findings, 10, keys.receivers(tx), receiver .. " is not listed by the head of its line", repair)
+    if repair then tx:zadd(keys.receivers(tx), head, receiver) end
+  end
+end
+
+local function check_outbox(tx, key, rest, findings, repair)
+  local receiver = string.match(rest, "^receiver:(%x+)$")
+  if receiver then return check_line(tx, key, receiver, findings, repair) end
+  if rest ~= "receivers" then return check.found(findings, 37, key, "nobody owns this key", false) end
+  for _, listed in ipairs(members(tx, key)) do
+    if not tx:exists(keys.receiver(tx, listed)) then
+      check.found(findings, 37, key, listed .. " has no line", repair)
+      if repair then tx:zrem(key, listed) end
+    end
+  end
+end
+
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
@@ -210,6 +252,10 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "flow" then
           check_flow(tx, key, rest, findings, a.repair)
+        elseif family == "hook" then
+          check_webhook(tx, key, rest, findings, a.repair)
+        elseif family == "outbox" then
+          check_outbox(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "budget" then

@@ -33,6 +33,8 @@ local fields = {
   { "kids" }, { "awaiting", true }, { "owed" },
   -- How many reports of what it used were made.
   { "reports", true },
+  -- The webhook of its last end.
+  { "hook" },
 }
 
 local names, is_number = {}, {}

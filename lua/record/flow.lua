@@ -18,6 +18,8 @@ local fields = {
   { "stop" },
   -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
   { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
+  -- Where its end is told, and the webhook of its last one.
+  { "webhook" }, { "hook" },
 }
 
 -- Every state a member can be counted under, those of members that have not ended first.
@@ -216,6 +218,7 @@ function flow.typed(f)
     flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
     created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
     default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
+    completion_webhook = f.webhook,
   }
 end
 

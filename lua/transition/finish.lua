@@ -4,6 +4,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local webhook = require "record.webhook"
 
 local finish = {}
 
@@ -34,6 +35,7 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
+  if rec.spec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
   local data = how.data or {}
   if how.failure then

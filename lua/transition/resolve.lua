@@ -10,6 +10,7 @@ local limits = require "lib.limits"
 local owed = require "transition.owed"
 local runnable = require "transition.runnable"
 local stop = require "transition.stop"
+local webhook = require "record.webhook"
 
 local resolve = {}
 
@@ -223,6 +224,7 @@ function owed.settle_flow(tx, f)
     event.of_flow(tx, f, flow_event[f.outcome], {})
   end
   f.ended = tx.now
+  if f.webhook then f.hook = webhook.of_flow(tx, f) end
   if f.stored > 0 then flow.walk_over(tx, f, "free") end
   flow.save(tx, f)
   if f.waited then tx:announce("done", f.id) end

@@ -134,6 +134,8 @@ requests!(
     HoldBudget,
     UnblockBudget,
     WaitingForBudgets,
+    TakeWebhooks,
+    NoteWebhook,
 );
 
 impl Request {

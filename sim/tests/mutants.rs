@@ -614,3 +614,30 @@ fn a_slot_kept_aside_that_never_returns_is_caught() {
         &[("for _, entry in ipairs(h.kept) do owe(tx, rec, entry[1], entry[2], false) end", "")],
     );
 }
+
+#[test]
+fn an_end_that_owes_no_webhook_is_caught() {
+    is_caught(
+        "webhook forgotten",
+        &[(
+            "  if rec.spec.webhook then rec.hook =",
+            "  if rec.spec.webhook and rec.outcome ~= \"expired\" then rec.hook =",
+        )],
+    );
+}
+
+#[test]
+fn a_webhook_given_to_two_couriers_is_caught() {
+    is_caught("webhook not held", &[("local again = now + limits.webhook_hold_ms", "local again = now + 1")]);
+}
+
+#[test]
+fn a_webhook_that_leaves_its_line_is_caught() {
+    is_caught(
+        "webhook out of line",
+        &[(
+            "    if entry.member ~= id then head = math.min(head or entry.score, entry.score) end",
+            "    if false then head = math.min(head or entry.score, entry.score) end",
+        )],
+    );
+}

@@ -79,6 +79,8 @@ const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("reply.reset_budget.Reset", 40),
     ("reply.acknowledge_cleared.Acknowledged", 300),
     ("reached.ledger read", 60),
+    ("event.webhook.delivered", 3_000),
+    ("event.webhook.failed", 50),
     ("event.worker.expired", 1_500),
     ("event.worker.marked_dead", 300),
     ("refused.stale_lease", 500),

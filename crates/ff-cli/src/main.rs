@@ -87,6 +87,8 @@ enum Command {
     Token(commands::token::TokenCommand),
     /// Lists, rotates and revokes the keys that sign waitpoint tokens.
     Key(commands::key::KeyCommand),
+    /// Prints what receivers of webhooks check them with.
+    Webhook(commands::webhook::WebhookCommand),
     /// Makes, shows, raises, corrects and deletes budgets; reports to them and reserves from them.
     Budget(commands::budget::BudgetCommand),
     /// Makes, shows, changes, throttles and deletes quotas.
@@ -174,6 +176,7 @@ async fn main() -> ExitCode {
         Command::Worker(worker) => worker.run().await,
         Command::Token(token) => token.run().await,
         Command::Key(key) => key.run().await,
+        Command::Webhook(webhook) => webhook.run().await,
         Command::Budget(budget) => budget.run().await,
         Command::Quota(quota) => quota.run().await,
         Command::Fsck(fsck) => fsck.run().await,

@@ -21,6 +21,8 @@ pub mod graph;
 
 pub mod merge_patch;
 
+pub mod webhook;
+
 pub mod error;
 #[rustfmt::skip]
 pub mod error_code;

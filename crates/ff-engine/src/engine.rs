@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::background::share::Owned;
+use crate::background::webhooks::{self, Courier};
 use crate::background::{Clock, events, holders, outbox, routes, share, timers, unblock};
 use crate::feed::{Cursor, Feed, FeedFilter, Readers};
 use crate::operations::Operations;
@@ -55,7 +57,9 @@ pub struct Engine {
     streams: Arc<Streams>,
     readers: Readers,
     server_id: Uuid,
-    background: bool,
+    /// The partitions this server looks after; none when it only makes calls.
+    owners: Option<Owned>,
+    sweep_every: Duration,
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -74,6 +78,7 @@ impl Engine {
         // Components listen before the subscription, so that its `Resubscribed` reaches each of them.
         let waiting = Waiting::start(operations.clone(), &mut tasks, stop.clone());
         let streams = Streams::start(operations.clone(), &mut tasks, stop.clone());
+        let mut looks_after = None;
         if options.background {
             let clock = Clock::default();
             let (owned, owners) = share::start(client.clone(), server_id, readers.clone(), &mut tasks, stop.clone());
@@ -82,7 +87,8 @@ impl Engine {
             outbox::start(client.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             holders::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
             unblock::start(operations.clone(), owners.clone(), &mut tasks, stop.clone());
-            events::start(client.clone(), owners, &mut tasks, stop.clone());
+            events::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
+            looks_after = Some(owners);
             owned.first_beat().await?;
         }
         let mut watched: Vec<Route> = client.execution_routes().collect();
@@ -90,7 +96,18 @@ impl Engine {
         watched.extend(client.budget_routes());
         watched.push(Route::Fleet);
         host.subscribe(&watched).await?;
-        Ok(Self { operations, waiting, streams, readers, server_id, background: options.background, stop, tasks })
+        let (owners, sweep_every) = (looks_after, options.sweep_every);
+        Ok(Self { operations, waiting, streams, readers, server_id, owners, sweep_every, stop, tasks })
+    }
+
+    /// Has webhooks carried by this courier from now on, once per engine: those of the partitions this server owns. Without one
+    /// they stay owed.
+    pub fn carry_webhooks(&mut self, courier: Arc<dyn Courier>) {
+        let first = self.operations.ask_courier(Arc::clone(&courier));
+        if let Some(owned) = self.owners.clone().filter(|_| first) {
+            let client = self.operations.client().clone();
+            webhooks::start(client, courier, owned, self.sweep_every, &mut self.tasks, self.stop.clone());
+        }
     }
 
     /// Typed operations on this store.
@@ -121,7 +138,7 @@ impl Engine {
     pub async fn stop(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
-        if self.background {
+        if self.owners.is_some() {
             let leave = HeartbeatServer { server_id: self.server_id, listening: false, leave: Some(true) };
             if let Err(error) = self.operations.client().call(Route::Fleet, &leave).await {
                 tracing::debug!(%error, "the server's record is left to run out");

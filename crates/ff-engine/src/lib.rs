@@ -19,6 +19,7 @@ mod turns;
 pub mod waiting;
 pub mod waitpoints;
 
+pub use background::webhooks::{Carried, Courier};
 pub use engine::{Engine, EngineOptions};
 pub use feed::{Cursor, Delivered, Feed, FeedError, FeedFilter};
 pub use fsck::Fsck;

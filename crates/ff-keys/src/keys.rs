@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::file::{self, Locked, Stamp};
 use crate::ring::Verdict;
-use crate::{Claims, Error, InvalidToken, KeyFacts, KeyId, KeyRing, Source};
+use crate::{Claims, Error, InvalidToken, KeyFacts, KeyId, KeyRing, Source, WebhookKey};
 
 /// How long a change of the file by another process may stay unseen.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -80,6 +80,14 @@ impl Keys {
     /// Refuses when the file has gone or can no longer be read, so that tokens nobody else accepts are not handed out.
     pub fn mint(&self, claims: &Claims) -> Result<WaitpointToken, Error> {
         self.ensure()?.mint(claims)
+    }
+
+    /// The keys that sign the webhooks of a namespace, the newest first. Makes the keys file of the data directory if there is
+    /// none.
+    ///
+    /// Refuses when the file has gone or can no longer be read, like [`Keys::mint`].
+    pub fn webhook_keys(&self, namespace: &str) -> Result<Vec<WebhookKey>, Error> {
+        Ok(self.ensure()?.webhook_keys(namespace))
     }
 
     /// Makes sure that there is a key to sign with: makes the keys file of the data directory if there is none.

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::claims::fill_random;
 use crate::token::{self, Unchecked};
-use crate::{Claims, Error, InvalidToken, KeyId};
+use crate::{Claims, Error, InvalidToken, KeyId, WebhookKey};
 
 /// The length of a secret in bytes.
 pub(crate) const SECRET_LEN: usize = 32;
@@ -154,6 +154,15 @@ impl KeyRing {
     #[must_use]
     pub fn key_ids(&self) -> Vec<KeyId> {
         self.live(TimestampMs::now()).map(|key| key.id.clone()).collect()
+    }
+
+    /// The keys that sign the webhooks of a namespace, derived from the keys whose tokens are accepted, the signing one first.
+    #[must_use]
+    pub fn webhook_keys(&self, namespace: &str) -> Vec<WebhookKey> {
+        let now = TimestampMs::now();
+        let accepted = self.accepted.iter().filter(|retiring| now < retiring.until);
+        let accepted = accepted.map(|old| WebhookKey::derive(&old.key, Some(old.until), namespace));
+        std::iter::once(WebhookKey::derive(&self.signing, None, namespace)).chain(accepted).collect()
     }
 
     /// What may be said about every key, the signing one first.

@@ -41,6 +41,24 @@ wire_words! {
 }
 
 wire_words! {
+    /// What a try came to; one that was refused is not tried again.
+    WebhookResult {
+        Delivered = "delivered",
+        Failed = "failed",
+        Refused = "refused",
+    }
+}
+
+wire_words! {
+    /// The contract type `webhook_state`.
+    WebhookState {
+        Pending = "pending",
+        Delivered = "delivered",
+        Failed = "failed",
+    }
+}
+
+wire_words! {
     /// The contract type `suspension_reason`.
     SuspensionReason {
         WaitingForSignal = "waiting_for_signal",
@@ -597,7 +615,7 @@ wire_struct! {
         stream ("stream"): Option<StreamOptions>,
         /// `trace_parent?`: 1 to 256 bytes
         trace_parent ("trace_parent"): Option<String>,
-        /// `url?`: 1 to 2048 bytes
+        /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
         completion_webhook ("completion_webhook"): Option<String>,
         /// `digest`: 32 to 64 bytes of `^%x+$`
         body_digest ("body_digest"): String,
@@ -962,6 +980,8 @@ wire_struct! {
         default_retry ("default_retry"): Option<Retry>,
         /// `budget_refs?`: list of `budget_ref`, at most 16
         budgets ("budgets"): Option<Vec<BudgetRef>>,
+        /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
+        completion_webhook ("completion_webhook"): Option<String>,
         /// `digest`: 32 to 64 bytes of `^%x+$`
         body_digest ("body_digest"): String,
         /// `execution_id?`: a UUID in lower case
@@ -972,7 +992,7 @@ impl NewFlow {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(flow_id: FlowId, namespace: String, kind: String, on_member_failure: OnMemberFailure, body_digest: String) -> Self {
-        Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, parent_id: None }
+        Self { flow_id, namespace, kind, on_member_failure, body_digest, deadline_at: None, deadline_ms: None, retention_ms: None, default_lane: None, default_retry: None, budgets: None, completion_webhook: None, parent_id: None }
     }
 }
 
@@ -1107,6 +1127,8 @@ wire_struct! {
         parent_id ("parent_id"): Option<ExecutionId>,
         /// `count`: 0 to 9007199254740991
         uncaught_failures ("uncaught_failures"): i64,
+        /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
+        completion_webhook ("completion_webhook"): Option<String>,
     }
 }
 
@@ -2615,7 +2637,7 @@ wire_struct! {
         max_frames ("max_frames"): i64,
         /// `trace_parent?`: 1 to 256 bytes
         trace_parent ("trace_parent"): Option<String>,
-        /// `url?`: 1 to 2048 bytes
+        /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
         completion_webhook ("completion_webhook"): Option<String>,
         /// `[operator_action]`
         operator_actions ("operator_actions"): Vec<OperatorAction>,
@@ -2980,6 +3002,73 @@ wire_struct! {
         at ("at"): i64,
         /// `detail`: map from `text` to `text`, at most 64
         data ("data"): BTreeMap<String, String>,
+    }
+}
+
+wire_struct! {
+    /// A webhook to deliver: what ended, and how. `tries` counts this one.
+    Webhook {
+        /// `delivery_id`: a UUID in lower case. A webhook that is owed; the same in every try.
+        delivery_id ("delivery_id"): Uuid,
+        /// `count`: 0 to 9007199254740991
+        tries ("tries"): i64,
+        /// `key_digest`: 20 to 20 bytes of `^%x+$`. The digest under which a quota keeps what it knows of a key.
+        receiver ("receiver"): String,
+        /// `url`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
+        url ("url"): String,
+        /// `text`: 0 to 65536 bytes
+        r#type ("type"): String,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        at ("at"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `lane?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): Option<String>,
+        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
+        kind ("kind"): String,
+        /// `execution_id?`: a UUID in lower case
+        execution_id ("execution_id"): Option<ExecutionId>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
+        /// `text`: 0 to 65536 bytes
+        outcome ("outcome"): String,
+        /// `failure?`
+        failure ("failure"): Option<Failure>,
+        /// `tags`: map from `tag_key` to `tag_value`, at most 64
+        tags ("tags"): BTreeMap<String, String>,
+        /// `attempt_index?`: 0 to 9007199254740991
+        attempt_index ("attempt_index"): Option<i64>,
+        /// `count`: 0 to 9007199254740991
+        replay_count ("replay_count"): i64,
+    }
+}
+
+wire_struct! {
+    /// How far the webhook of the last end is.
+    WebhookStatus {
+        /// `delivery_id`: a UUID in lower case. A webhook that is owed; the same in every try.
+        delivery_id ("delivery_id"): Uuid,
+        /// `webhook_state`: `pending`, `delivered`, `failed`
+        state ("state"): WebhookState,
+        /// `count`: 0 to 9007199254740991
+        tries ("tries"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        owed_at ("owed_at"): i64,
+        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
+        updated_at ("updated_at"): i64,
+        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
+        next_at ("next_at"): Option<i64>,
+        /// `http_status?`: 100 to 999
+        status ("status"): Option<i64>,
+        /// `webhook_error?`: 0 to 512 bytes
+        error ("error"): Option<String>,
+    }
+}
+impl WebhookStatus {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(delivery_id: Uuid, state: WebhookState, tries: i64, owed_at: i64, updated_at: i64) -> Self {
+        Self { delivery_id, state, tries, owed_at, updated_at, next_at: None, status: None, error: None }
     }
 }
 
@@ -4876,6 +4965,104 @@ impl ReadChildren {
     #[must_use]
     pub fn new(execution_id: ExecutionId, limit: i64) -> Self {
         Self { execution_id, limit, from: None }
+    }
+}
+
+wire_struct! {
+    /// Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that are busy, `more` that more is due for others.
+    ///
+    /// Calls `ff_take_webhooks`.
+    TakeWebhooks {
+        /// `per_receiver`: 1 to 64
+        each ("each"): i64,
+        /// `in_flight`: map from `key_digest` to `count`, at most 256
+        in_flight ("in_flight"): BTreeMap<String, i64>,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+    }
+}
+wire_reply! {
+    /// What [`TakeWebhooks`] answers.
+    TakeWebhooksReply {
+        Taken ("taken") {
+            held ("held"): bool,
+            items ("items"): Vec<Webhook>,
+            more ("more"): bool,
+            next_at ("next_at"): Option<i64>,
+            now ("now"): i64,
+        },
+    }
+}
+wire_call!(TakeWebhooks -> TakeWebhooksReply, "ff_take_webhooks", read_only: false);
+
+wire_struct! {
+    /// Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; a delivery always does.
+    ///
+    /// Calls `ff_note_webhook`.
+    NoteWebhook {
+        /// `delivery_id`: a UUID in lower case. A webhook that is owed; the same in every try.
+        delivery_id ("delivery_id"): Uuid,
+        /// `permille`: 0 to 1000. A random draw, supplied by the caller.
+        draw ("draw"): i64,
+        /// `webhook_error?`: 0 to 512 bytes
+        error ("error"): Option<String>,
+        /// `webhook_result`: `delivered`, `failed`, `refused`. What a try came to; one that was refused is not tried again.
+        result ("result"): WebhookResult,
+        /// `duration_ms?`: 0 to 315360000000
+        retry_after_ms ("retry_after_ms"): Option<i64>,
+        /// `http_status?`: 100 to 999
+        status ("status"): Option<i64>,
+        /// `count`: 0 to 9007199254740991
+        tries ("tries"): i64,
+    }
+}
+wire_reply! {
+    /// What [`NoteWebhook`] answers.
+    NoteWebhookReply {
+        Delivered ("delivered"),
+        Failed ("failed"),
+        PutOff ("put_off") {
+            next_at ("next_at"): i64,
+            now ("now"): i64,
+        },
+        Stale ("stale"),
+    }
+}
+wire_call!(NoteWebhook -> NoteWebhookReply, "ff_note_webhook", read_only: false);
+impl NoteWebhook {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(delivery_id: Uuid, draw: i64, result: WebhookResult, tries: i64) -> Self {
+        Self { delivery_id, draw, result, tries, error: None, retry_after_ms: None, status: None }
+    }
+}
+
+wire_struct! {
+    /// How far the webhook of the last end of an execution or a flow is; none before the first end.
+    ///
+    /// Calls `ff_describe_webhook`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `flow_not_found`.
+    DescribeWebhook {
+        /// `execution_id?`: a UUID in lower case
+        execution_id ("execution_id"): Option<ExecutionId>,
+        /// `flow_id?`: a UUID in lower case
+        flow_id ("flow_id"): Option<FlowId>,
+    }
+}
+wire_reply! {
+    /// What [`DescribeWebhook`] answers.
+    DescribeWebhookReply {
+        Webhook ("webhook") {
+            status ("status"): Option<WebhookStatus>,
+        },
+    }
+}
+wire_call!(DescribeWebhook -> DescribeWebhookReply, "ff_describe_webhook", read_only: true);
+impl Default for DescribeWebhook {
+    /// Nothing said.
+    fn default() -> Self {
+        Self { execution_id: None, flow_id: None }
     }
 }
 
@@ -7423,6 +7610,9 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_spawn_children",
     "ff_wait_children",
     "ff_read_children",
+    "ff_take_webhooks",
+    "ff_note_webhook",
+    "ff_describe_webhook",
     "ff_note_keys",
     "ff_grant_access",
     "ff_find_access",
@@ -7547,6 +7737,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<RateMode>("RateMode"),
     crate::sample::Specimen::of::<QuotaPart>("QuotaPart"),
     crate::sample::Specimen::of::<HolderState>("HolderState"),
+    crate::sample::Specimen::of::<WebhookResult>("WebhookResult"),
+    crate::sample::Specimen::of::<WebhookState>("WebhookState"),
     crate::sample::Specimen::of::<SuspensionReason>("SuspensionReason"),
     crate::sample::Specimen::of::<TimeoutBehavior>("TimeoutBehavior"),
     crate::sample::Specimen::of::<ConditionOp>("ConditionOp"),
@@ -7698,6 +7890,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<OnHand>("OnHand"),
     crate::sample::Specimen::of::<QuotaStanding>("QuotaStanding"),
     crate::sample::Specimen::of::<Effect>("Effect"),
+    crate::sample::Specimen::of::<Webhook>("Webhook"),
+    crate::sample::Specimen::of::<WebhookStatus>("WebhookStatus"),
     crate::sample::Specimen::of::<PartitionDefaults>("PartitionDefaults"),
     crate::sample::Specimen::of::<Finding>("Finding"),
     crate::sample::Specimen::of::<SubmitExecution>("SubmitExecution"),
@@ -7814,6 +8008,12 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WaitChildrenReply>("WaitChildrenReply"),
     crate::sample::Specimen::of::<ReadChildren>("ReadChildren"),
     crate::sample::Specimen::of::<ReadChildrenReply>("ReadChildrenReply"),
+    crate::sample::Specimen::of::<TakeWebhooks>("TakeWebhooks"),
+    crate::sample::Specimen::of::<TakeWebhooksReply>("TakeWebhooksReply"),
+    crate::sample::Specimen::of::<NoteWebhook>("NoteWebhook"),
+    crate::sample::Specimen::of::<NoteWebhookReply>("NoteWebhookReply"),
+    crate::sample::Specimen::of::<DescribeWebhook>("DescribeWebhook"),
+    crate::sample::Specimen::of::<DescribeWebhookReply>("DescribeWebhookReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
     crate::sample::Specimen::of::<GrantAccess>("GrantAccess"),

@@ -68,6 +68,8 @@ pub enum Wake {
         /// The budget.
         budget_id: BudgetId,
     },
+    /// A webhook is owed to a receiver outside.
+    Webhook,
     /// An access token was revoked: what is remembered of tokens is to be forgotten.
     Access,
     /// Another process has taken this worker instance id over.
@@ -108,6 +110,7 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "done" => Wake::Done { execution_id: ExecutionId::read(item(1)?)? },
         "frames" => Wake::Frames { execution_id: ExecutionId::read(item(1)?)? },
         "fleet" => Wake::Fleet,
+        "webhook" => Wake::Webhook,
         "access" => Wake::Access,
         "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },

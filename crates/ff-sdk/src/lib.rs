@@ -39,6 +39,7 @@ pub mod task;
 mod trace;
 mod usage;
 mod waits;
+pub mod webhook;
 mod worker;
 
 pub mod middleware;

@@ -24,9 +24,11 @@ mod shape;
 mod tails;
 mod tls;
 mod tokens;
+mod webhooks;
 mod word;
 
 pub use access::{Access, ROUTES};
 pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};
 pub use serve::{Auth, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};
+pub use webhooks::WebhookOptions;

@@ -29,6 +29,7 @@ use crate::metrics::{Metrics, Observed, Process};
 use crate::routes;
 use crate::tails::Tails;
 use crate::tls::Tls;
+use crate::webhooks::{HttpCourier, WebhookOptions};
 
 const CONNECTIONS_MAX: usize = 4_096;
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
@@ -52,8 +53,10 @@ pub struct ServerOptions {
     pub behind_tls_proxy: bool,
     /// The names clients call this server by, besides its addresses and localhost.
     pub hosts: Vec<String>,
-    /// What signs waitpoint tokens; made when the first one is needed.
+    /// What signs waitpoint tokens and webhooks; made when the first one is needed.
     pub keys: Keys,
+    /// Where webhooks may go.
+    pub webhooks: WebhookOptions,
 }
 
 /// Who may ask a server.
@@ -70,7 +73,15 @@ impl ServerOptions {
     pub fn local(listen: SocketAddr, data_dir: &Path) -> Result<Self, NotStarted> {
         let source = Source::find(&Places { embedded: Some(data_dir), ..Places::default() })?;
         let keys = Keys::open(source)?;
-        Ok(Self { listen, auth: Auth::Nobody, tls: None, behind_tls_proxy: false, hosts: Vec::new(), keys })
+        Ok(Self {
+            listen,
+            auth: Auth::Nobody,
+            tls: None,
+            behind_tls_proxy: false,
+            hosts: Vec::new(),
+            keys,
+            webhooks: WebhookOptions::default(),
+        })
     }
 
     /// Refuses what must not be served, before a store is opened.
@@ -115,6 +126,9 @@ pub enum NotStarted {
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] ff_keys::Error),
+    /// Webhooks cannot be sent.
+    #[error(transparent)]
+    Webhooks(#[from] crate::webhooks::NoClient),
     /// The store cannot be used.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] ff_script::Error),
@@ -137,8 +151,10 @@ impl Server {
 
         let process = Process::begin();
         let host: Arc<dyn Host> = Arc::new(Observed::new(host, Arc::clone(&process)));
-        let engine = Engine::start(host, engine).await?;
+        let mut engine = Engine::start(host, engine).await?;
         let operations = engine.operations().clone();
+        let keys = Waitpoints::new(operations.clone(), options.keys.clone());
+        engine.carry_webhooks(Arc::new(HttpCourier::new(&options.webhooks, keys)?));
         let dispatcher = Dispatcher::start(
             operations.clone(),
             Arc::new(StoreAdmission::new(operations.clone())),

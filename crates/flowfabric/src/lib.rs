@@ -38,6 +38,11 @@ struct Readme;
 #[doc = include_str!("../../../docs/workers.md")]
 struct WorkersGuide;
 
+/// The guide to webhooks, for the same reason.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/webhooks.md")]
+struct WebhooksGuide;
+
 /// The guide to budgets and quotas, for the same reason.
 #[cfg(doctest)]
 #[cfg(feature = "embedded")]

@@ -1,5 +1,6 @@
 //! Who takes part: each actor acts on its own beliefs, which the network may have made wrong.
 
+mod courier;
 mod debts;
 mod flows;
 mod holders;
@@ -170,6 +171,7 @@ pub(crate) fn cast(profile: &Profile, board: &mut Board, rng: &mut Rng) -> Vec<B
     all.push(Box::new(routes::Routes));
     all.push(Box::new(outbox::Outbox::default()));
     all.push(Box::new(lanes::Lanes));
+    all.push(Box::new(courier::Courier));
     if profile.limits {
         all.push(Box::new(debts::Debts::default()));
         all.push(Box::new(holders::Holders));

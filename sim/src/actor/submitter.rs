@@ -7,7 +7,7 @@ use ff_script::generated::*;
 use ff_script::{Bytes, Call};
 use uuid::Uuid;
 
-use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, treasurer};
+use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, courier, treasurer};
 use crate::request::{Outcome, Reply, Request};
 use crate::rng::Rng;
 
@@ -165,6 +165,7 @@ fn draw(rng: &mut Rng, now: i64) -> Submission {
     let kind = *rng.pick(&["mail", "render", "train model"]);
     let mut s =
         Submission::new(id_for(&key, rng), NAMESPACE.to_owned(), lane.to_owned(), kind.to_owned(), String::new());
+    s.completion_webhook = courier::address(fnv(s.execution_id.as_uuid().as_bytes()));
     if key.is_some() && rng.percent(60) {
         s.idempotency_ttl_ms = Some(rng.between(300, 8_000));
     }

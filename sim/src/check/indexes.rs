@@ -24,6 +24,7 @@ impl Checker {
             self.check_leases(dump, partition)?;
             self.check_records(dump, partition)?;
         }
+        self.check_deliveries(dump)?;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod quotas;
 mod shadow;
 mod verdict;
 mod waits;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,6 +35,7 @@ use quotas::Policies;
 pub(crate) use quotas::set_of;
 use shadow::{Key, diff};
 pub(crate) use shadow::{Shadow, eligible};
+use webhooks::Deliveries;
 
 /// An invariant that did not hold, by its number in ARCHITECTURE.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +108,7 @@ pub(crate) struct Checker {
     hidden: BTreeMap<ExecutionId, Hidden>,
     pub budgets: Accounts,
     pub quotas: Policies,
+    deliveries: Deliveries,
     ears: Ears,
     /// When the last call happened, and the latest time of any call.
     now: i64,
@@ -126,6 +129,7 @@ impl Checker {
             hidden: BTreeMap::new(),
             budgets: Accounts::default(),
             quotas: Policies::default(),
+            deliveries: Deliveries::default(),
             ears: Ears::new(partitions),
             now: 0,
             latest: 0,
@@ -184,9 +188,13 @@ impl Checker {
         if !matches!(step.route, Route::Execution(_)) {
             return self.observe_limits(step, store);
         }
+        if matches!(step.request, Request::TakeWebhooks(_) | Request::NoteWebhook(_)) {
+            return self.observe_courier(step, store);
+        }
         let verdicts = self.verdicts(step);
         self.check_answer(step, &verdicts)?;
         self.check_order(step)?;
+        let tellers = self.tellers(step);
 
         self.enter_members(step, store)?;
         self.note_outcomes(step)?;
@@ -212,6 +220,7 @@ impl Checker {
             let after = store.describe(id)?;
             self.stay_quiet(step, id, after)?;
         }
+        self.note_ends(step, &tellers)?;
         self.refresh(step, store)?;
         self.note_waits(step, &verdicts);
         self.note_usage(step, &verdicts);

@@ -35,4 +35,5 @@ pub mod submit;
 pub mod tail;
 pub mod token;
 pub mod top;
+pub mod webhook;
 pub mod worker;

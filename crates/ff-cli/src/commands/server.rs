@@ -1,6 +1,6 @@
 //! `ff server`: the engine and its HTTP API over a store.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use ff_keys::{Keys, Made, Places, Source};
-use ff_server::{Auth, Server, ServerOptions, Tls};
+use ff_server::{Auth, Server, ServerOptions, Tls, WebhookOptions};
+use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::store::{Durability, StoreAddress, open, state_directory};
@@ -45,6 +46,9 @@ pub struct ServerCommand {
     /// the keys themselves in FF_KEYS).
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
+    /// A network webhooks may be sent to although it is not public, over http:// too; may be repeated.
+    #[arg(long = "webhook-allow", env = "FF_WEBHOOK_ALLOW", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
+    webhook_allow: Vec<IpNet>,
     /// The state directory: the store when none is named, and the keys when the store is not on this machine.
     #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -95,6 +99,7 @@ impl ServerCommand {
             behind_tls_proxy: self.behind_tls_proxy,
             hosts: self.hosts,
             keys: Keys::open(Source::find(&places)?)?,
+            webhooks: WebhookOptions { allow: self.webhook_allow },
         };
         options.check()?;
         let (host, engine) = open(&address, self.durability).await?;
@@ -132,4 +137,10 @@ impl ServerCommand {
         server.stop().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// `10.0.0.0/8`, or one address.
+fn network(text: &str) -> Result<IpNet, String> {
+    let one = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| one()).map_err(|_| format!("{text} is not a network such as 10.0.0.0/8"))
 }

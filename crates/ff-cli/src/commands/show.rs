@@ -57,6 +57,16 @@ struct Payloads<'a> {
     result: Option<&'a RawValue>,
 }
 
+/// How far a webhook is, in a line.
+pub fn told(webhook: &Value) -> String {
+    let tries = webhook["tries"].as_i64().unwrap_or_default();
+    let after = if tries == 1 { "1 try".to_owned() } else { format!("{tries} tries") };
+    let next = time(&webhook["next_at"]);
+    let next = if next.is_empty() || tries == 0 { String::new() } else { format!(", next {next}") };
+    let error = webhook["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
+    format!("{} after {after}{next}{error}", text(&webhook["state"]))
+}
+
 fn table(execution: &Value, payloads: &Payloads) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: String| {
@@ -121,6 +131,10 @@ fn table(execution: &Value, payloads: &Payloads) -> Vec<String> {
     let failure = &execution["failure"];
     if !failure.is_null() {
         line("failure", format!("{}: {}", text(&failure["category"]), text(&failure["reason"])));
+    }
+    let webhook = &execution["webhook"];
+    if !webhook.is_null() {
+        line("webhook", told(webhook));
     }
     for (name, payload) in [("input", payloads.input), ("result", payloads.result)] {
         line(name, payload.map(|payload| payload.get().to_owned()).unwrap_or_default());

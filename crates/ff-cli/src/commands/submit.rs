@@ -110,8 +110,8 @@ pub struct Submit {
     /// The W3C trace it belongs to.
     #[arg(long)]
     trace_parent: Option<String>,
-    /// A URL that is told of its end.
-    #[arg(long)]
+    /// Tells this https:// address when it has ended.
+    #[arg(long, visible_alias = "webhook", value_name = "URL")]
     completion_webhook: Option<String>,
     #[command(flatten)]
     server: ServerArgs,

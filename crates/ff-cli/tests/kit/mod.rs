@@ -18,8 +18,9 @@ pub struct Server {
     pub url: String,
     directory: Option<tempfile::TempDir>,
     store: String,
-    /// How it lets callers in.
-    lets_in: Vec<String>,
+    /// How it lets callers in and more flags, and variables.
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Server {
@@ -36,15 +37,27 @@ impl Server {
 
     /// A server on this store that lets callers in as these flags say.
     pub fn letting_in(directory: tempfile::TempDir, store: String, flags: &[&str]) -> Self {
-        let lets_in: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let (process, url) = Self::spawn(directory.path(), &store, &lets_in);
-        Self { process, url, directory: Some(directory), store, lets_in }
+        Self::begin(directory, store, flags, &[])
+    }
+
+    /// A server on this store with more flags and variables, which it has after a restart too.
+    pub fn with(directory: tempfile::TempDir, store: String, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let flags: Vec<&str> = ["--no-auth"].iter().chain(flags).copied().collect();
+        Self::begin(directory, store, &flags, variables)
+    }
+
+    fn begin(directory: tempfile::TempDir, store: String, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let variables: Vec<(String, String)> = variables.iter().map(own).collect();
+        let (process, url) = Self::spawn(directory.path(), &store, &flags, &variables);
+        Self { process, url, directory: Some(directory), store, flags, variables }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.lets_in);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.flags, &self.variables);
     }
 
     /// Kills the process without a word.
@@ -61,10 +74,11 @@ impl Server {
         (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
-    fn spawn(directory: &Path, store: &str, lets_in: &[String]) -> (Child, String) {
+    fn spawn(directory: &Path, store: &str, flags: &[String], variables: &[(String, String)]) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
             .args(["server", "--listen", "127.0.0.1:0", "--store", store])
-            .args(lets_in)
+            .args(flags)
+            .envs(variables.iter().cloned())
             .arg("--data-dir")
             .arg(directory.join("data"))
             .stderr(Stdio::piped())

@@ -32,4 +32,5 @@ mod tally;
 mod time;
 mod usage;
 mod waitpoints;
+mod webhooks;
 mod workers;

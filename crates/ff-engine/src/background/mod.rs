@@ -7,6 +7,7 @@ pub mod routes;
 pub mod share;
 pub mod timers;
 pub mod unblock;
+pub mod webhooks;
 
 mod clock;
 

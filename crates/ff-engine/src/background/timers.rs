@@ -59,7 +59,7 @@ pub fn start(
 
 /// When to look at which partition.
 #[derive(Default)]
-struct Due {
+pub(super) struct Due {
     order: BTreeSet<(Instant, Route)>,
     at: HashMap<Route, Instant>,
 }
@@ -75,17 +75,17 @@ impl Due {
         }
     }
 
-    fn no_later_than(&mut self, route: Route, at: Instant) {
+    pub(super) fn no_later_than(&mut self, route: Route, at: Instant) {
         if self.at.get(&route).is_none_or(|before| at < *before) {
             self.set(route, Some(at));
         }
     }
 
-    fn first(&self) -> Option<Instant> {
+    pub(super) fn first(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    fn take_due(&mut self, now: Instant, max: usize) -> Vec<Route> {
+    pub(super) fn take_due(&mut self, now: Instant, max: usize) -> Vec<Route> {
         let routes: Vec<Route> =
             self.order.iter().take_while(|(at, _)| *at <= now).take(max).map(|(_, route)| *route).collect();
         for route in &routes {

@@ -88,7 +88,9 @@ impl Operations {
         fence: &Fence,
         batch: Vec<NewChild>,
     ) -> Result<Vec<Spawned>, Error> {
-        for child in &batch {
+        for (at, child) in batch.iter().enumerate() {
+            let field = || format!("children[{at}].completion_webhook");
+            self.check_webhook(field, child.fields.completion_webhook.as_deref())?;
             self.check_quotas(&child.fields.namespace, child.fields.quotas.as_deref()).await?;
         }
         let route = self.client.route_of(&parent);

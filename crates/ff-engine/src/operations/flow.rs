@@ -84,6 +84,13 @@ impl NewFlow {
         self
     }
 
+    /// Tells this address when it has ended.
+    #[must_use]
+    pub fn with_completion_webhook(mut self, url: impl Into<String>) -> Self {
+        self.fields.completion_webhook = Some(url.into());
+        self
+    }
+
     /// Adds a member.
     #[must_use]
     pub fn with_member(mut self, member: NewMember) -> Self {
@@ -496,7 +503,10 @@ impl Operations {
             }
             let mut members: Vec<wire::NewMember> =
                 new.members.iter_mut().map(|member| prepared(id, member, &defaults)).collect();
-            for member in &members {
+            self.check_webhook(|| "completion_webhook".to_owned(), new.fields.completion_webhook.as_deref())?;
+            for (at, member) in members.iter().enumerate() {
+                let field = || format!("members[{at}].completion_webhook");
+                self.check_webhook(field, member.submission.completion_webhook.as_deref())?;
                 self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
             }
             let ids = members.iter().map(|m| (m.key.clone(), m.submission.execution_id)).collect();
@@ -635,7 +645,9 @@ impl Operations {
             retry: flow.default_retry,
         };
         let mut members: Vec<wire::NewMember> = members.iter_mut().map(|m| prepared(flow_id, m, &defaults)).collect();
-        for member in &mut members {
+        for (at, member) in members.iter_mut().enumerate() {
+            let field = || format!("members[{at}].completion_webhook");
+            self.check_webhook(field, member.submission.completion_webhook.as_deref())?;
             self.check_quotas(&member.submission.namespace, member.submission.quotas.as_deref()).await?;
             self.attach_budgets(&mut member.submission, &[flow_id]).await?;
         }

@@ -22,11 +22,14 @@ mod submission;
 mod task;
 mod usage;
 mod waitpoint;
+mod webhook;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ff_core::error_code::ErrorCode;
 use ff_script::{Client, Error};
+
+use crate::background::webhooks::Courier;
 
 pub use blocked::{BLOCKED_PAGE_MAX, Blocked, BlockedPage, BudgetLineCursor, QuotaLineCursor};
 pub use budget::{
@@ -55,13 +58,26 @@ pub struct Operations {
     depths: Arc<lane::Depths>,
     known_quotas: Arc<quota::KnownQuotas>,
     scopes: Arc<budget::Scopes>,
+    /// Who carries webhooks in this process, if somebody does.
+    courier: Arc<OnceLock<Arc<dyn Courier>>>,
 }
 
 impl Operations {
     /// Operations through this client.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, depths: Arc::default(), known_quotas: Arc::default(), scopes: Arc::default() }
+        Self {
+            client,
+            depths: Arc::default(),
+            known_quotas: Arc::default(),
+            scopes: Arc::default(),
+            courier: Arc::default(),
+        }
+    }
+
+    /// From now on addresses this courier would never carry to are refused.
+    pub(crate) fn ask_courier(&self, courier: Arc<dyn Courier>) -> bool {
+        self.courier.set(courier).is_ok()
     }
 
     /// The client beneath, for calls that have no operation of their own.

@@ -55,6 +55,13 @@ impl NewExecution {
         self
     }
 
+    /// Tells this address when it has ended.
+    #[must_use]
+    pub fn completion_webhook(mut self, url: impl Into<String>) -> Self {
+        self.fields.completion_webhook = Some(url.into());
+        self
+    }
+
     /// Starts it only while something is left of a budget.
     #[must_use]
     pub fn budget(mut self, budget: &BudgetId) -> Self {
@@ -131,6 +138,7 @@ impl Operations {
     }
 
     async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
+        self.check_webhook(|| "completion_webhook".to_owned(), submission.completion_webhook.as_deref())?;
         self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await?;
         let route = self.client.route_of(&submission.execution_id);
         let mut call = SubmitExecution { submission };
@@ -170,7 +178,11 @@ impl Operations {
         let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
         for (index, one) in new.into_iter().enumerate() {
             let mut submission = one.prepared();
-            let mut fits = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await;
+            let mut fits =
+                self.check_webhook(|| "completion_webhook".to_owned(), submission.completion_webhook.as_deref());
+            if fits.is_ok() {
+                fits = self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await;
+            }
             if fits.is_ok() {
                 fits = self.attach_budgets(&mut submission, &[]).await;
             }

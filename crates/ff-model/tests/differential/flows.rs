@@ -102,6 +102,7 @@ impl Flows {
         let policy = g::OnMemberFailure::ALL[rng.random_range(0..3)];
         let mut flow = g::NewFlow::new(flow_id, "default".to_owned(), "pipeline".to_owned(), policy, "0".repeat(32));
         flow.deadline_ms = rng.random_ratio(1, 8).then(|| rng.random_range(0..30_000));
+        flow.completion_webhook = rng.random_ratio(1, 4).then(|| "https://flows.example.org/".to_owned());
         flow.retention_ms = rng.random_ratio(1, 2).then(|| rng.random_range(0..5_000));
         let members = self.new_members(rng, flow_id, 6);
         let keys: Vec<String> = members.iter().map(|member| member.key.clone()).collect();

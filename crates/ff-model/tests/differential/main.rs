@@ -5,6 +5,7 @@
 //! `FF_SEED` chooses them, `FF_CALLS` how many; `FF_LONG=1` makes a million.
 
 mod flows;
+mod hooks;
 mod limits;
 mod odd;
 mod other;
@@ -21,6 +22,7 @@ use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::{FUNCTIONS, FixPartitions, PartitionDefaults};
 use ff_script::{Call, HostError, Invocation, Library, Route};
 use flows::Flows;
+use hooks::Hooks;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rmpv::Value;
@@ -69,7 +71,8 @@ fn both_hosts_answer_and_store_the_same() {
     let missing: Vec<_> =
         FUNCTIONS.iter().filter(|name| !sum.functions.contains(*name) && !LEFT_OUT.contains(name)).collect();
     assert!(calls < 20_000 || missing.is_empty(), "never called: {missing:?}");
-    let refused: Vec<_> = limits::FUNCTIONS.iter().filter(|name| !sum.served.contains(*name)).collect();
+    let known = limits::FUNCTIONS.iter().chain(&hooks::FUNCTIONS);
+    let refused: Vec<_> = known.filter(|name| !sum.served.contains(*name)).collect();
     assert!(calls < 20_000 || refused.is_empty(), "never accepted: {refused:?}");
     assert!(sum.accepted * 3 > calls, "too few calls were accepted");
 }
@@ -118,14 +121,21 @@ impl Pair<'_> {
             self.both(op.invocation(ROUTE, model.now), sum)?;
             op.imagine(&mut model);
         }
-        let mut flows = Flows::default();
+        let (mut flows, mut hooks) = (Flows::default(), Hooks::default());
         self.both(Flows::preamble(model.now), sum)?;
         for invocation in limits::preamble(&mut rng, model.now) {
             self.both(invocation, sum)?;
         }
         for (number, step) in case(seed, ROUND).iter().enumerate() {
             let op = memory.resolve(step, &mut model);
-            match rng.random_range(0..17) {
+            match rng.random_range(0..18) {
+                17.. => {
+                    let invocation = hooks.call_of(&mut rng, &model);
+                    let function = invocation.function;
+                    if let Some(reply) = self.each([invocation.clone(), invocation], sum)? {
+                        hooks.learn(function, &reply);
+                    }
+                }
                 13.. => self.both(limits::call_of(&mut rng, &model), sum)?,
                 10.. => {
                     let invocation = flows.call_of(&mut rng, model.now);

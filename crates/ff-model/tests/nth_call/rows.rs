@@ -5,6 +5,7 @@ use ff_model::run::START_MS;
 use ff_model::store::ROUTE;
 use ff_script::generated as g;
 use ff_script::{Bytes, Call, Invocation, Route};
+use sha1::Digest;
 use uuid::Uuid;
 
 use super::flows;
@@ -272,6 +273,7 @@ pub fn stage() -> Vec<Invocation> {
         submit(g::Submission {
             fallbacks: Some(vec![Bytes(vec![1])]),
             stream: Some(g::StreamOptions { max_frames: Some(5) }),
+            completion_webhook: Some("https://example.org/running".to_owned()),
             ..on(who::RUNNING)
         }),
         start(who::RUNNING, 60_000),
@@ -280,10 +282,16 @@ pub fn stage() -> Vec<Invocation> {
         at(ROUTE, &pending(g::NewWaitpoint { expires_in_ms: Some(4_000), ..waitpoint(110, "brief") }), START_MS),
         at(ROUTE, &signal(who::RUNNING, 1, 100, 100), START_MS),
         at(ROUTE, &g::FollowStream { execution_id: id(who::RUNNING) }, START_MS),
-        submit(on(who::ENDED)),
+        submit(g::Submission { completion_webhook: Some("https://example.org/ended".to_owned()), ..on(who::ENDED) }),
         start(who::ENDED, 60_000),
         complete(who::ENDED, vec![7; 5_000]),
-        submit(g::Submission { retention_ms: Some(100), input: Some(Bytes(vec![8; 5_000])), ..on(who::RETIRABLE) }),
+        at(ROUTE, &take_webhooks(), START_MS),
+        submit(g::Submission {
+            retention_ms: Some(100),
+            input: Some(Bytes(vec![8; 5_000])),
+            completion_webhook: Some("https://elsewhere.example.org/".to_owned()),
+            ..on(who::RETIRABLE)
+        }),
         start(who::RETIRABLE, 60_000),
         at(ROUTE, &frames(who::RETIRABLE, 0, 3), START_MS),
         at(ROUTE, &suspend(who::RETIRABLE, vec![], vec![waitpoint(190, "door")]), START_MS),
@@ -412,6 +420,33 @@ pub fn batch<C: Call>(name: &'static str, call: &C) -> Row {
     Row { batch: true, ..row(name, call) }
 }
 
+fn take_webhooks() -> g::TakeWebhooks {
+    g::TakeWebhooks { each: 4, in_flight: [].into(), limit: 8 }
+}
+
+/// The webhook of the first end of an execution, at the time of the stage: its id is made of these.
+fn webhook_of(n: u64) -> Uuid {
+    let owner = id(n).to_string();
+    let digest = hex::encode(sha1::Sha1::digest(format!("{owner}:1:{START_MS}")));
+    let part = |from: usize, to: usize| &digest[from..to];
+    let text = [part(0, 8), "-", part(8, 12), "-8", part(12, 15), "-a", part(15, 18), "-", part(18, 26), &owner[32..]];
+    text.concat().parse().expect("an id")
+}
+
+/// What a courier takes, and what it says about the try that the stage began.
+fn webhook_rows() -> Vec<Row> {
+    use g::WebhookResult::{Delivered, Failed, Refused};
+    let note =
+        |result| g::NoteWebhook { status: Some(204), ..g::NoteWebhook::new(webhook_of(who::ENDED), 500, result, 1) };
+    vec![
+        row("take webhooks", &take_webhooks()),
+        row("a webhook was delivered", &note(Delivered)),
+        row("a webhook is tried again", &note(Failed)),
+        row("a webhook is given up", &note(Refused)),
+        row("describe a webhook", &g::DescribeWebhook { execution_id: Some(id(who::ENDED)), flow_id: None }),
+    ]
+}
+
 /// Every function, some of them twice where a call takes another way.
 pub fn rows() -> Vec<Row> {
     let mut rows = worker_rows();
@@ -423,6 +458,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(quota_rows());
     rows.extend(fleet_rows());
     rows.extend(reader_rows());
+    rows.extend(webhook_rows());
     rows.extend(flows::rows());
     rows.extend(budget_rows());
     rows

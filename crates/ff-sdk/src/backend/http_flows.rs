@@ -88,6 +88,7 @@ fn flow(new: &NewFlow) -> Map<String, Value> {
         ("deadline_at", json!(fields.deadline_at)),
         ("deadline_ms", json!(fields.deadline_ms)),
         ("retention_ms", json!(fields.retention_ms)),
+        ("completion_webhook", json!(fields.completion_webhook)),
         ("seal", json!(new.seal)),
     ]);
     body.insert("members".to_owned(), new.members.iter().map(member).collect());

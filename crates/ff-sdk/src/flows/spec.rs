@@ -66,6 +66,13 @@ impl FlowSpec {
         self
     }
 
+    /// Tells this address when it has ended.
+    #[must_use]
+    pub fn completion_webhook(mut self, url: impl Into<String>) -> Self {
+        self.fields.completion_webhook = Some(url.into());
+        self
+    }
+
     /// Ends what has not ended by then.
     #[must_use]
     pub fn deadline_ms(mut self, after_ms: u64) -> Self {

@@ -139,6 +139,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/events", LOOK),
     ("GET", "/v1/stats", LOOK),
     ("GET", "/v1/capabilities", LOOK),
+    ("GET", "/v1/webhooks/key", STEER),
     ("GET", "/v1/admin/keys", RULE),
     ("POST", "/v1/admin/keys/rotate", RULE),
     ("POST", "/v1/admin/keys/{key}/revoke", RULE),

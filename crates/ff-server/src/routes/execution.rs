@@ -34,8 +34,14 @@ pub fn routes() -> Router<App> {
 }
 
 async fn show(State(app): State<App>, Id(id): Id) -> JsonAnswer<ExecutionShape> {
-    let execution = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
-    Ok(Json(execution.into()))
+    let about = |error| Problem::from(error).about(id);
+    let execution = app.operations.describe(id).await.map_err(about)?;
+    let tells = execution.completion_webhook.is_some();
+    let mut shape = ExecutionShape::from(execution);
+    if tells {
+        shape.webhook = app.operations.webhook_of(id).await.map_err(about)?.map(Into::into);
+    }
+    Ok(Json(shape))
 }
 
 async fn attempt(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<AttemptShape> {

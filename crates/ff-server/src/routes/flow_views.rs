@@ -101,9 +101,14 @@ async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQu
         }
     }
     let flow = app.operations.flow(id).await.map_err(about)?;
+    let tells = flow.completion_webhook.is_some();
+    let mut flow = FlowShape::from(flow);
+    if tells {
+        flow.webhook = app.operations.webhook_of_flow(id).await.map_err(about)?.map(Into::into);
+    }
     let first = first_members(&app, id).await.map_err(|problem| problem.about(id))?;
     Ok(Json(Shown {
-        flow: flow.into(),
+        flow,
         edges: edges_between(&first.members, first.edges),
         edges_omitted: first.edges_omitted,
         members: first.members.into_iter().map(MemberShape::from).collect(),

@@ -133,6 +133,7 @@ pub struct FlowBody {
     deadline_at: Option<i64>,
     deadline_ms: Option<i64>,
     retention_ms: Option<i64>,
+    completion_webhook: Option<String>,
     seal: Option<bool>,
 }
 
@@ -148,6 +149,7 @@ impl FlowBody {
             deadline_at: self.deadline_at,
             deadline_ms: self.deadline_ms,
             retention_ms: self.retention_ms,
+            completion_webhook: self.completion_webhook,
             default_lane: self.default_lane,
             default_retry: self.default_retry.map(Into::into),
             budgets: self.budgets.map(|all| all.into_iter().map(Into::into).collect()),

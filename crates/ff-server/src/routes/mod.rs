@@ -31,6 +31,7 @@ mod tasks;
 mod tokens;
 mod usage;
 mod waitpoints;
+mod webhooks;
 mod worker_protocol;
 mod workers;
 
@@ -82,6 +83,7 @@ fn served() -> Router<App> {
         .merge(events::routes())
         .merge(stats::routes())
         .merge(metrics::routes())
+        .merge(webhooks::routes())
         .merge(health::routes())
 }
 

@@ -15,6 +15,7 @@ use super::child::ChildCounts;
 use super::flow::InboundShape;
 use super::retry::RetryShape;
 use super::suspension::{OpenShape, PastShape, SuspensionShape};
+use super::webhook::WebhookShape;
 use crate::payload;
 
 /// An execution in a list.
@@ -226,6 +227,8 @@ pub struct ExecutionShape {
     retention_ms: i64,
     trace_parent: Option<String>,
     completion_webhook: Option<String>,
+    /// How far the webhook of its last end is.
+    pub webhook: Option<WebhookShape>,
 }
 
 impl From<Execution> for ExecutionShape {
@@ -300,6 +303,7 @@ impl From<Execution> for ExecutionShape {
             retention_ms: execution.retention_ms,
             trace_parent: execution.trace_parent,
             completion_webhook: execution.completion_webhook,
+            webhook: None,
         }
     }
 }

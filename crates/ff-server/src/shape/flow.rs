@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution::BudgetShape;
 use super::retry::RetryShape;
+use super::webhook::WebhookShape;
 use crate::word::Word;
 
 /// A flow without its members.
@@ -43,6 +44,10 @@ pub struct FlowShape {
     parent_id: Option<ExecutionId>,
     /// Failures that no other member took up.
     uncaught_failures: i64,
+    completion_webhook: Option<String>,
+    /// How far the webhook of its last end is; shown of one flow, not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookShape>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +86,8 @@ impl From<Flow> for FlowShape {
             }),
             parent_id: flow.parent_id,
             uncaught_failures: flow.uncaught_failures,
+            completion_webhook: flow.completion_webhook,
+            webhook: None,
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod quota;
 pub mod retry;
 pub mod suspension;
 pub mod task;
+pub mod webhook;
 pub mod worker;
 
 use serde::Serialize;

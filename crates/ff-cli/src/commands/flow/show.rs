@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::state::{Colour, counts};
 use crate::client::{Api, Output, OutputArgs, ServerArgs, segment, text, time};
+use crate::commands::show::told;
 use crate::view::{View, WatchArgs};
 
 /// Shows a flow and its members. An unknown id exits 4.
@@ -76,6 +77,9 @@ fn table(flow: &Value) -> Vec<String> {
         line("stopped", format!("{} {}{by}: {}", time(&stop["at"]), text(&stop["policy"]), text(&stop["reason"])));
     }
     line("in place of", text(&flow["parent_id"]));
+    if !flow["webhook"].is_null() {
+        line("webhook", told(&flow["webhook"]));
+    }
     lines.push(String::new());
     lines.push(format!("{:36}  {:16}  {:20}  {}", "EXECUTION", "STATE", "KIND", "KEY"));
     for member in flow["members"].as_array().into_iter().flatten() {

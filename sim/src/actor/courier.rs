@@ -1,0 +1,47 @@
+//! Carries webhooks as a server does: takes what is due, tells some of them delivered, others failed, and forgets a few.
+
+use ff_script::generated::*;
+
+use super::{Actor, Scene};
+use crate::request::{Outcome, Reply, Request};
+
+/// Where webhooks of the simulation go.
+const RECEIVERS: u64 = 3;
+
+/// Which executions tell their end, and whom; decided by their id, so that every copy of a submission says the same.
+pub(crate) fn address(draw: u64) -> Option<String> {
+    (draw % 4 == 0).then(|| format!("https://receiver-{}.example.org/done", (draw / 4) % RECEIVERS))
+}
+
+#[derive(Default)]
+pub(crate) struct Courier;
+
+impl Actor for Courier {
+    fn name(&self) -> String {
+        "courier".to_owned()
+    }
+
+    fn tick(&mut self, scene: &mut Scene<'_>) -> i64 {
+        let routes: Vec<_> = scene.board.routes().collect();
+        let route = *scene.rng.pick(&routes);
+        let (limit, each) = (scene.rng.between(1, 6), scene.rng.between(1, 3));
+        scene.say(route, TakeWebhooks { each, in_flight: [].into(), limit });
+        scene.rng.between(700, 2_500)
+    }
+
+    fn answer(&mut self, _: &Request, outcome: &Outcome, scene: &mut Scene<'_>) {
+        let Outcome::Reply(Reply::TakeWebhooks(TakeWebhooksReply::Taken { items, .. })) = outcome else { return };
+        let Some(route) = scene.from else { return };
+        for webhook in items {
+            let result = match scene.rng.weighted(&[50, 30, 5, 15]) {
+                0 => WebhookResult::Delivered,
+                1 => WebhookResult::Failed,
+                2 => WebhookResult::Refused,
+                // It died on the way.
+                _ => continue,
+            };
+            let draw = scene.rng.between(0, 1000);
+            scene.say(route, NoteWebhook::new(webhook.delivery_id, draw, result, webhook.tries));
+        }
+    }
+}
