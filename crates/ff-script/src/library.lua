@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 29, hash = "5d21ebafb2390a337de14d60eb4a321e99fe23d5ec631e2a29a279145086099f" }
+local LIBRARY = { number = 30, hash = "7bc2e87c86efd86dfd6fdeca96278c1d5716e8d30c13e36953df717cfcbcd602" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -32,7 +32,7 @@ return {
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
   "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
@@ -602,6 +602,8 @@ local struct = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
+  { name = "lane_waiter", doc = "One that waits in a lane, and for what.", fields = {
+    { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" }, { "requires", "capabilities" }, { "detail", "detail?" } } },
   { name = "event", doc = "One transition.", fields = {
     { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
@@ -12238,6 +12240,83 @@ define.fn {
 }
 end
 
+source["query.explain_lane"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+-- What says by itself why it waits is only counted, by the stats.
+local places = { "blocked:route", "blocked:quota", "blocked:budget", "delayed", "suspended" }
+
+local function is_delayed(rec, path)
+  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and execution.lane_path(rec) == path
+end
+
+define.fn {
+  name = "ff_explain_lane",
+  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and suspended, the longest waiting first, and the first delay to end.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", limit = "batch_size" },
+  reply = { waiting = { items = "[lane_waiter]", next_delay_at = "time_ms?" } },
+  errs = {},
+  call = function(tx, a)
+    local path, items, first = a.namespace .. "/" .. a.lane, {}, nil
+    local function sees(delay)
+      if first == nil or delay < first then first = delay end
+    end
+    for _, place in ipairs(places) do
+      for _, item in ipairs(tx:zlowest(keys.place(tx, path, place), "-inf", "+inf", a.limit)) do
+        local rec = execution.load(tx, item.member)
+        if rec then
+          items[#items + 1] = {
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.spec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+          }
+          if place == "delayed" then sees(rec.delay) end
+        end
+      end
+    end
+    -- Delays stand by creation in their place, and by their end among the timers of all lanes.
+    for _, item in ipairs(tx:zlowest(keys.timers(tx), "-inf", "+inf", a.limit)) do
+      local rec = execution.load(tx, item.member)
+      if is_delayed(rec, path) then sees(rec.delay) end
+    end
+    return reply.ok("waiting", { items = items, next_delay_at = first })
+  end,
+}
+end
+
+source["query.ahead"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local queues = require "index.queues"
+
+define.fn {
+  name = "ff_count_ahead",
+  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more than one call looks at.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", score = "int", execution_id = "execution_id" },
+  reply = { ahead = { count = "count", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local path, count, more = a.namespace .. "/" .. a.lane, 0, false
+    local function look(queue)
+      local found = tx:zlowest(keys.queue(tx, path, queue), "-inf", string.format("%.0f", a.score), limits.list_looks_max)
+      for _, item in ipairs(found) do
+        if item.score < a.score or item.member < a.execution_id then count = count + 1 end
+      end
+      more = more or #found == limits.list_looks_max
+    end
+    look("any")
+    for _, entry in ipairs(queues.all(tx, path)) do look(entry.queue) end
+    return reply.ok("ahead", { count = count, more = more })
+  end,
+}
+end
+
 source["query.leases"] = function(require, LIBRARY)
 local define = require "lib.define"
 local limits = require "lib.limits"
@@ -13708,6 +13787,8 @@ redis.register_function{ function_name = "ff_list_executions", callback = functi
 redis.register_function{ function_name = "ff_read_events", callback = function(k, a) return invoke("ff_read_events", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_explain_lane", callback = function(k, a) return invoke("ff_explain_lane", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_count_ahead", callback = function(k, a) return invoke("ff_count_ahead", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_find_leases", callback = function(k, a) return invoke("ff_find_leases", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_signals", callback = function(k, a) return invoke("ff_read_signals", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }
