@@ -2888,6 +2888,29 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// One that waits in a lane, and for what.
+    LaneWaiter {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `public_state`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
+        state ("state"): PublicState,
+        /// `blocking_reason?`: `waiting_for_capable_worker`, `waiting_for_quota`, `waiting_for_budget`, `waiting_for_dependencies`, `waiting_for_children`, `held_by_operator`
+        reason ("reason"): Option<BlockingReason>,
+        /// `capabilities`: list of `capability`, at most 64
+        requires ("requires"): Vec<String>,
+        /// `detail?`: map from `text` to `text`, at most 64
+        detail ("detail"): Option<BTreeMap<String, String>>,
+    }
+}
+impl LaneWaiter {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(execution_id: ExecutionId, state: PublicState, requires: Vec<String>) -> Self {
+        Self { execution_id, state, requires, reason: None, detail: None }
+    }
+}
+
+wire_struct! {
     /// One transition.
     Event {
         /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
@@ -7188,6 +7211,56 @@ wire_reply! {
 wire_call!(ExplainExecution -> ExplainExecutionReply, "ff_explain_execution", read_only: true);
 
 wire_struct! {
+    /// What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and suspended, the longest waiting first, and the first delay to end.
+    ///
+    /// Calls `ff_explain_lane`.
+    ExplainLane {
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `batch_size`: 1 to 64
+        limit ("limit"): i64,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+    }
+}
+wire_reply! {
+    /// What [`ExplainLane`] answers.
+    ExplainLaneReply {
+        Waiting ("waiting") {
+            items ("items"): Vec<LaneWaiter>,
+            next_delay_at ("next_delay_at"): Option<i64>,
+        },
+    }
+}
+wire_call!(ExplainLane -> ExplainLaneReply, "ff_explain_lane", read_only: true);
+
+wire_struct! {
+    /// How many eligible executions of a lane stand before another of any partition here; `more` when they are more than one call looks at.
+    ///
+    /// Calls `ff_count_ahead`.
+    CountAhead {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
+        lane ("lane"): String,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
+        /// `int`: -9007199254740991 to 9007199254740991
+        score ("score"): i64,
+    }
+}
+wire_reply! {
+    /// What [`CountAhead`] answers.
+    CountAheadReply {
+        Ahead ("ahead") {
+            count ("count"): i64,
+            more ("more"): bool,
+        },
+    }
+}
+wire_call!(CountAhead -> CountAheadReply, "ff_count_ahead", read_only: true);
+
+wire_struct! {
     /// The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed.
     ///
     /// Calls `ff_find_leases`.
@@ -7687,6 +7760,8 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_read_events",
     "ff_read_outbox",
     "ff_explain_execution",
+    "ff_explain_lane",
+    "ff_count_ahead",
     "ff_find_leases",
     "ff_read_signals",
     "ff_partition_stats",
@@ -7885,6 +7960,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Server>("Server"),
     crate::sample::Specimen::of::<QueueFacts>("QueueFacts"),
     crate::sample::Specimen::of::<LaneCounts>("LaneCounts"),
+    crate::sample::Specimen::of::<LaneWaiter>("LaneWaiter"),
     crate::sample::Specimen::of::<Event>("Event"),
     crate::sample::Specimen::of::<TallyLine>("TallyLine"),
     crate::sample::Specimen::of::<OnHand>("OnHand"),
@@ -8162,6 +8238,10 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ReadOutboxReply>("ReadOutboxReply"),
     crate::sample::Specimen::of::<ExplainExecution>("ExplainExecution"),
     crate::sample::Specimen::of::<ExplainExecutionReply>("ExplainExecutionReply"),
+    crate::sample::Specimen::of::<ExplainLane>("ExplainLane"),
+    crate::sample::Specimen::of::<ExplainLaneReply>("ExplainLaneReply"),
+    crate::sample::Specimen::of::<CountAhead>("CountAhead"),
+    crate::sample::Specimen::of::<CountAheadReply>("CountAheadReply"),
     crate::sample::Specimen::of::<FindLeases>("FindLeases"),
     crate::sample::Specimen::of::<FindLeasesReply>("FindLeasesReply"),
     crate::sample::Specimen::of::<ReadSignals>("ReadSignals"),

@@ -8,6 +8,7 @@ use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout_at};
 
 use crate::problem::{Answer, Problem};
 
@@ -21,6 +22,9 @@ pub const SMALL: usize = 512 * KIB;
 /// How much of a body that is too large is read before the refusal, and for how long.
 const DISCARD_MAX: usize = BATCH;
 const DISCARD_TIME: Duration = Duration::from_secs(5);
+/// How long a body may take, and how fast one must come that takes longer.
+const BODY_TIME: Duration = Duration::from_secs(15);
+const BYTES_PER_SECOND: u64 = 32 * KIB as u64;
 /// How deep JSON may nest.
 const DEPTH_MAX: usize = 64;
 
@@ -47,8 +51,15 @@ pub async fn whole(request: Request, max: usize) -> Answer<Bytes> {
         }
         return Err(Problem::too_large("body", max));
     }
-    let mut bytes = BytesMut::with_capacity(said.unwrap_or(0));
-    while let Some(chunk) = chunks.next().await {
+    // What a client announces is not there yet: room for it comes with it.
+    let mut bytes = BytesMut::with_capacity(said.unwrap_or(0).min(SMALL));
+    let began = Instant::now();
+    loop {
+        let earned = Duration::from_secs(u64::try_from(bytes.len()).unwrap_or(u64::MAX) / BYTES_PER_SECOND);
+        let Ok(chunk) = timeout_at(began + BODY_TIME + earned, chunks.next()).await else {
+            return Err(Problem::too_slow(bytes.len(), began.elapsed()));
+        };
+        let Some(chunk) = chunk else { break };
         let chunk = chunk.map_err(|error| Problem::invalid("body", format!("did not arrive whole: {error}")))?;
         if bytes.len() + chunk.len() > max {
             discard(&mut chunks).await;

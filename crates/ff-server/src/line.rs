@@ -1,4 +1,4 @@
-//! One connection: how long the head of a request may take, and how many a single address may hold.
+//! One connection: how long the head of a request and the reader of an answer may take, and how many a single address may hold.
 
 use std::collections::HashMap;
 use std::io;
@@ -37,20 +37,46 @@ impl Drop for Serving {
     }
 }
 
-/// A stream that fails when the head of a request takes longer than it may, counted from its first byte.
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the head of a request, from its first byte.
+    pub head: Duration,
+    /// To take anything at all of an answer that waits for it.
+    pub reader: Duration,
+}
+
+/// A stream that fails when the head of a request takes longer than it may, or when nobody reads what is written.
 ///
 /// A client that says nothing at all is the business of the connection's idle limit.
 pub struct Line<S> {
     stream: S,
     phase: Phase,
-    limit: Duration,
+    patience: Patience,
     deadline: Pin<Box<Sleep>>,
+    /// Until when something must be taken; only while something waits to be.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Line<S> {
     /// Watches over a stream.
-    pub fn new(stream: S, phase: Phase, limit: Duration) -> Self {
-        Self { stream, phase, limit, deadline: Box::pin(tokio::time::sleep(limit)) }
+    pub fn new(stream: S, phase: Phase, patience: Patience) -> Self {
+        let deadline = Box::pin(tokio::time::sleep(patience.head));
+        Self { stream, phase, patience, deadline, stalled: None }
+    }
+
+    /// Passes on what a write came to; one that waits too long fails.
+    fn written<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let limit = self.patience.reader;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads the answer"))),
+            Poll::Pending => Poll::Pending,
+        }
     }
 }
 
@@ -61,7 +87,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
         if matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() > before {
             let began = self.phase.0.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
             if began {
-                let at = Instant::now() + self.limit;
+                let at = Instant::now() + self.patience.head;
                 self.deadline.as_mut().reset(at);
             }
         }
@@ -78,15 +104,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Line<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Line<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.written(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let written = Pin::new(&mut self.stream).poll_flush(cx);
+        self.written(cx, written)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let written = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.written(cx, written)
     }
 
     fn poll_write_vectored(
@@ -94,7 +123,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Line<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -146,12 +176,13 @@ mod tests {
     use super::*;
 
     const LIMIT: Duration = Duration::from_millis(100);
+    const PATIENCE: Patience = Patience { head: LIMIT, reader: Duration::from_secs(1) };
 
     #[tokio::test]
     async fn a_head_has_its_limit_from_its_first_byte_and_silence_has_none() {
         let (mut client, server) = tokio::io::duplex(64);
         let phase = Phase::default();
-        let mut line = Line::new(server, phase.clone(), LIMIT);
+        let mut line = Line::new(server, phase.clone(), PATIENCE);
         let mut buf = [0; 16];
         let silent = tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await;
         assert!(silent.is_err(), "nothing was said, nothing is cut off");
@@ -167,7 +198,7 @@ mod tests {
     async fn a_request_in_service_is_not_cut_off() {
         let (mut client, server) = tokio::io::duplex(64);
         let phase = Phase::default();
-        let mut line = Line::new(server, phase.clone(), LIMIT);
+        let mut line = Line::new(server, phase.clone(), PATIENCE);
         let mut buf = [0; 16];
         client.write_all(b"head").await.unwrap();
         assert_eq!(line.read(&mut buf).await.unwrap(), 4);
@@ -175,6 +206,26 @@ mod tests {
         assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err());
         drop(serving);
         assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err(), "idle again");
+    }
+
+    #[tokio::test]
+    async fn an_answer_nobody_reads_fails_and_one_that_is_read_slowly_does_not() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut line = Line::new(server, Phase::default(), PATIENCE);
+        let slowly = tokio::spawn(async move {
+            let mut buf = [0; 16];
+            for _ in 0..16 {
+                tokio::time::sleep(LIMIT).await;
+                client.read_exact(&mut buf).await.unwrap();
+            }
+            client
+        });
+        // All of it takes longer than any part of it may.
+        line.write_all(&[7; 16 * 16]).await.unwrap();
+        let client = slowly.await.unwrap();
+        let error = line.write_all(&[7; 256]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(client);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -61,7 +62,10 @@ impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         let retryable = matches!(
             status,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INSUFFICIENT_STORAGE
+            StatusCode::REQUEST_TIMEOUT
+                | StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::INSUFFICIENT_STORAGE
         );
         Self(Box::new(Facts {
             status,
@@ -87,6 +91,14 @@ impl Problem {
             Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("{field} is larger than {max} bytes"));
         made.0.fields.insert(field.to_owned(), format!("must be at most {max} bytes"));
         made
+    }
+
+    /// A body did not arrive in the time it may take.
+    pub fn too_slow(bytes: usize, within: Duration) -> Self {
+        let took = within.as_secs();
+        let detail =
+            format!("only {bytes} bytes of the body arrived within {took} s: send it again, faster or in parts");
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail)
     }
 
     /// The problem a status without a body means.

@@ -24,7 +24,7 @@ use crate::access::{Credentials, Guard, Peer};
 use crate::app::{App, Rooms};
 use crate::door::Door;
 use crate::fleet::Fleet;
-use crate::line::{Addresses, Line, Phase};
+use crate::line::{Addresses, Line, Patience, Phase};
 use crate::metrics::{Metrics, Observed, Process};
 use crate::routes;
 use crate::tails::Tails;
@@ -37,6 +37,8 @@ const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
 const IDLE: Duration = Duration::from_secs(60);
 /// The head of a request takes no longer than this, from its first byte.
 const HEAD: Duration = Duration::from_secs(5);
+/// A client that takes nothing of its answer for this long is let go.
+const READER: Duration = Duration::from_secs(20);
 /// How long answers in flight may take once the server stops.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -288,7 +290,7 @@ async fn talk(
     watcher: hyper_util::server::graceful::Watcher,
 ) {
     let phase = Phase::default();
-    let line = Line::new(stream, phase.clone(), HEAD);
+    let line = Line::new(stream, phase.clone(), Patience { head: HEAD, reader: READER });
     let routed = TowerToHyperService::new(router);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);

@@ -14,6 +14,7 @@ mod fleet;
 mod flow;
 mod holders;
 mod lane;
+mod lane_waits;
 mod list;
 mod page;
 mod places;
@@ -42,6 +43,7 @@ pub use flow::{
 };
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
 pub use lane::Counts;
+pub use lane_waits::{Ahead, LaneWaiters};
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;
 pub use quota::ThrottleUntil;

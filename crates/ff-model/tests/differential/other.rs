@@ -239,7 +239,7 @@ fn access(rng: &mut StdRng, now: i64) -> Invocation {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..37) {
+    match rng.random_range(0..39) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -283,6 +283,16 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         17 => call(ROUTE, &g::ExplainExecution { execution_id: some_execution(rng, model) }, now),
         18 => call(ROUTE, &g::PartitionStats { lane: maybe(rng, lane), namespace: None }, now),
         19 if rng.random() => call(ROUTE, &g::TallyEvents { limit: rng.random_range(1..200) }, now),
+        37 => {
+            let call_of_lane =
+                g::ExplainLane { lane: lane(rng), limit: rng.random_range(1..9), namespace: "default".to_owned() };
+            call(ROUTE, &call_of_lane, now)
+        }
+        38 => {
+            let score = now + rng.random_range(-10_000..10_000);
+            let execution_id = some_execution(rng, model);
+            call(ROUTE, &g::CountAhead { execution_id, lane: lane(rng), namespace: "default".to_owned(), score }, now)
+        }
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),
         26..=28 => sampled(rng, now),

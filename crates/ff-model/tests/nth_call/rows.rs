@@ -820,6 +820,11 @@ fn reader_rows() -> Vec<Row> {
         row("find leases", &g::FindLeases { instance: "w-0".to_owned(), request_id: None }),
         row("read events", &g::ReadEvents::new(10)),
         row("explain", &g::ExplainExecution { execution_id: id(who::DELAYED) }),
+        row("explain a lane", &g::ExplainLane { lane: main_lane(), limit: 8, namespace: default() }),
+        row(
+            "count ahead",
+            &g::CountAhead { execution_id: running, lane: main_lane(), namespace: default(), score: START_MS },
+        ),
         row("stats", &g::PartitionStats::default()),
         row("depth", &g::LaneDepth { lane: main_lane(), namespace: default() }),
         row("library", &g::Library {}),

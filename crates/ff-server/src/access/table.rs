@@ -98,6 +98,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     // Lanes.
     ("GET", "/v1/lanes", LOOK),
     ("GET", "/v1/lanes/{name}", LOOK),
+    ("GET", "/v1/lanes/{name}/explain", LOOK),
     ("PUT", "/v1/lanes/{name}", STEER),
     ("POST", "/v1/lanes/{name}/pause", STEER),
     ("POST", "/v1/lanes/{name}/resume", STEER),

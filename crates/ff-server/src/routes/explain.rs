@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use ff_core::types::ExecutionId;
-use ff_engine::operations::{Room, set_of_lane};
+use ff_engine::operations::{Ahead, Room, set_of_lane};
 use ff_script::generated::{
     ChildrenFacts, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, PublicState, Worker, WorkerState,
 };
 use serde::Serialize;
 
-use super::explain_admission::{self, BudgetFacts, QuotaFacts};
+use super::explain_admission::{self, BudgetFacts, QuotaFacts, ROOM};
 use crate::app::{App, Id, JsonAnswer};
 use crate::problem::{Answer, Problem};
 use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
@@ -36,7 +36,7 @@ struct Explained {
     can_run: bool,
     reasons: Vec<Reason>,
     lane: LaneFacts,
-    /// Its place in the queue of its partition, while it waits there.
+    /// Its place in its lane, while nothing but its turn is missing.
     place: Option<Place>,
     requires: Option<Requires>,
     /// Each quota it names, as its key stands now.
@@ -74,7 +74,11 @@ struct LaneFacts {
 #[derive(Serialize)]
 struct Place {
     queue: String,
+    /// How many eligible executions of the lane stand before it.
     ahead: i64,
+    /// There are more than were counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
 }
 
 #[derive(Serialize)]
@@ -85,10 +89,11 @@ struct Requires {
     nearest: Option<Nearest>,
 }
 
+/// The worker that lacks the fewest capabilities.
 #[derive(Serialize)]
-struct Nearest {
-    instance: String,
-    missing: Vec<String>,
+pub struct Nearest {
+    pub instance: String,
+    pub missing: Vec<String>,
 }
 
 async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
@@ -103,6 +108,14 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
     };
     let room = match max_active {
         Some(_) => Some(app.operations.room(&set_of_lane(&execution.namespace, &execution.lane)).await?),
+        None => None,
+    };
+    // It stands in a queue exactly while its partition knows its rank.
+    let place = match ahead {
+        Some(_) => {
+            let Ahead { count, more } = app.operations.ahead_in_lane(&execution).await?;
+            Some(Place { queue, ahead: count, more })
+        }
         None => None,
     };
     let workers = app.operations.workers().await?;
@@ -133,7 +146,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
             max_active,
             active: room.map(|room| room.held),
         },
-        place: ahead.map(|ahead| Place { queue, ahead }),
+        place,
         requires,
         quotas,
         budgets,
@@ -167,14 +180,17 @@ fn serving<'a>(execution: &Execution, workers: &'a [Worker]) -> Vec<&'a Worker> 
         .collect()
 }
 
-fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
+/// The worker that lacks the fewest of these.
+pub fn nearest(requires: &[String], serving: &[&Worker]) -> Option<Nearest> {
     let missing = |worker: &Worker| -> Vec<String> {
-        execution.requires.iter().filter(|token| !worker.capabilities.contains(token)).cloned().collect()
+        requires.iter().filter(|token| !worker.capabilities.contains(token)).cloned().collect()
     };
-    let nearest = serving
-        .iter()
-        .map(|worker| Nearest { instance: worker.instance.clone(), missing: missing(worker) })
-        .min_by_key(|nearest| nearest.missing.len());
+    let near = |worker: &&Worker| Nearest { instance: worker.instance.clone(), missing: missing(worker) };
+    serving.iter().map(near).min_by_key(|nearest| nearest.missing.len())
+}
+
+fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
+    let nearest = nearest(&execution.requires, serving);
     let covered = nearest.as_ref().is_some_and(|nearest| nearest.missing.is_empty());
     Requires { capabilities: execution.requires.clone(), covered, nearest }
 }
@@ -184,9 +200,6 @@ struct Remedies<'a> {
     quota: Option<&'a str>,
     budget: Option<&'a str>,
 }
-
-/// Refused earlier, and nothing that it names is in the way by now.
-const ROOM: &str = "there is room by now: it is asked again by itself";
 
 fn reasons(
     execution: &Execution,

@@ -83,17 +83,15 @@ impl BudgetFacts {
     }
 }
 
+/// Refused earlier, and nothing that it names is in the way by now.
+pub const ROOM: &str = "there is room by now: it is asked again by itself";
 const GONE: &str = "what it names was deleted: make one with the same id, or cancel it";
 
 /// Each quota an execution names that has not ended.
 pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
     let mut facts = Vec::new();
     for quota in execution.quotas.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
-        let found = match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
-            Ok((_, state)) => state,
-            Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let found = key_state(app, quota).await?;
         let waits = execution.phase == LifecyclePhase::Runnable;
         let remedy = match &found {
             None => Some(GONE.to_owned()),
@@ -108,6 +106,22 @@ pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>>
         });
     }
     Ok(facts)
+}
+
+/// What would let work pass a key of a quota, and when it may; nothing while there is room.
+pub async fn quota_now(app: &App, asks: &QuotaRef) -> Answer<(Option<String>, Option<i64>)> {
+    let Some(state) = key_state(app, asks).await? else { return Ok((Some(GONE.to_owned()), None)) };
+    let next_at = state.parts.iter().filter_map(|part| part.next_at).chain(state.throttled_until).max();
+    Ok((quota_remedy(asks, &state), next_at))
+}
+
+/// A key of a quota as it stands; nothing when the quota is gone.
+async fn key_state(app: &App, quota: &QuotaRef) -> Answer<Option<QuotaKeyState>> {
+    match app.operations.quota(QuotaPolicyId::from_uuid(quota.quota_id), Some(&quota.key)).await {
+        Ok((_, state)) => Ok(state),
+        Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn quota_remedy(quota: &QuotaRef, state: &QuotaKeyState) -> Option<String> {
@@ -152,6 +166,18 @@ pub async fn budgets(app: &App, execution: &Execution) -> Answer<Vec<BudgetFacts
         });
     }
     Ok(facts)
+}
+
+/// What would let work pass a budget and those above it, and when the first of them that is spent begins anew; nothing while
+/// there is room.
+pub async fn budget_now(app: &App, asks: &BudgetRef) -> Answer<(Option<String>, Option<i64>)> {
+    let path = path(app, BudgetId::from_uuid(asks.budget_id)).await?;
+    if path.is_empty() {
+        return Ok((Some(GONE.to_owned()), None));
+    }
+    let Some(way) = in_the_way(asks, &path) else { return Ok((None, None)) };
+    let next_at = path.iter().find(|budget| budget.budget_id == way.budget_id).and_then(|budget| budget.next_reset_at);
+    Ok((Some(way.remedy), next_at))
 }
 
 /// A budget and those above it; nothing when it is gone.

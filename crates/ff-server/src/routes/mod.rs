@@ -9,6 +9,7 @@ mod events;
 mod execution;
 mod explain;
 mod explain_admission;
+mod explain_lane;
 mod flow_views;
 mod flows;
 mod frames;
@@ -58,6 +59,7 @@ fn served() -> Router<App> {
         .merge(bulk::routes())
         .merge(execution::routes())
         .merge(explain::routes())
+        .merge(explain_lane::routes())
         .merge(change::routes())
         .merge(flows::routes())
         .merge(flow_views::routes())

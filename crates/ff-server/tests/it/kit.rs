@@ -1,5 +1,6 @@
 //! A server on a free port over a fresh store of either host, and a plain HTTP client.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -350,4 +351,22 @@ pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnM
         assert!(started.elapsed() < within, "{what}: not within {within:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// The clients' ports of the connections to a server of this process that are established.
+pub fn connected(server: SocketAddr) -> Vec<u16> {
+    let port = format!(":{:04X}", server.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
+    let client = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
+        let (_, client) = remote.split_once(':')?;
+        (local.ends_with(&port) && state == "01").then(|| u16::from_str_radix(client, 16).expect("a port"))
+    };
+    table.lines().skip(1).filter_map(client).collect()
+}
+
+/// How many connections to a server of this process are established.
+pub fn open_connections(server: SocketAddr) -> usize {
+    connected(server).len()
 }

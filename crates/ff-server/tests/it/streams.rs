@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
-use crate::kit::{Api, eventually};
+use crate::kit::{Api, eventually, open_connections};
 use crate::waitpoints::{running, signal};
 
 /// One event of a merged stream: its id, its name, its data.
@@ -380,20 +380,6 @@ fn a_silent_stream_says_every_fifteen_seconds_that_it_is_alive() {
         assert!((Duration::from_secs(14)..Duration::from_secs(20)).contains(&took), "{took:?}");
         assert_eq!(tail.text, ":\n\n:\n\n");
     });
-}
-
-/// Connections to this port that are established, seen from this process.
-fn open_connections(server: SocketAddr) -> usize {
-    let port = format!(":{:04X}", server.port());
-    let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
-    table
-        .lines()
-        .skip(1)
-        .filter(|line| {
-            let mut fields = line.split_whitespace().skip(1);
-            fields.next().is_some_and(|local| local.ends_with(&port)) && fields.nth(1) == Some("01")
-        })
-        .count()
 }
 
 /// Follows an execution over a plain socket until the server ends the answer: the payloads, and the end.

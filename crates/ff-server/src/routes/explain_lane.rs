@@ -1,0 +1,310 @@
+//! `GET /v1/lanes/{name}/explain`: why the work of a lane is not running, counted by reason, and what would change that.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use ff_core::types::{BudgetId, QuotaPolicyId};
+use ff_engine::operations::{LaneWaiters, Room, set_of_lane};
+use ff_script::generated::{
+    BlockingReason, BudgetRef, LaneCounts, LaneState, LaneWaiter, QuotaRef, Worker, WorkerState,
+};
+use serde::{Deserialize, Serialize};
+
+use super::explain::{Nearest, nearest};
+use super::explain_admission::{self, ROOM};
+use crate::access::Caller;
+use crate::app::{App, JsonAnswer, Name};
+use crate::problem::{Answer, Problem};
+use crate::query::Query;
+
+/// How many requirement sets, quota keys and budgets are shown, those of most work first.
+const PARTS_SHOWN: usize = 16;
+
+pub fn routes() -> Router<App> {
+    Router::new().route("/v1/lanes/{name}/explain", get(explain))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceQuery {
+    namespace: Option<String>,
+}
+
+/// Why the work of a lane is not running.
+#[derive(Serialize)]
+struct LaneExplained {
+    namespace: String,
+    lane: String,
+    state: &'static str,
+    /// How many of its executions may run at once, and how many count against that.
+    max_active: Option<i64>,
+    active: Option<i64>,
+    running: i64,
+    /// How many have not ended and do not run; the counts of the reasons add up to it.
+    waiting: i64,
+    workers: Serving,
+    reasons: Vec<LaneReason>,
+}
+
+/// The live workers that take from the lane.
+#[derive(Serialize)]
+struct Serving {
+    live: usize,
+    slots: i64,
+}
+
+/// Why some of the work waits.
+#[derive(Serialize)]
+struct LaneReason {
+    reason: &'static str,
+    count: i64,
+    /// When the first of them may go on, where a time is known.
+    next_at: Option<i64>,
+    /// What would unblock them.
+    remedy: String,
+    /// What is in the way, one by one.
+    parts: Vec<Part>,
+}
+
+/// One thing in the way.
+#[derive(Serialize)]
+struct Part {
+    #[serde(flatten)]
+    what: What,
+    /// How many of those looked at wait for it: the longest waiting of every partition.
+    count: i64,
+    next_at: Option<i64>,
+    remedy: String,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum What {
+    Requires { requires: Vec<String>, nearest: Option<Nearest> },
+    Quota { quota_id: String, key: String },
+    Budget { budget_id: String },
+}
+
+async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    Name(lane): Name,
+    Query(query): Query<NamespaceQuery>,
+) -> JsonAnswer<LaneExplained> {
+    let namespace = query.namespace.unwrap_or_else(|| "default".to_owned());
+    caller.check(&namespace, Some(&lane))?;
+    let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
+    let room = match entry.definition.max_active {
+        Some(_) => Some(app.operations.room(&set_of_lane(&namespace, &lane)).await?),
+        None => None,
+    };
+    let counts = app.operations.lane_counts(&namespace, &lane).await?;
+    let waiters = app.operations.lane_waiters(&namespace, &lane).await?;
+    let workers = app.operations.workers().await?;
+    let serves = |worker: &&Worker| {
+        worker.state == WorkerState::Live && worker.namespace == namespace && worker.lanes.contains(&lane)
+    };
+    let serving: Vec<&Worker> = workers.iter().filter(serves).collect();
+    let state = entry.definition.state;
+    let waiting = Waiting { state, room, counts: &counts, waiters: &waiters, serving: &serving };
+    let reasons = waiting.reasons(&app).await?;
+    Ok(Json(LaneExplained {
+        namespace,
+        lane,
+        state: state.as_str(),
+        max_active: entry.definition.max_active,
+        active: room.map(|room| room.held),
+        running: waiting.sum(|counts| counts.active),
+        waiting: reasons.iter().map(|reason| reason.count).sum(),
+        workers: Serving { live: serving.len(), slots: serving.iter().map(|worker| worker.slots).sum() },
+        reasons,
+    }))
+}
+
+/// What is known of the work that waits in a lane.
+struct Waiting<'a> {
+    state: LaneState,
+    room: Option<Room>,
+    counts: &'a [LaneCounts],
+    waiters: &'a LaneWaiters,
+    serving: &'a [&'a Worker],
+}
+
+impl Waiting<'_> {
+    fn sum(&self, of: impl Fn(&LaneCounts) -> i64) -> i64 {
+        self.counts.iter().map(of).sum()
+    }
+
+    fn blocked(&self, reason: BlockingReason) -> impl Iterator<Item = &LaneWaiter> {
+        self.waiters.items.iter().filter(move |waiter| waiter.reason == Some(reason))
+    }
+
+    /// Every execution that waits counts under one of them.
+    async fn reasons(&self, app: &App) -> Answer<Vec<LaneReason>> {
+        let mut reasons = self.of_eligible();
+        reasons.extend(self.of_quotas(app).await?);
+        reasons.extend(self.of_budgets(app).await?);
+        let plain = |reason, count, remedy: &str| LaneReason {
+            reason,
+            count,
+            next_at: None,
+            remedy: remedy.to_owned(),
+            parts: Vec::new(),
+        };
+        reasons.extend([
+            plain(
+                "waiting_for_dependencies",
+                self.sum(|counts| counts.blocked_dependencies),
+                "each runs once enough of the edges into it are met: explain one of them to see which",
+            ),
+            plain(
+                "waiting_for_children",
+                self.sum(|counts| counts.blocked_children),
+                "each goes on when its children have ended: explain one of them to see which",
+            ),
+            plain("held_by_operator", self.sum(|counts| counts.blocked_operator), "release them"),
+            plain(
+                "suspended",
+                self.sum(|counts| counts.suspended),
+                "each goes on when its condition is met: signal the open waitpoints, which GET /v1/waitpoints lists; an \
+                 operator may resume, fail or cancel them",
+            ),
+            LaneReason {
+                next_at: self.waiters.next_delay_at,
+                ..plain(
+                    "delayed",
+                    self.sum(|counts| counts.delayed),
+                    "each becomes eligible at its time; PATCH delay_until to change it",
+                )
+            },
+            plain(
+                "granted",
+                self.sum(|counts| counts.granted),
+                "their workers start them, or the grants run out",
+            ),
+        ]);
+        reasons.retain(|reason| reason.count > 0);
+        Ok(reasons)
+    }
+
+    /// Work that nothing blocks but the lane and its workers.
+    fn of_eligible(&self) -> Vec<LaneReason> {
+        let mut sets: BTreeMap<&[String], i64> = BTreeMap::new();
+        for queue in self.counts.iter().flat_map(|counts| &counts.queues) {
+            *sets.entry(&queue.requires).or_default() += queue.eligible;
+        }
+        let eligible: i64 = sets.values().sum();
+        let mut reasons = Vec::new();
+        let mut say = |reason, count, remedy: String| {
+            reasons.push(LaneReason { reason, count, next_at: None, remedy, parts: Vec::new() });
+        };
+        let covered = |requires: &[String]| nearest(requires, self.serving).is_some_and(|one| one.missing.is_empty());
+        let mut uncovered: BTreeMap<&[String], i64> = BTreeMap::new();
+        if matches!(self.state, LaneState::Paused | LaneState::Disabled) {
+            say("lane_state", eligible, format!("the lane is {}: resume it", self.state));
+        } else if self.serving.is_empty() {
+            say("no_worker", eligible, "start a worker that registers for this lane".to_owned());
+        } else {
+            uncovered.extend(sets.iter().filter(|(requires, _)| !covered(requires)).map(|(set, count)| (*set, *count)));
+            let turn = eligible - uncovered.values().sum::<i64>();
+            match self.room {
+                Some(Room { held, limit: Some(limit) }) if held >= limit => say(
+                    "max_active",
+                    turn,
+                    format!(
+                        "{held} of {limit} run: the next starts when one of them ends; PUT the lane with a higher max_active to \
+                         start more now"
+                    ),
+                ),
+                _ => say(
+                    "behind_others",
+                    turn,
+                    "nothing but their turn is missing: capable workers take them as slots become free; start more workers, or \
+                     give them more slots"
+                        .to_owned(),
+                ),
+            }
+        }
+        let waiting = uncovered.values().sum::<i64>() + self.sum(|counts| counts.blocked_route);
+        for waiter in self.blocked(BlockingReason::WaitingForCapableWorker) {
+            *uncovered.entry(&waiter.requires).or_default() += 1;
+        }
+        let parts = uncovered.into_iter().filter(|(_, count)| *count > 0).map(|(requires, count)| {
+            let near = nearest(requires, self.serving);
+            let remedy = match &near {
+                Some(one) if one.missing.is_empty() => {
+                    format!("{} has them all by now: they are asked again by themselves", one.instance)
+                }
+                Some(one) => format!("{} lacks only {}", one.instance, one.missing.join(", ")),
+                None => format!("start a worker of this lane that has {}", requires.join(", ")),
+            };
+            Part { what: What::Requires { requires: requires.to_vec(), nearest: near }, count, next_at: None, remedy }
+        });
+        let remedy = "start a worker of this lane that has the required capabilities".to_owned();
+        let parts = most_first(parts.collect());
+        reasons.push(LaneReason { reason: "waiting_for_capable_worker", count: waiting, next_at: None, remedy, parts });
+        reasons
+    }
+
+    async fn of_quotas(&self, app: &App) -> Answer<Option<LaneReason>> {
+        let mut keys: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for detail in self.blocked(BlockingReason::WaitingForQuota).filter_map(|waiter| waiter.detail.as_ref()) {
+            let named = |name: &str| detail.get(name).map_or("", String::as_str);
+            *keys.entry((named("quota_id"), named("key"))).or_default() += 1;
+        }
+        let mut parts = Vec::new();
+        for ((quota_id, key), count) in most(keys) {
+            let Ok(id) = quota_id.parse::<QuotaPolicyId>() else { continue };
+            let asks = QuotaRef { key: key.to_owned(), quota_id: *id.as_uuid(), weight: None };
+            let (remedy, next_at) = explain_admission::quota_now(app, &asks).await?;
+            let what = What::Quota { quota_id: quota_id.to_owned(), key: key.to_owned() };
+            parts.push(Part { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
+        }
+        let count = self.sum(|counts| counts.blocked_quota);
+        Ok(limited("waiting_for_quota", count, "each is called when its key has room", parts))
+    }
+
+    async fn of_budgets(&self, app: &App) -> Answer<Option<LaneReason>> {
+        let mut budgets: BTreeMap<&str, i64> = BTreeMap::new();
+        for detail in self.blocked(BlockingReason::WaitingForBudget).filter_map(|waiter| waiter.detail.as_ref()) {
+            *budgets.entry(detail.get("budget_id").map_or("", String::as_str)).or_default() += 1;
+        }
+        let mut parts = Vec::new();
+        for (budget_id, count) in most(budgets) {
+            let Ok(id) = budget_id.parse::<BudgetId>() else { continue };
+            let asks = BudgetRef { budget_id: *id.as_uuid(), estimate: None };
+            let (remedy, next_at) = explain_admission::budget_now(app, &asks).await?;
+            let what = What::Budget { budget_id: budget_id.to_owned() };
+            parts.push(Part { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });
+        }
+        let count = self.sum(|counts| counts.blocked_budget);
+        Ok(limited("waiting_for_budget", count, "each goes on when its budgets have room", parts))
+    }
+}
+
+/// A reason made of its parts; the first of them to have room says when, and a single one says how.
+fn limited(reason: &'static str, count: i64, remedy: &str, parts: Vec<Part>) -> Option<LaneReason> {
+    let next_at = parts.iter().filter_map(|part| part.next_at).min();
+    let remedy = match parts.as_slice() {
+        [only] => only.remedy.clone(),
+        _ => remedy.to_owned(),
+    };
+    (count > 0).then_some(LaneReason { reason, count, next_at, remedy, parts })
+}
+
+/// Those of most work, as many as are shown.
+fn most<K: Ord>(counts: BTreeMap<K, i64>) -> Vec<(K, i64)> {
+    let mut all: Vec<(K, i64)> = counts.into_iter().collect();
+    all.sort_by_key(|(_, count)| Reverse(*count));
+    all.truncate(PARTS_SHOWN);
+    all
+}
+
+fn most_first(mut parts: Vec<Part>) -> Vec<Part> {
+    parts.sort_by_key(|part| Reverse(part.count));
+    parts.truncate(PARTS_SHOWN);
+    parts
+}
