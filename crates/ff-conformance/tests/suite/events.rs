@@ -58,6 +58,11 @@ fn tagged(store: &Store) -> Submission {
     Submission { tags: Some(map(&[("customer", "42")])), ..store.submission("mail") }
 }
 
+async fn granted(store: &Store, call: &IssueGrants) -> uuid::Uuid {
+    let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(call).await else { panic!("not granted") };
+    grants[0].grant_id
+}
+
 for_each_host! {
     async fn each_transition_of_an_execution_appends_one_event(store) {
         store.install_default_lane().await;
@@ -163,20 +168,18 @@ for_each_host! {
         silent(&store, store.ask(&call)).await.unwrap();
         let release = ReleaseGrant::new(id, call.grant_ids[0]);
         emits(&store, id, "execution.ready", &[("cause", "grant_released")], store.ask(&release)).await.unwrap();
-        let call = issue(&store);
-        store.ask(&call).await.unwrap();
-        let block = BlockExecution { unheld: None, execution_id: id, grant_id: call.grant_ids[0], reason: AdmissionReason::WaitingForQuota, detail: map(&[("quota", "q")]) };
+        let grant_id = granted(&store, &issue(&store)).await;
+        let block = BlockExecution { unheld: None, execution_id: id, grant_id, reason: AdmissionReason::WaitingForQuota, detail: map(&[("quota", "q")]) };
         emits(&store, id, "execution.blocked", &[("reason", "waiting_for_quota")], store.ask(&block)).await.unwrap();
         silent(&store, store.ask(&block)).await.unwrap();
         let unblock = UnblockExecution { holder_id: None, execution_id: id, reason: AdmissionReason::WaitingForQuota };
         emits(&store, id, "execution.ready", &[("cause", "waiting_for_quota")], store.ask(&unblock)).await.unwrap();
         silent(&store, store.ask(&unblock)).await.unwrap();
-        let call = issue(&store);
-        store.ask(&call).await.unwrap();
+        let grant_id = granted(&store, &issue(&store)).await;
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
                 keep: None,
-            execution_id: id, grant_id: call.grant_ids[0], instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0),
+            execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0),
             attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         emits(&store, id, "execution.started", &[("attempt_type", "initial"), ("continues", "false")], store.ask(&consume)).await.unwrap();

@@ -72,7 +72,7 @@ enum Errand {
 /// One call, and the entries it pays: of which batch, and which.
 struct Trip {
     what: What,
-    pays: Vec<(usize, String)>,
+    pays: Vec<Entry>,
 }
 
 enum What {
@@ -93,6 +93,9 @@ struct Done {
     apart: Vec<Effect>,
     error: Option<Error>,
 }
+
+/// What a call pays: an entry of one of the batches.
+type Entry = (usize, String);
 
 /// An execution that was called under a key and will not come.
 type Absent = (String, ExecutionId);
@@ -163,7 +166,7 @@ fn errand(effect: &Effect) -> Option<Errand> {
 
 /// The calls that pay the batches, by where they go. What they owe to one set goes there together.
 fn trips(client: &Client, batches: &mut [Batch]) -> BTreeMap<Route, Vec<Trip>> {
-    let mut leaving: BTreeMap<String, Vec<(Leaving, (usize, String))>> = BTreeMap::new();
+    let mut leaving: BTreeMap<String, Vec<(Leaving, Entry)>> = BTreeMap::new();
     let mut trips: BTreeMap<Route, Vec<Trip>> = BTreeMap::new();
     for (index, batch) in batches.iter_mut().enumerate() {
         for (id, errand) in std::mem::take(&mut batch.errands) {
@@ -236,8 +239,8 @@ async fn deliver(client: &Client, mut batches: Vec<Batch>, shut: &BTreeSet<Route
 /// What was done at one destination.
 struct Served {
     to: Route,
-    paid: Vec<(usize, String)>,
-    unpaid: Vec<(usize, String)>,
+    paid: Vec<Entry>,
+    unpaid: Vec<Entry>,
     absent: Vec<Absent>,
     error: Option<Error>,
     /// It does not answer.
