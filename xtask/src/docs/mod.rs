@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `sh` | its commands are run; one that fails fails the page |
 //! | `sh background` | one command, left running until the page ends or says `<!-- stop -->`; SIGTERM must end it well |
+//! | `console` | a transcript: commands behind `$`, output below them; servers and workers are left running |
 //! | `sh norun` | not run; its first line says why |
 //! | `python NAME`, `json NAME`, `toml NAME`, `bash NAME`, `text NAME` | saved as this file |
 //! | `python` | must compile |

@@ -9,6 +9,9 @@ const STOP: &str = "<!-- stop -->";
 /// Opens the first line of a block that is not run; the reason follows.
 const NOT_RUN: &str = "# not run by the tests: ";
 
+/// How commands begin that go on until they are told to end.
+const GO_ON: [&str; 3] = ["ff server", "ff dev", "ff worker exec"];
+
 /// One page.
 #[derive(Debug)]
 pub struct Page {
@@ -119,7 +122,10 @@ impl Page {
                 return Ok(false);
             }
             ("sh", word) => bail!("line {line}: `sh {word}` is neither `sh`, `sh background` nor `sh norun`"),
-            ("console", _) => bail!("line {line}: write commands as `sh`, so that they are run"),
+            ("console", _) => {
+                self.steps.extend(transcript(&block)?);
+                return Ok(false);
+            }
             ("text" | "json", "") if printed => {
                 let Some(Step::Run(last) | Step::Background(last)) = self.steps.last_mut() else { return Ok(false) };
                 last.output = Some(block.text);
@@ -129,6 +135,7 @@ impl Page {
             ("python" | "json" | "toml" | "bash" | "text", name) if !name.is_empty() => {
                 self.steps.push(Step::File { name: name.to_owned(), block });
             }
+            ("rust,ignore", _) => {}
             (language, _) if language == "rust" || language.starts_with("rust,") => self.has_rust = true,
             _ => {}
         }
@@ -149,6 +156,25 @@ impl Page {
             Step::Stop => None,
         })
     }
+}
+
+/// Commands behind `$`, each with the output below it; what serves or works goes on in a terminal of its own.
+fn transcript(block: &Block) -> Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    for (at, line) in block.text.lines().enumerate() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let said = Block { line: block.line + at + 1, text: format!("{command}\n"), output: None };
+            let goes_on = GO_ON.iter().any(|starts| command.starts_with(starts));
+            steps.push(if goes_on { Step::Background(said) } else { Step::Run(said) });
+        } else if let Some(Step::Run(last) | Step::Background(last)) = steps.last_mut() {
+            let output = last.output.get_or_insert_default();
+            output.push_str(line);
+            output.push('\n');
+        } else {
+            bail!("line {}: a transcript begins with a command behind `$ `", block.line);
+        }
+    }
+    Ok(steps)
 }
 
 #[cfg(test)]
@@ -178,6 +204,15 @@ mod tests {
                 .unwrap();
         assert!(matches!(&page.steps[0], Step::File { name, .. } if name == "w.py"), "{page:?}");
         assert!(matches!(&page.steps[1..], [Step::Background(_), Step::Stop]), "{page:?}");
+    }
+
+    #[test]
+    fn a_transcript_is_commands_with_their_output() {
+        let page = parsed("```console\n$ ff server --no-auth\nlistening\n$ ff lane list\n```\n").unwrap();
+        let [Step::Background(server), Step::Run(list)] = &page.steps[..] else { panic!("{page:?}") };
+        assert_eq!((server.text.as_str(), server.output.as_deref()), ("ff server --no-auth\n", Some("listening\n")));
+        assert_eq!((list.line, list.output.as_deref()), (4, None));
+        assert!(parsed("```console\nlistening\n```\n").is_err());
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
 
@@ -17,6 +18,9 @@ use super::page::{Block, Page, Step};
 const LIMIT: Duration = Duration::from_secs(120);
 /// How long processes that were told to end may take.
 const LEAVE: Duration = Duration::from_secs(15);
+/// The ports of the servers of pages.
+const FIRST_PORT: u32 = 21_000;
+const PORTS: u32 = 10_000;
 /// How many lines of output a problem shows.
 const SHOWN_MAX: usize = 40;
 /// Where a reader's servers listen, and the reader's Valkey.
@@ -88,10 +92,18 @@ impl Stage {
     }
 }
 
-/// An address nobody uses.
+/// An address nobody uses, nor is given to a client before the page's server takes it: those get ports from 32768 on.
 fn free_address() -> Result<String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("no free port")?;
-    Ok(listener.local_addr()?.to_string())
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..PORTS {
+        // Another run begins elsewhere.
+        let offset = std::process::id().wrapping_mul(97).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        let address = format!("127.0.0.1:{}", FIRST_PORT + offset);
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return Ok(address);
+        }
+    }
+    bail!("no free port from {FIRST_PORT} on")
 }
 
 impl<'a> Session<'a> {
@@ -192,27 +204,26 @@ impl<'a> Session<'a> {
             .stdout(Stdio::null())
             .spawn()
             .context("cannot run bash")?;
-        match waited(&mut shell, LIMIT)? {
-            Some(well) => Ok(well),
-            None => {
-                self.end(&mut shell)?;
-                fs::write(self.place("failed"), format!("nothing: it was ended after {LIMIT:?}"))?;
-                Ok(false)
+        let ended = waited(&mut shell, LIMIT)?;
+        if ended != Some(true) {
+            // What a page that failed or hangs has left behind; that ends what waits for it.
+            self.end_background();
+        }
+        if ended.is_none() {
+            fs::write(self.place("failed"), format!("nothing: it was ended after {LIMIT:?}"))?;
+            if waited(&mut shell, LEAVE)?.is_none() {
+                shell.kill().context("cannot end bash")?;
+                shell.wait().context("cannot wait for bash")?;
             }
         }
+        Ok(ended == Some(true))
     }
 
-    /// Ends a page that takes too long: first what runs in the background, which ends what waits for it.
-    fn end(&self, shell: &mut Child) -> Result<()> {
+    fn end_background(&self) {
         for pid in fs::read_to_string(self.place("pids")).unwrap_or_default().lines() {
             // Gone already is fine.
             let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
         }
-        if waited(shell, LEAVE)?.is_none() {
-            shell.kill().context("cannot end bash")?;
-            shell.wait().context("cannot wait for bash")?;
-        }
-        Ok(())
     }
 
     /// Compares what was printed with what the page shows.
