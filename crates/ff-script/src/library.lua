@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 30, hash = "88fd639ef1df287fd9767187dbab24d55dedca1e3341023429fd0b75f323766d" }
+local LIBRARY = { number = 31, hash = "f70112405d0a3e43204d74457cc0d76cf4132336fbf6fb426a3c2f6fa4c7599f" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -12632,10 +12632,11 @@ function invariants.list(tx, key, findings, repair, found)
   end
 end
 
--- One key of the family: a quota's, or one of holders.
+-- One key of the family: a quota's, or one of holders. One that nobody used any more may be gone since it was found.
 function invariants.key(tx, key, rest, findings, repair, found)
   local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
   if id == nil then return holders.check(tx, rest, findings, repair, found) end
+  if not tx:exists(key) then return end
   local q = quota.load(tx, id, true)
   if q == nil then
     found(findings, 37, key, "its quota is gone", repair)
