@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 31, hash = "5b6e4c49e02e7e1df8fb8c269dbc30e634203335978fb4607556f90311f896a5" }
+local LIBRARY = { number = 32, hash = "61c48b8ae2147b167e0e9e9a8ea368a0101ee04996d009bd807f6f7a041aaf99" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -12689,10 +12689,11 @@ function invariants.list(tx, key, findings, repair, found)
   end
 end
 
--- One key of the family: a quota's, or one of holders.
+-- One key of the family: a quota's, or one of holders. One that nobody used any more may be gone since it was found.
 function invariants.key(tx, key, rest, findings, repair, found)
   local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
   if id == nil then return holders.check(tx, rest, findings, repair, found) end
+  if not tx:exists(key) then return end
   local q = quota.load(tx, id, true)
   if q == nil then
     found(findings, 37, key, "its quota is gone", repair)

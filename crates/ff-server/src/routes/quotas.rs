@@ -199,7 +199,7 @@ async fn delete(State(app): State<App>, QuotaPath(id): QuotaPath) -> Answer<Stat
 #[serde(deny_unknown_fields)]
 struct ThrottleBody {
     key: String,
-    /// Until when nothing starts; a time that has passed ends it.
+    /// Until when nothing starts; a time that has passed changes nothing, 0 ends it.
     until: i64,
 }
 
