@@ -78,10 +78,11 @@ function invariants.list(tx, key, findings, repair, found)
   end
 end
 
--- One key of the family: a quota's, or one of holders.
+-- One key of the family: a quota's, or one of holders. One that nobody used any more may be gone since it was found.
 function invariants.key(tx, key, rest, findings, repair, found)
   local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
   if id == nil then return holders.check(tx, rest, findings, repair, found) end
+  if not tx:exists(key) then return end
   local q = quota.load(tx, id, true)
   if q == nil then
     found(findings, 37, key, "its quota is gone", repair)

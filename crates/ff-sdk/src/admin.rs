@@ -291,7 +291,7 @@ impl FlowFabricAdminClient {
         self.backend.change_quota(*id, change).await
     }
 
-    /// Nothing starts under a key until then; a time that has passed ends the throttle. Answers until when.
+    /// Nothing starts under a key until then; a time that has passed changes nothing, 0 ends the throttle. Answers until when.
     pub async fn throttle_quota(
         &self,
         id: &QuotaPolicyId,

@@ -45,7 +45,7 @@ impl KnownQuotas {
 /// How long a key is throttled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrottleUntil {
-    /// Until this time of the store; one that has passed ends the throttle.
+    /// Until this time of the store; one that has passed changes nothing, 0 ends the throttle.
     Time(i64),
     /// For so many milliseconds from now.
     For(i64),
@@ -187,8 +187,7 @@ impl Operations {
     ) -> Result<Option<i64>, Error> {
         let (_, now) = self.quota_holder(execution_id, fence, id, key).await?;
         let until = match until {
-            // Only an operator ends a throttle.
-            ThrottleUntil::Time(at) => at.max(1),
+            ThrottleUntil::Time(at) => at,
             ThrottleUntil::For(ms) => now.saturating_add(ms),
         };
         self.throttle_quota(id, key, until, Some(&format!("execution {execution_id}"))).await

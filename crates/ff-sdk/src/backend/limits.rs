@@ -34,7 +34,7 @@ pub trait Limits: Send + Sync + 'static {
     /// Changes a quota.
     async fn change_quota(&self, id: QuotaPolicyId, change: QuotaChange) -> Result<QuotaSnapshot, SdkError>;
 
-    /// Nothing starts under a key until then; a time that has passed ends the throttle.
+    /// Nothing starts under a key until then; a time that has passed changes nothing, 0 ends the throttle.
     async fn throttle_quota(
         &self,
         id: QuotaPolicyId,

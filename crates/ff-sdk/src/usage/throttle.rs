@@ -37,7 +37,7 @@ impl TaskCore {
 /// Quotas.
 impl ClaimedTask {
     /// A provider has enough: nothing starts under this key of a quota until then, wherever it would run. A later time wins over
-    /// an earlier one; one that has passed ends the throttle. Answers until when the key is throttled.
+    /// an earlier one; one that has passed changes nothing, 0 ends the throttle. Answers until when the key is throttled.
     pub async fn throttle(
         &self,
         quota: &QuotaPolicyId,

@@ -95,7 +95,7 @@ pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>>
         let waits = execution.phase == LifecyclePhase::Runnable;
         let remedy = match &found {
             None => Some(GONE.to_owned()),
-            Some(state) => quota_remedy(quota, state).filter(|_| waits),
+            Some(state) => quota_remedy(quota, state).or_else(|| turn(execution, quota, state)).filter(|_| waits),
         };
         facts.push(QuotaFacts {
             quota_id: quota.quota_id,
@@ -122,6 +122,17 @@ async fn key_state(app: &App, quota: &QuotaRef) -> Answer<Option<QuotaKeyState>>
         Err(Error::Engine(error)) if error.error_code() == Some(ErrorCode::QuotaNotFound) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// There was room for it, and others stood in line before it.
+fn turn(execution: &Execution, quota: &QuotaRef, state: &QuotaKeyState) -> Option<String> {
+    let detail = execution.blocking_detail.as_ref()?;
+    let said = |name: &str, word: &str| detail.get(name).is_some_and(|fact| fact == word);
+    let here = said("quota_id", &quota.quota_id.to_string()) && said("key", &quota.key);
+    (here && said("part", &QuotaPart::Line.to_string())).then(|| {
+        let (key, waiting, id) = (&quota.key, state.waiting, quota.quota_id);
+        format!("it is called when its turn has come: {waiting} wait under {key} of quota {id}; a higher priority moves it forward")
+    })
 }
 
 fn quota_remedy(quota: &QuotaRef, state: &QuotaKeyState) -> Option<String> {

@@ -210,7 +210,7 @@ async fn delete(State(app): State<App>, caller: Caller, QuotaPath(id): QuotaPath
 #[serde(deny_unknown_fields)]
 struct ThrottleBody {
     key: String,
-    /// Until when nothing starts; a time that has passed ends it.
+    /// Until when nothing starts; a time that has passed changes nothing, 0 ends it.
     until: i64,
 }
 

@@ -173,7 +173,7 @@ struct ThrottleBody {
     fence: FenceBody,
     quota_id: QuotaPolicyId,
     key: String,
-    /// Until when nothing starts; a time that has passed ends it.
+    /// Until when nothing starts; a time that has passed changes nothing, 0 ends it.
     #[serde(alias = "until_ms")]
     until: Option<i64>,
     /// For how long, as a provider's `Retry-After` says it.
