@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// How long anything may take that should happen at once.
 const SOON: Duration = Duration::from_secs(30);
+const ANY_PORT: &str = "127.0.0.1:0";
 
 /// A running server on a free port; killed when it goes.
 pub struct Server {
@@ -34,17 +35,24 @@ impl Server {
         Self::letting_in(directory, store, &["--no-auth"])
     }
 
+    /// A server on this store in the place of one that has stopped: its clients find it where that one was.
+    pub fn instead_of(url: &str, directory: tempfile::TempDir, store: String) -> Self {
+        let lets_in = vec!["--no-auth".to_owned()];
+        let (process, url) = Self::spawn(directory.path(), &store, &lets_in, url.trim_start_matches("http://"));
+        Self { process, url, directory: Some(directory), store, lets_in }
+    }
+
     /// A server on this store that lets callers in as these flags say.
     pub fn letting_in(directory: tempfile::TempDir, store: String, flags: &[&str]) -> Self {
         let lets_in: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let (process, url) = Self::spawn(directory.path(), &store, &lets_in);
+        let (process, url) = Self::spawn(directory.path(), &store, &lets_in, ANY_PORT);
         Self { process, url, directory: Some(directory), store, lets_in }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.lets_in);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.lets_in, ANY_PORT);
     }
 
     /// Kills the process without a word.
@@ -61,9 +69,9 @@ impl Server {
         (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
-    fn spawn(directory: &Path, store: &str, lets_in: &[String]) -> (Child, String) {
+    fn spawn(directory: &Path, store: &str, lets_in: &[String], listen: &str) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
-            .args(["server", "--listen", "127.0.0.1:0", "--store", store])
+            .args(["server", "--listen", listen, "--store", store])
             .args(lets_in)
             .arg("--data-dir")
             .arg(directory.join("data"))
