@@ -42,7 +42,8 @@ use anyhow::Result;
 pub enum Bench {
     /// Submit, claim, renew, complete and the whole cycle on both hosts; store calls, bytes kept, idle cost.
     Engine(Options),
-    /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers, routing by capability.
+    /// What a worker gets through the SDK: idle latency, throughput with 1, 4 and 16 workers and what HTTP takes of it, routing by
+    /// capability, and what a hundred waiting workers cost.
     Sdk(SdkOptions),
     /// Suspend, signal and run again; frames of one writer, alone and with a hundred readers; store calls of each.
     Waits(StoreOptions),

@@ -114,6 +114,11 @@ pub fn verdict(good: bool) -> String {
     if good { "within" } else { "ABOVE" }.to_owned()
 }
 
+/// Whether a figure is as high as it should be.
+pub fn reached(good: bool) -> String {
+    if good { "reached" } else { "BELOW" }.to_owned()
+}
+
 /// A share in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)

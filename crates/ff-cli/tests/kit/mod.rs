@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// How long anything may take that should happen at once.
 const SOON: Duration = Duration::from_secs(30);
+const ANY_PORT: &str = "127.0.0.1:0";
 
 /// A running server on a free port; killed when it goes.
 pub struct Server {
@@ -35,6 +36,14 @@ impl Server {
         Self::letting_in(directory, store, &["--no-auth"])
     }
 
+    /// A server on this store in the place of one that has stopped: its clients find it where that one was.
+    pub fn instead_of(url: &str, directory: tempfile::TempDir, store: String) -> Self {
+        let (flags, variables) = (vec!["--no-auth".to_owned()], Vec::new());
+        let listen = url.trim_start_matches("http://");
+        let (process, url) = Self::spawn(directory.path(), &store, &flags, &variables, listen);
+        Self { process, url, directory: Some(directory), store, flags, variables }
+    }
+
     /// A server on this store that lets callers in as these flags say.
     pub fn letting_in(directory: tempfile::TempDir, store: String, flags: &[&str]) -> Self {
         Self::begin(directory, store, flags, &[])
@@ -50,14 +59,14 @@ impl Server {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let variables: Vec<(String, String)> = variables.iter().map(own).collect();
-        let (process, url) = Self::spawn(directory.path(), &store, &flags, &variables);
+        let (process, url) = Self::spawn(directory.path(), &store, &flags, &variables, ANY_PORT);
         Self { process, url, directory: Some(directory), store, flags, variables }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.flags, &self.variables);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.flags, &self.variables, ANY_PORT);
     }
 
     /// Kills the process without a word.
@@ -74,9 +83,15 @@ impl Server {
         (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
-    fn spawn(directory: &Path, store: &str, flags: &[String], variables: &[(String, String)]) -> (Child, String) {
+    fn spawn(
+        directory: &Path,
+        store: &str,
+        flags: &[String],
+        variables: &[(String, String)],
+        listen: &str,
+    ) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
-            .args(["server", "--listen", "127.0.0.1:0", "--store", store])
+            .args(["server", "--listen", listen, "--store", store])
             .args(flags)
             .envs(variables.iter().cloned())
             .arg("--data-dir")

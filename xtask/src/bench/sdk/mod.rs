@@ -7,6 +7,7 @@ mod report;
 mod routing;
 mod seen;
 mod throughput;
+mod waiting;
 mod world;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use self::world::{Via, World};
 use super::SdkOptions;
 use super::machine::Others;
 use super::page::{self, Head};
+use super::store::Setting;
 
 /// How many workers share the work.
 const WORKERS: [usize; 3] = [1, 4, 16];
@@ -88,14 +90,18 @@ async fn measure(root: &Path, folder: &Path, vias: &[Via], scale: &Scale, quick:
             let world = World::open(via, root, folder).await?;
             report.latency(via, &latency::measure(&world, scale.starts).await?);
             world.close().await;
-            if via == Via::HttpValkey {
-                continue;
-            }
             for workers in WORKERS {
+                // Over HTTP with one worker is what is promised; what more of them do on Valkey says nothing new.
+                if via == Via::HttpValkey && workers > 1 {
+                    continue;
+                }
                 say(&format!("throughput of {workers}"));
                 let world = World::open(via, root, folder).await?;
                 report.throughput(via, workers, throughput::measure(&world, workers, scale.tasks).await?);
                 world.close().await;
+            }
+            if via == Via::HttpValkey {
+                continue;
             }
             say("routing by capability");
             let world = World::open(via, root, folder).await?;
@@ -103,6 +109,12 @@ async fn measure(root: &Path, folder: &Path, vias: &[Via], scale: &Scale, quick:
                 report.routing(via, what, &waits);
             }
             world.close().await;
+        }
+    }
+    if vias.iter().any(|via| via.is_http()) {
+        eprintln!("{} waiting workers", waiting::WORKERS);
+        for setting in [Setting::EMBEDDED_FSYNC, Setting::VALKEY_EVERYSEC] {
+            report.waiting(setting.name(), waiting::measure(setting, folder).await?);
         }
     }
     report.head.ended(began.elapsed(), &others)?;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::page::{Head, Table, grouped, percent, sample, verdict};
+use super::super::page::{Head, Table, grouped, percent, reached, sample, verdict};
 use super::super::sample::Sample;
 use super::throughput::Throughput;
+use super::waiting;
 use super::world::{INPUT_BYTES, Via};
 
 /// An idle worker starts new work within these, in ms.
@@ -15,6 +16,11 @@ const START_P50_MAX: f64 = 5.0;
 const START_P99_MAX: f64 = 25.0;
 /// Work a free worker can run waits no longer than this, in ms.
 const WAIT_P99_MAX: f64 = 1_000.0;
+
+/// Over HTTP a worker gets at least this share of what it gets without a server in between.
+const HTTP_SHARE_MIN: f64 = 1.0 / 3.0;
+/// A server with waiting workers stays below this many store commands per second.
+const WAITING_MAX: f64 = 5.0;
 
 /// Times of which a share stayed within each.
 #[derive(Default)]
@@ -58,6 +64,7 @@ pub struct Report {
     latencies: Vec<(Via, Times)>,
     rates: Vec<((Via, usize), Rates)>,
     waits: Vec<((Via, &'static str), Times)>,
+    waiting: Vec<(&'static str, f64)>,
 }
 
 /// The figure of this name, empty at first.
@@ -71,7 +78,8 @@ fn of<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> &mut V {
 
 impl Report {
     pub fn new(head: Head, starts: usize, routed: usize) -> Report {
-        Report { head, starts, routed, latencies: Vec::new(), rates: Vec::new(), waits: Vec::new() }
+        let (latencies, rates, waits, waiting) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Report { head, starts, routed, latencies, rates, waits, waiting }
     }
 
     pub fn latency(&mut self, via: Via, times: &[Duration]) {
@@ -92,6 +100,24 @@ impl Report {
 
     pub fn routing(&mut self, via: Via, what: &'static str, waits: &[Duration]) {
         of(&mut self.waits, (via, what)).add(waits);
+    }
+
+    pub fn waiting(&mut self, store: &'static str, commands_per_second: f64) {
+        self.waiting.push((store, commands_per_second));
+    }
+
+    /// What each figure over HTTP is of the same without a server in between, where both were taken.
+    fn shares(&self) -> Vec<(Via, usize, f64)> {
+        let rate = |via: Via, workers: usize| {
+            let found = self.rates.iter().find(|((of, count), _)| (*of, *count) == (via, workers));
+            found.map(|(_, rates)| rates.end_to_end.median())
+        };
+        let over_http = self.rates.iter().filter(|((via, _), _)| via.is_http());
+        over_http
+            .filter_map(|((via, workers), rates)| {
+                Some((*via, *workers, rates.end_to_end.median() / rate(via.direct(), *workers)?))
+            })
+            .collect()
     }
 
     /// The page.
@@ -115,8 +141,46 @@ impl Report {
         }
         table.write(&mut page);
         self.write_rates(&mut page);
+        self.write_shares(&mut page);
         self.write_waits(&mut page);
+        self.write_waiting(&mut page);
         page
+    }
+
+    fn write_shares(&self, page: &mut String) {
+        let shares = self.shares();
+        if shares.is_empty() {
+            return;
+        }
+        let _ = writeln!(page, "### Over HTTP, of the rate without a server in between, end to end\n");
+        let mut table = Table::new(&["", "workers", "share", "at least", ""]);
+        for (via, workers, share) in shares {
+            table.row(vec![
+                via.name().to_owned(),
+                workers.to_string(),
+                format!("{share:.2}"),
+                format!("{HTTP_SHARE_MIN:.2}"),
+                reached(share >= HTTP_SHARE_MIN),
+            ]);
+        }
+        table.write(page);
+    }
+
+    fn write_waiting(&self, page: &mut String) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let _ = writeln!(page, "### A server with {} workers that wait over HTTP\n", waiting::WORKERS);
+        let mut table = Table::new(&["store", "store commands/s", "at most", ""]);
+        for (store, per_second) in &self.waiting {
+            table.row(vec![
+                (*store).to_owned(),
+                format!("{per_second:.1}"),
+                format!("{WAITING_MAX:.0}"),
+                verdict(*per_second < WAITING_MAX),
+            ]);
+        }
+        table.write(page);
     }
 
     fn write_rates(&self, page: &mut String) {
@@ -187,6 +251,12 @@ impl Report {
                 "cpu_s_per_1000_caller": sample(&rates.cpu_here),
                 "cpu_s_per_1000_servers": sample(&rates.cpu_servers),
                 "store_commands_each": rates.store_commands.runs(),
+            })).collect::<Vec<_>>(),
+            "http_shares": self.shares().into_iter().map(|(via, workers, share)| json!({
+                "via": via.name(), "workers": workers, "share": share, "at_least": HTTP_SHARE_MIN,
+            })).collect::<Vec<_>>(),
+            "waiting": self.waiting.iter().map(|(store, per_second)| json!({
+                "store": store, "workers": waiting::WORKERS, "store_commands_per_second": per_second, "below": WAITING_MAX,
             })).collect::<Vec<_>>(),
             "routing": self.waits.iter().map(|((via, what), times)| {
                 let mut value = of_times(via.name(), times);

@@ -46,6 +46,14 @@ impl Via {
         }
     }
 
+    /// The same store without a server in between.
+    pub fn direct(self) -> Via {
+        match self {
+            Via::Embedded | Via::HttpEmbedded => Via::Embedded,
+            Via::Valkey | Via::HttpValkey => Via::Valkey,
+        }
+    }
+
     pub fn is_http(self) -> bool {
         matches!(self, Via::HttpEmbedded | Via::HttpValkey)
     }
