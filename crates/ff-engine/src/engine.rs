@@ -36,7 +36,7 @@ impl EngineOptions {
         Self {
             partitions: None,
             default_partitions: PartitionConfig::embedded(),
-            sweep_every: Duration::from_secs(10),
+            sweep_every: Duration::from_secs(20),
             background: true,
         }
     }
