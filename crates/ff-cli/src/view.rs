@@ -106,6 +106,9 @@ impl WatchArgs {
         if live {
             print("\x1b[2J")?;
         }
+        // Listens all the time: one made anew for each wait would miss a Ctrl-C between two of them.
+        let interrupted = tokio::signal::ctrl_c();
+        tokio::pin!(interrupted);
         loop {
             let view = look().await?;
             if shown.as_ref().is_none_or(|shown| view.differs(shown, live)) {
@@ -121,7 +124,7 @@ impl WatchArgs {
             }
             tokio::select! {
                 () = pulse.wait(LOOK_EVERY) => {}
-                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+                _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
             }
         }
     }

@@ -11,7 +11,7 @@ use kit::{Server, installed, out, posted};
 use serde_json::{Value, json};
 
 /// How many are submitted on each store.
-const EACH: usize = 60;
+const EACH: usize = 24;
 const LONG: Duration = Duration::from_secs(120);
 
 fn ff(args: &[&str]) -> Output {

@@ -67,6 +67,9 @@ impl Events {
         let begin = if self.follow { "now" } else { "start" };
         let mut after = self.after.clone().unwrap_or_else(|| begin.to_owned());
         let (mut left, mut tries) = (self.limit.unwrap_or(u64::MAX), 0);
+        // Listens all the time: one made anew for each wait would miss a Ctrl-C between two of them.
+        let interrupted = tokio::signal::ctrl_c();
+        tokio::pin!(interrupted);
         loop {
             match api.lines("/v1/events", &self.query(&after, left)).await {
                 Ok(mut answer) => {
@@ -74,7 +77,7 @@ impl Events {
                     let whole = loop {
                         let chunk = tokio::select! {
                             chunk = answer.chunk() => chunk,
-                            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+                            _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
                         };
                         let Ok(chunk) = chunk else { break false };
                         let Some(chunk) = chunk else { break true };
@@ -99,7 +102,10 @@ impl Events {
             if tries > TRIES_MAX {
                 bail!("the server went away; go on with `ff events --after {after}` when it is back");
             }
-            tokio::time::sleep(Duration::from_millis(100 << tries.min(5))).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(100 << tries.min(5))) => {}
+                _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
+            }
         }
     }
 

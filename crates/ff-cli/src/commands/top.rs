@@ -50,9 +50,12 @@ impl Top {
         let _screen = live.then(Screen::enter).transpose()?;
         let mut tick = tokio::time::interval(Duration::from_millis(self.every_ms));
         let (mut bytes, mut listening) = (Vec::new(), true);
+        // Listens all the time: one made anew for each wait would miss a Ctrl-C between two of them.
+        let interrupted = tokio::signal::ctrl_c();
+        tokio::pin!(interrupted);
         loop {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => return Ok(ExitCode::SUCCESS),
+                _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
                 chunk = events.chunk(), if listening => match chunk {
                     Ok(Some(chunk)) => {
                         bytes.extend_from_slice(&chunk);
