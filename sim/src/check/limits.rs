@@ -319,8 +319,8 @@ fn entered(step: &Step<'_>, store: &Store) -> Result<BTreeSet<String>, Violation
     let sets: BTreeSet<String> = call.candidates.iter().map(|c| set_of(call.quota_id, &c.key)).collect();
     let mut inside = BTreeSet::new();
     for set in sets {
-        let holders = store.holders(Route::Quota(0), set)?;
-        inside.extend(holders.iter().map(|holder| member(holder.execution_id, holder.holder_id)));
+        let holders = store.holders(Route::Quota(0), set.clone())?;
+        inside.extend(holders.iter().map(|holder| format!("{set} {}", member(holder.execution_id, holder.holder_id))));
     }
     Ok(inside)
 }

@@ -193,11 +193,11 @@ impl Policies {
             Request::ThrottleQuota(call) => {
                 let Some(policy) = self.live(call.quota_id) else { return UNKNOWN };
                 let line = policy.lines.entry(call.key.clone()).or_default();
-                if call.until <= now {
-                    line.throttled_until = 0;
+                // A time that has passed changes nothing; 0 ends it.
+                line.throttled_until = if call.until == 0 { 0 } else { line.throttled_until.max(call.until) };
+                if line.throttled_until <= now {
                     return Answer::Cleared;
                 }
-                line.throttled_until = line.throttled_until.max(call.until);
                 Answer::Throttled(line.throttled_until)
             }
             _ => Answer::Done,
@@ -337,7 +337,9 @@ impl Policies {
 impl Policy {
     fn ask(&mut self, c: &QuotaCandidate, now: i64, entered: &BTreeSet<String>, said: Option<&Asked>) -> Asked {
         let who = member(c.execution_id, c.holder_id);
-        let keep = self.quota.hold_while_suspended.then(|| set_of(self.quota.quota_id, &c.key));
+        let set = set_of(self.quota.quota_id, &c.key);
+        let enters = entered.contains(&format!("{set} {who}"));
+        let keep = self.quota.hold_while_suspended.then_some(set);
         let line = self.lines.entry(c.key.clone()).or_default();
         if line.inside.contains(&who) {
             return Ok(keep);
@@ -354,7 +356,7 @@ impl Policy {
             // Others were called into the room or stand before it: only who was refused can.
             let others = line.refused.iter().any(|other| !other.starts_with(&c.execution_id.to_string()));
             let line_said = matches!(said, Some(Err(Some((QuotaPart::Line, ..)))));
-            let unheard = said.is_none() && !entered.contains(&who) && !line.refused.contains(&who);
+            let unheard = said.is_none() && !enters && !line.refused.contains(&who);
             (others && (line_said || unheard)).then_some((QuotaPart::Line, -1, -1))
         });
         match wall {
@@ -365,7 +367,7 @@ impl Policy {
                 Err(Some(wall))
             }
             // Asked again under a grant that was refused: as long as its execution stands in line, it stays there.
-            None if line.refused.contains(&who) && !entered.contains(&who) => Err(None),
+            None if line.refused.contains(&who) && !enters => Err(None),
             None => {
                 line.enter(&self.quota, who, c.weight, now);
                 Ok(keep)

@@ -29,7 +29,9 @@ on_both_hosts! {
         let second = api.post(&at("/reserve"), json!({"dimensions": {"tokens": 10}})).await.with(200);
         let give_back = json!({"reservation_id": second["reservation_id"]});
         assert_eq!(api.post(&at("/release"), give_back.clone()).await.status, 204);
-        api.post(&at("/release"), give_back).await.refused(404, "reservation_not_found");
+        assert_eq!(api.post(&at("/release"), give_back).await.status, 204, "asked again, it is as it is");
+        let unknown = json!({"reservation_id": uuid::Uuid::now_v7()});
+        api.post(&at("/release"), unknown).await.refused(404, "reservation_not_found");
 
         let report = json!({"dimensions": {"tokens": 40, "usd": 7}, "dedup_key": "r1"});
         assert_eq!(api.post(&at("/usage"), report.clone()).await.with(200)["outcome"], "soft_breach");
@@ -287,7 +289,9 @@ on_both_hosts! {
         assert_eq!(standing().await, (50, 40), "the difference returns");
         let give_back = json!({"reservation_id": second["reservation_id"]});
         assert_eq!(ask("release", give_back.clone()).await.with(200)["outcome"], "released");
-        ask("release", give_back).await.refused(404, "reservation_not_found");
+        assert_eq!(ask("release", give_back).await.with(200)["outcome"], "released", "asked again, it is as it is");
+        let unknown = json!({"reservation_id": uuid::Uuid::now_v7()});
+        ask("release", unknown).await.refused(404, "reservation_not_found");
         assert_eq!(standing().await, (50, 10));
         let usage = api.get(&format!("/v1/executions/{execution}/usage")).await.with(200);
         assert_eq!((&usage["used"]["tokens"], &usage["pending"]), (&json!(50), &json!(0)));
