@@ -18,7 +18,7 @@ pub struct Server {
     pub url: String,
     directory: Option<tempfile::TempDir>,
     store: String,
-    /// More flags, and variables.
+    /// Flags, how it lets callers in among them, and variables.
     flags: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -32,10 +32,15 @@ impl Server {
 
     /// A server on this store.
     pub fn on(directory: tempfile::TempDir, store: String) -> Self {
-        Self::with(directory, store, &[], &[])
+        Self::letting_in(directory, store, &["--no-auth"])
     }
 
-    /// A server on this store with more flags and variables, which it has after a restart too.
+    /// A server on this store that lets callers in as these flags say.
+    pub fn letting_in(directory: tempfile::TempDir, store: String, flags: &[&str]) -> Self {
+        Self::with(directory, store, flags, &[])
+    }
+
+    /// A server on this store with these flags and variables, which it has after a restart too.
     pub fn with(directory: tempfile::TempDir, store: String, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -66,7 +71,7 @@ impl Server {
 
     fn spawn(directory: &Path, store: &str, flags: &[String], variables: &[(String, String)]) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
-            .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store])
+            .args(["server", "--listen", "127.0.0.1:0", "--store", store])
             .args(flags)
             .envs(variables.iter().cloned())
             .arg("--data-dir")
@@ -78,7 +83,7 @@ impl Server {
         let url = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("listening on ")?.1.split_once(',')?.0.to_owned()))
+            .find_map(|line| Some(line.split_once("listening on ")?.1.split(',').next()?.to_owned()))
             .expect("the server says where it listens");
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
         (process, url)
@@ -118,9 +123,14 @@ impl Server {
 
     /// A command that goes on, with its stdout to read line by line; ended when it goes.
     pub fn going(&self, args: &[&str]) -> Going {
+        self.going_with(args, &[])
+    }
+
+    pub fn going_with(&self, args: &[&str], env: &[(&str, &str)]) -> Going {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
             .args(args)
             .env("FF_URL", &self.url)
+            .envs(env.iter().copied())
             .current_dir(self.directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -204,6 +214,11 @@ impl Drop for Going {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A command that talks to no server of ours.
+pub fn ff(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ff")).args(args).stdin(Stdio::null()).output().expect("ff starts")
 }
 
 /// The bytes of an answer; none when there was none.

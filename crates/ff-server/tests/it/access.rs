@@ -94,7 +94,7 @@ on_both_hosts! {
         assert_eq!(lanes["items"].as_array().map(Vec::len), Some(1), "{lanes}");
         team.post("/v1/flows", json!({ "kind": "f", "namespace": "a", "members": [{ "key": "m", "kind": "k", "lane": "deploys" }] })).await.refused(403, "forbidden");
         let flow = root.post("/v1/flows", json!({ "kind": "f", "namespace": "b", "members": [{ "key": "m", "kind": "k" }] })).await.with(201);
-        team.post(&format!("/v1/flows/{}/cancel", flow["flow_id"].as_str().unwrap()), json!({})).await.refused(404, "flow_not_found");
+        team.post(&format!("/v1/flows/{}/cancel", flow["flow_id"].as_str().expect("an id")), json!({})).await.refused(404, "flow_not_found");
         server.stop().await;
     }
 
@@ -112,8 +112,8 @@ on_both_hosts! {
         for namespace in ["a", "b"] {
             let budget = root.post("/v1/budgets", of(namespace, limits.clone())).await.with(201);
             let quota = root.post("/v1/quotas", of(namespace, slots.clone())).await.with(201);
-            budgets.push(budget["budget_id"].as_str().unwrap().to_owned());
-            quotas.push(quota["quota_id"].as_str().unwrap().to_owned());
+            budgets.push(budget["budget_id"].as_str().expect("an id").to_owned());
+            quotas.push(quota["quota_id"].as_str().expect("an id").to_owned());
         }
         for (kind, body) in [("budgets", &limits), ("quotas", &slots)] {
             team.post(&format!("/v1/{kind}"), of("b", body.clone())).await.refused(403, "forbidden");
@@ -139,7 +139,7 @@ on_both_hosts! {
             assert_eq!(line["error"]["code"], code);
             let mut member = body;
             member["key"] = "m".into();
-            member.as_object_mut().unwrap().remove("namespace");
+            member.as_object_mut().expect("an object").remove("namespace");
             team.post("/v1/flows", json!({ "kind": "f", "namespace": "a", "members": [member] })).await.refused(404, code);
         }
         team.submit(json!({ "kind": "k", "namespace": "a", "budgets": [{ "budget_id": budgets[0] }], "quotas": [{ "quota_id": quotas[0], "key": "k" }] })).await;
@@ -155,7 +155,11 @@ on_both_hosts! {
     async fn a_server_says_what_it_asks_for(kit) {
         let (server, root) = kit.guarded().await;
         assert_eq!(root.get("/v1/capabilities").await.with(200)["authentication"], "bearer");
-        assert_eq!(kit.api().await.get("/v1/capabilities").await.with(200)["authentication"], "none");
+        let open = kit.api().await;
+        assert_eq!(open.get("/v1/capabilities").await.with(200)["authentication"], "none");
+        // A token that nobody asked for is not looked at.
+        open.bearing("whatever").get("/v1/capabilities").await.with(200);
+        root.bearing("whatever").get("/v1/capabilities").await.refused(401, "unauthenticated");
         server.stop().await;
     }
 
@@ -178,7 +182,7 @@ on_both_hosts! {
             two.task(&task, verb, body).await.refused(403, "forbidden");
         }
         let reserve = json!({ "dimensions": { "n": 1 }, "execution_id": task["execution_id"], "fence": crate::kit::fence(&task) });
-        let budget = root.post("/v1/budgets", json!({ "dimensions": { "n": { "hard": 9 } } })).await.with(201)["budget_id"].as_str().unwrap().to_owned();
+        let budget = root.post("/v1/budgets", json!({ "dimensions": { "n": { "hard": 9 } } })).await.with(201)["budget_id"].as_str().expect("an id").to_owned();
         two.post(&format!("/v1/budgets/{budget}/reserve"), reserve.clone()).await.refused(403, "forbidden");
         one.post(&format!("/v1/budgets/{budget}/reserve"), reserve).await.with(200);
         two.register("w2", 1).await;
@@ -243,7 +247,7 @@ on_both_hosts! {
         assert_eq!((event["type"].as_str(), event["data"]["actor"].as_str()), (Some("operator.token_created"), Some("root")), "{event}");
         let budget = ann.post("/v1/budgets", json!({ "dimensions": { "n": { "hard": 9 } } })).await.with(201);
         let quota = ann.post("/v1/quotas", json!({ "concurrency": 1 })).await.with(201);
-        let (budget, quota) = (budget["budget_id"].as_str().unwrap().to_owned(), quota["quota_id"].as_str().unwrap().to_owned());
+        let (budget, quota) = (budget["budget_id"].as_str().expect("an id").to_owned(), quota["quota_id"].as_str().expect("an id").to_owned());
         ann.send(Method::PATCH, &format!("/v1/budgets/{budget}"), &[], json!({ "dimensions": { "n": { "hard": 10 } } }).to_string()).await.with(200);
         ann.send(Method::PATCH, &format!("/v1/quotas/{quota}"), &[], json!({ "concurrency": 2 }).to_string()).await.with(200);
         assert_eq!(ann.send(Method::DELETE, &format!("/v1/quotas/{quota}"), &[], "").await.status, 204);
