@@ -15,7 +15,7 @@ use kit::{Server, err, out};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
-const LOOPBACK: &[&str] = &["--webhook-allow", "127.0.0.0/8"];
+const LOOPBACK: &[&str] = &["--no-auth", "--webhook-allow", "127.0.0.0/8"];
 
 /// One request as it came.
 #[derive(Clone, Debug)]
@@ -200,14 +200,14 @@ fn survive(mut server: Server) {
 fn an_embedded_server_that_was_killed_delivers_what_it_owes() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = format!("embedded:{}", directory.path().join("store").display());
-    survive(Server::with(directory, store, LOOPBACK, &[]));
+    survive(Server::letting_in(directory, store, LOOPBACK));
 }
 
 #[test]
 fn a_server_on_valkey_that_was_killed_delivers_what_it_owes() {
     let valkey =
         TestServer::start(ff_testkit::Options { aof: Aof::EverySecond, ..Default::default() }).expect("valkey");
-    survive(Server::with(tempfile::tempdir().expect("a directory"), valkey.url(), LOOPBACK, &[]));
+    survive(Server::letting_in(tempfile::tempdir().expect("a directory"), valkey.url(), LOOPBACK));
 }
 
 /// A certificate for localhost: its file, and what a receiver serves with it.
@@ -233,7 +233,7 @@ fn a_receiver_is_believed_only_with_a_certificate_the_server_trusts() {
     let (_, stranger) = certificate(other.path());
     let store = format!("embedded:{}", directory.path().join("store").display());
     let trust = [("SSL_CERT_FILE", trusted.to_str().expect("a path"))];
-    let server = Server::with(directory, store, &["--webhook-allow", "127.0.0.0/8", "--webhook-allow", "::1"], &trust);
+    let server = Server::with(directory, store, &[LOOPBACK, &["--webhook-allow", "::1"]].concat(), &trust);
 
     let (receiver, at) = listener();
     let desk = Arc::new(Desk::default());

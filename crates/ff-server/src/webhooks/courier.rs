@@ -19,8 +19,12 @@ use reqwest::{Client, redirect};
 use super::address::{Reach, Unreachable, WebhookOptions};
 use super::message;
 
-/// From looking up the name to the end of the answer.
+/// From looking up the name to the head of the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// Everything else takes no longer than this on top.
+const SLACK: Duration = Duration::from_secs(2);
+/// The body of an answer is waited for so long.
+const ANSWER: Duration = Duration::from_secs(1);
 /// So much of an answer is read, to use the connection again; none of it is kept.
 const ANSWER_BYTES_MAX: usize = 4_096;
 const IDLE: Duration = Duration::from_secs(30);
@@ -70,15 +74,18 @@ impl HttpCourier {
             .send()
             .await?;
         let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let mut read = 0;
-        // What it answered counts, even if the rest of the answer never comes.
-        while let Ok(Some(chunk)) = answer.chunk().await {
-            read += chunk.len();
-            if read > ANSWER_BYTES_MAX {
-                break;
+        let status = answer.status().as_u16();
+        let rest = async {
+            let mut read = 0;
+            while let Ok(Some(chunk)) = answer.chunk().await
+                && read <= ANSWER_BYTES_MAX
+            {
+                read += chunk.len();
             }
-        }
-        Ok(message::meant(answer.status().as_u16(), retry_after.as_deref(), SystemTime::now()))
+        };
+        // What it answered counts, even if the rest of the answer never comes.
+        let _ = tokio::time::timeout(ANSWER, rest).await;
+        Ok(message::meant(status, retry_after.as_deref(), SystemTime::now()))
     }
 }
 
@@ -89,7 +96,7 @@ impl Courier for HttpCourier {
     }
 
     async fn carry(&self, webhook: &Webhook) -> Carried {
-        let sent = tokio::time::timeout(TIMEOUT, self.send(webhook)).await;
+        let sent = tokio::time::timeout(TIMEOUT + SLACK, self.send(webhook)).await;
         match sent.unwrap_or(Err(Problem::TimedOut)) {
             Ok(carried) => carried,
             Err(problem) => {

@@ -65,6 +65,8 @@ pub enum Says {
     Nothing,
     /// A status and more body than anybody wants.
     Flood(u16),
+    /// A status and a body that never comes.
+    Stuck(u16),
 }
 
 #[derive(Default)]
@@ -166,6 +168,10 @@ async fn hear(
         Says::Status(code) => status(code).into_response(),
         Says::With(code, name, value) => (status(code), [(name, value)]).into_response(),
         Says::Nothing => std::future::pending().await,
+        Says::Stuck(code) => {
+            let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
+            (status(code), axum::body::Body::from_stream(never)).into_response()
+        }
         Says::Flood(code) => {
             let flood = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 16_384])));
             (status(code), axum::body::Body::from_stream(flood)).into_response()

@@ -156,10 +156,12 @@ on_both_hosts! {
 
     async fn an_endless_answer_is_not_read_to_its_end(kit) {
         let api = kit.reaching(LOOPBACK).await;
-        let receiver = Receiver::saying(&[Says::Flood(200)]).await;
         api.register("w1", 4).await;
-        let id = complete(&api, json!({ "kind": "mail", "completion_webhook": receiver.url("/") })).await;
-        webhook_in(&api, &id, "delivered").await;
+        for says in [Says::Flood(200), Says::Stuck(200)] {
+            let receiver = Receiver::saying(&[says]).await;
+            let id = complete(&api, json!({ "kind": "mail", "completion_webhook": receiver.url("/") })).await;
+            assert_eq!(webhook_in(&api, &id, "delivered").await["tries"], 1);
+        }
     }
 
     async fn what_was_owed_while_nobody_listened_comes_after_a_restart(kit) {

@@ -1,0 +1,35 @@
+"""Checks completion webhooks as their receiver: the key is what `ff webhook key` prints."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from typing import Mapping, Optional
+
+from .errors import FlowFabricError
+
+TOLERANCE_MS = 300_000
+"""How far the time of a webhook may be from now before it counts as an old one sent again."""
+
+
+class InvalidWebhook(FlowFabricError):
+    """The webhook was not signed with the key, was changed on the way, or is an old one sent again."""
+
+
+def verify(key: str, headers: Mapping[str, str], body: bytes, now_ms: Optional[int] = None) -> str:
+    """Checks the headers of a webhook and its body as the bytes that came; answers its id.
+
+    The same webhook may come more than once: a receiver that must not act twice remembers ids.
+    """
+    said = {name.lower(): value for name, value in headers.items()}
+    delivery_id, timestamp = said.get("ff-webhook-id", ""), said.get("ff-webhook-timestamp", "")
+    mac = hmac.new(key.encode(), b".".join([delivery_id.encode(), timestamp.encode(), body]), hashlib.sha256)
+    expected = ("v1=" + mac.hexdigest()).encode()
+    signatures = said.get("ff-webhook-signature", "").split(",")
+    if not any(hmac.compare_digest(signature.strip().encode(), expected) for signature in signatures):
+        raise InvalidWebhook("the webhook was not signed with this key, or was changed on the way")
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    if not timestamp.isdigit() or abs(now - int(timestamp)) > TOLERANCE_MS:
+        raise InvalidWebhook(f"the webhook was signed more than {TOLERANCE_MS} ms from now")
+    return delivery_id
