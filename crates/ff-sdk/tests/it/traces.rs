@@ -142,7 +142,7 @@ for_each_transport! {
         assert_eq!(world.operations.describe(id).await.unwrap().trace_parent, Some(parent.to_string()));
 
         let stop = CancellationToken::new();
-        let runtime = WorkerRuntime::new(world.config("w-1")).handler("looks", looks_closer).handler("fails", gives_up);
+        let runtime = WorkerRuntime::new(world.worker("w-1").await).on("looks", looks_closer).on("fails", gives_up);
         let running = tokio::spawn(runtime.without_signals().shutdown_on(stop.clone()).run());
         world.result(&id).await;
         world.result(&failing).await;

@@ -99,7 +99,11 @@ impl Process {
         register(registry, &t::FENCE_REFUSALS, process.refusals.clone());
         register(registry, &t::STORE_CALLS, process.calls.clone());
         register(registry, &t::STORE_CALL_SECONDS, process.call_seconds.clone());
-        registry.register_collector(Box::new(Vitals { began: Instant::now(), at: SystemTime::now() }));
+        registry.register_collector(Box::new(Vitals {
+            began: Instant::now(),
+            at: SystemTime::now(),
+            library: Library::shipped().number,
+        }));
         Arc::new(process)
     }
 
@@ -207,13 +211,13 @@ impl Drop for Held {
 struct Vitals {
     began: Instant,
     at: SystemTime,
+    library: u32,
 }
 
 impl Collector for Vitals {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut sheet = Sheet(&mut encoder);
-        let library = Library::shipped().number.to_string();
-        sheet.gauge(&t::BUILD, [([env!("CARGO_PKG_VERSION").to_owned(), library], 1)])?;
+        sheet.gauge(&t::BUILD, [([env!("CARGO_PKG_VERSION").to_owned(), self.library.to_string()], 1)])?;
         let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         let since = self.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         sheet.seconds(&t::START_TIME, [([], ms(since))])?;
