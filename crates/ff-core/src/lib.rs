@@ -21,6 +21,9 @@ pub mod graph;
 
 pub mod merge_patch;
 
+#[cfg(feature = "openapi")]
+pub mod openapi;
+
 pub mod error;
 #[rustfmt::skip]
 pub mod error_code;

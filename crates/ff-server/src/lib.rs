@@ -12,6 +12,7 @@ mod door;
 mod execution_body;
 mod fleet;
 mod line;
+mod openapi;
 mod payload;
 mod problem;
 mod query;
@@ -24,5 +25,6 @@ mod tokens;
 mod word;
 
 pub use access::{Access, ROUTES};
+pub use openapi::openapi_json;
 pub use serve::{Auth, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};

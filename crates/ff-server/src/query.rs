@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
@@ -29,10 +30,42 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
     })
 }
 
+/// The key of a request, when a header says it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct IdempotencyHeader {
+    /// The same as `idempotency_key` in the body.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 256)]
+    idempotency_key: Option<String>,
+}
+
+/// The trace a submission belongs to.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct TraceHeader {
+    /// The W3C trace context, unless the body has a `trace_parent`.
+    #[param(min_length = 1, max_length = 256)]
+    traceparent: Option<String>,
+}
+
+/// Where a reader of a stream stands.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct LastEventId {
+    /// The id of the last event a reader has seen; it goes before `after`.
+    #[param(rename = "Last-Event-ID")]
+    last_event_id: Option<String>,
+}
+
 /// Where a page of a list begins and how long it is.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct PageQuery {
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use ff_script::generated::Role;
 
-use Role::{Admin, Operator, Read, Submit, Worker};
+use Role::{Admin, Metrics, Operator, Read, Signal, Submit, Worker};
 
 /// What a route asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ const STEER: Access = Access::Roles(&[Operator]);
 const WORK: Access = Access::Roles(&[Worker]);
 /// Whoever spends, spends: a worker without its lease, and a submitter on its own behalf.
 const SPEND: Access = Access::Roles(&[Worker, Submit, Operator]);
+/// Whoever has a token at all.
+const KNOWN: Access = Access::Roles(&[Read, Submit, Signal, Worker, Operator, Metrics]);
 const RULE: Access = Access::Roles(&[Admin]);
 
 /// Method, path and access of every route.
@@ -30,6 +32,11 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/healthz", Access::Open),
+    // What is served, and its page. The page is empty until it is given a token.
+    ("GET", "/openapi.json", KNOWN),
+    ("GET", "/docs", Access::Open),
+    ("GET", "/docs/page.css", Access::Open),
+    ("GET", "/docs/page.js", Access::Open),
     // Executions.
     ("GET", "/v1/executions", FOLLOW),
     ("POST", "/v1/executions", PUT_IN),
@@ -79,6 +86,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/budgets/{name}", LOOK),
     ("PATCH", "/v1/budgets/{name}", STEER),
     ("DELETE", "/v1/budgets/{name}", STEER),
+    ("GET", "/v1/budgets/{name}/blocked", LOOK),
     ("POST", "/v1/budgets/{name}/reset", STEER),
     ("POST", "/v1/budgets/{name}/approve", STEER),
     ("POST", "/v1/budgets/{name}/correct", STEER),
@@ -91,6 +99,7 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/quotas/{quota}", LOOK),
     ("PATCH", "/v1/quotas/{quota}", STEER),
     ("DELETE", "/v1/quotas/{quota}", STEER),
+    ("GET", "/v1/quotas/{quota}/blocked", LOOK),
     ("POST", "/v1/quotas/{quota}/throttle", Access::Roles(&[Worker, Operator])),
     // Lanes.
     ("GET", "/v1/lanes", LOOK),
@@ -126,6 +135,11 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("POST", "/v1/tasks/{id}/spawn", WORK),
     ("POST", "/v1/tasks/{id}/wait-children", WORK),
     ("POST", "/v1/tasks/{id}/usage", WORK),
+    ("POST", "/v1/tasks/{id}/reserve", WORK),
+    ("POST", "/v1/tasks/{id}/settle", WORK),
+    ("POST", "/v1/tasks/{id}/release", WORK),
+    ("POST", "/v1/tasks/{id}/throttle", WORK),
+    ("POST", "/v1/tasks/{id}/weight", WORK),
     // Everything at once.
     ("GET", "/v1/events", LOOK),
     ("GET", "/v1/stats", LOOK),
@@ -146,6 +160,12 @@ pub fn access_to(method: &str, path: &str) -> Option<Access> {
     ROUTES.iter().find(|(known, at, _)| *known == method && *at == path).map(|(_, _, access)| *access)
 }
 
+/// The methods a path takes.
+pub fn methods_of(path: &str) -> Vec<&'static str> {
+    let known = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method);
+    known.flat_map(|method| if method == "GET" { vec!["GET", "HEAD"] } else { vec![method] }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -162,6 +182,6 @@ mod tests {
     fn only_what_tells_nothing_is_open() {
         let open = |(_, path, access): &(&str, &'static str, Access)| (*access == Access::Open).then_some(*path);
         let open: Vec<&str> = ROUTES.iter().filter_map(open).collect();
-        assert_eq!(open, ["/livez", "/readyz", "/healthz"]);
+        assert_eq!(open, ["/livez", "/readyz", "/healthz", "/docs", "/docs/page.css", "/docs/page.js"]);
     }
 }

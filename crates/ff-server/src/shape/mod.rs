@@ -15,9 +15,10 @@ pub mod task;
 pub mod worker;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Listed<T> {
     /// The page.
     pub items: Vec<T>,

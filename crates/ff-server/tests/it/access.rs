@@ -94,7 +94,7 @@ on_both_hosts! {
         assert_eq!(lanes["items"].as_array().map(Vec::len), Some(1), "{lanes}");
         team.post("/v1/flows", json!({ "kind": "f", "namespace": "a", "members": [{ "key": "m", "kind": "k", "lane": "deploys" }] })).await.refused(403, "forbidden");
         let flow = root.post("/v1/flows", json!({ "kind": "f", "namespace": "b", "members": [{ "key": "m", "kind": "k" }] })).await.with(201);
-        team.post(&format!("/v1/flows/{}/cancel", flow["flow_id"].as_str().unwrap()), json!({})).await.refused(404, "flow_not_found");
+        team.post(&format!("/v1/flows/{}/cancel", flow["flow_id"].as_str().expect("an id")), json!({})).await.refused(404, "flow_not_found");
         server.stop().await;
     }
 

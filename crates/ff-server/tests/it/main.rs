@@ -7,6 +7,7 @@ mod access;
 mod budgets;
 mod bulk;
 mod children;
+mod described;
 mod events;
 mod executions;
 mod flows;
