@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     run.step("tests", Run::tests);
     if everything {
         run.step("examples in the docs", Run::examples);
+        run.step("Python client", Run::python);
         run.step("dependencies", Run::dependencies);
     }
     run.close()
@@ -134,6 +135,27 @@ impl Run<'_> {
         self.finish(cargo(self.root).args(["test", "--doc", "--workspace", "--all-features"]))
     }
 
+    /// The Python client's own tests, against a server of this very build.
+    fn python(&self) -> Result<Outcome> {
+        let Some((python, version)) = python() else {
+            let how = "python3 3.9 or later is not there; the tests of sdk/python need it and nothing else";
+            return Ok(Outcome::Skipped(how.to_owned()));
+        };
+        if let failed @ Outcome::Failed(_) =
+            self.finish(cargo(self.root).args(["build", "--package", "ff-cli", "--bin", "ff"]))?
+        {
+            return Ok(failed);
+        }
+        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), PathBuf::from);
+        let mut command = Command::new(python);
+        command.args(["-m", "unittest", "discover", "-s", "tests"]).current_dir(self.root.join("sdk/python"));
+        command.env("FF_BIN", self.root.join(target).join("debug/ff"));
+        Ok(match self.finish(&mut command)? {
+            Outcome::Passed(_) => Outcome::Passed(version),
+            other => other,
+        })
+    }
+
     fn dependencies(&self) -> Result<Outcome> {
         if !has(self.root, "deny") {
             let how = "cargo-deny is not installed (cargo install cargo-deny --locked)";
@@ -210,6 +232,16 @@ impl Run<'_> {
             self.done.iter().filter(|done| matches!(done.outcome, Outcome::Failed(_))).map(|done| done.name).collect();
         if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
     }
+}
+
+/// A Python the client supports, and its version.
+fn python() -> Option<(&'static str, String)> {
+    ["python3", "python"].into_iter().find_map(|program| {
+        let asked = "import sys; print('.'.join(map(str, sys.version_info[:3]))); sys.exit(sys.version_info < (3, 9))";
+        let output = Command::new(program).args(["-c", asked]).stdin(Stdio::null()).output().ok()?;
+        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then(|| (program, format!("Python {version}")))
+    })
 }
 
 /// True when cargo has this subcommand.

@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
+use ff_sdk::WorkerConfig;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ pub struct ServerArgs {
 
 impl ServerArgs {
     /// The token to present.
-    pub fn token(&self) -> anyhow::Result<Option<String>> {
+    fn token(&self) -> anyhow::Result<Option<String>> {
         if let Some(token) = &self.token {
             return Ok(Some(match token.strip_prefix('@') {
                 Some(file) => {
@@ -52,6 +53,17 @@ impl ServerArgs {
         let Some(directory) = state_directory().ok().filter(|_| local) else { return Ok(None) };
         let known = ff_keys::known_root_token(&directory.join("server"))?;
         Ok(known.map(|token| token.reveal().to_owned()))
+    }
+
+    /// The same worker, which presents this token and trusts this certificate.
+    pub fn equip(&self, mut worker: WorkerConfig) -> anyhow::Result<WorkerConfig> {
+        if let Some(token) = self.token()? {
+            worker = worker.with_token(token);
+        }
+        if let Some(file) = &self.ca_cert {
+            worker = worker.with_ca_cert(file);
+        }
+        Ok(worker)
     }
 
     /// The server's address.
@@ -201,26 +213,27 @@ pub struct Api {
 impl Api {
     /// A client; nothing is sent yet.
     pub fn new(server: &ServerArgs) -> anyhow::Result<Self> {
-        let url = server.url.trim_end_matches('/').to_owned();
+        Self::at(server.url(), server.token()?, server.ca_cert.as_deref())
+    }
+
+    /// A client that presents no credential.
+    pub fn anonymous(url: &str, ca_cert: Option<&Path>) -> anyhow::Result<Self> {
+        Self::at(url.trim_end_matches('/'), None, ca_cert)
+    }
+
+    fn at(url: &str, token: Option<String>, ca_cert: Option<&Path>) -> anyhow::Result<Self> {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
         }
         let mut http = reqwest::Client::builder();
-        if let Some(file) = &server.ca_cert {
+        if let Some(file) = ca_cert {
             let pem =
                 std::fs::read(file).with_context(|| format!("cannot read the certificate in {}", file.display()))?;
             let certificate = reqwest::Certificate::from_pem(&pem)
                 .with_context(|| format!("cannot use the certificate in {}", file.display()))?;
             http = http.add_root_certificate(certificate);
         }
-        Ok(Self { url, token: server.token()?, http: http.build().context("cannot make an HTTP client")? })
-    }
-
-    /// A client that presents no credential.
-    pub fn anonymous(url: &str) -> anyhow::Result<Self> {
-        let mut api = Self::new(&ServerArgs { url: url.to_owned(), token: None, ca_cert: None })?;
-        api.token = None;
-        Ok(api)
+        Ok(Self { url: url.to_owned(), token, http: http.build().context("cannot make an HTTP client")? })
     }
 
     /// Opens an answer that goes on: one JSON object per line. A refusal is an error.

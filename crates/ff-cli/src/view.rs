@@ -72,7 +72,8 @@ impl View {
         }
     }
 
-    fn print(&self) -> anyhow::Result<()> {
+    /// Prints it.
+    pub fn print(&self) -> anyhow::Result<()> {
         print(&self.text)?;
         if let Some(note) = &self.note {
             eprintln!("{note}");

@@ -100,6 +100,37 @@ fn history_and_events_tell_what_happened() {
 }
 
 #[test]
+fn budgets_and_quotas_are_watched() {
+    if !installed(&["curl"]) {
+        return;
+    }
+    let server = Server::start();
+    let budget = out(&server.ff(&["budget", "create", "--hard", "tokens=100", "-o", "ids"])).trim().to_owned();
+    let quota = out(&server.ff(&["quota", "create", "--concurrency", "1", "-o", "ids"])).trim().to_owned();
+    let (spent, held) = (server.going(&["budget", "show", &budget, "--watch"]), format!("{budget}:tokens=500"));
+    spent.says("0 wait");
+    let (listed, waiting) =
+        (server.going(&["budget", "list", "--watch"]), server.going(&["budget", "blocked", &budget, "--watch"]));
+    waiting.says("0 wait");
+    listed.says(&format!("{budget}  {:20}  {:16}  {:>12}", "custom", "tokens", 0));
+    server.ff(&["budget", "usage", &budget, "--amount", "tokens=42"]);
+    spent.says(&format!("{:16}  {:>12}", "tokens", 42));
+    listed.says(&format!("{:16}  {:>12}", "tokens", 42));
+    let key = format!("{quota}:openai");
+    let keys = server.going(&["quota", "show", &quota, "--watch"]);
+    keys.says(&quota);
+    let first = submitted(&server, &["--quota", &key]);
+    claimed(&server, "default");
+    keys.says("openai: ");
+    // A worker asks for work: what is too much is told to wait.
+    submitted(&server, &["--budget", &held]);
+    server.post("/v1/workers/w-1/claim", &json!({"wait_ms": 1_000}));
+    waiting.says("1 wait");
+    spent.says("1 wait");
+    assert!(out(&server.ff(&["show", &first])).contains("lease"));
+}
+
+#[test]
 fn lanes_are_defined_watched_and_stopped() {
     if !installed(&["curl"]) {
         return;

@@ -39,14 +39,14 @@ impl FlowFabricAdminClient {
     /// A client of the server at this URL, without credentials.
     #[cfg(feature = "http")]
     pub fn new(url: impl Into<String>) -> Result<Self, SdkError> {
-        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), None)?)))
+        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), None, None)?)))
     }
 
     /// A client of the server at this URL, with a bearer token.
     #[cfg(feature = "http")]
     pub fn with_token(url: impl Into<String>, token: impl Into<String>) -> Result<Self, SdkError> {
         let token = crate::config::Secret::new(token);
-        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), Some(&token))?)))
+        Ok(Self::over(Arc::new(crate::backend::Http::new(&url.into(), Some(&token), None)?)))
     }
 
     /// A client over any backend: admission runs in this process.

@@ -29,6 +29,8 @@ pub enum BackendConfig {
         url: String,
         /// The bearer token, unless the server runs without credentials.
         token: Option<Secret>,
+        /// The certificate that signed the server's, as PEM, when the system does not know it; needs the feature `tls`.
+        ca_cert: Option<PathBuf>,
     },
     /// The caller brings it: [`crate::FlowFabricWorker::connect_with`].
     Given,
@@ -147,7 +149,7 @@ impl WorkerConfig {
         namespace: impl Into<String>,
         lane: impl Into<String>,
     ) -> Self {
-        let backend = BackendConfig::Http { url: url.into(), token: None };
+        let backend = BackendConfig::Http { url: url.into(), token: None, ca_cert: None };
         Self::with_backend(backend, worker_id, worker_instance_id, namespace, lane)
     }
 
@@ -196,6 +198,16 @@ impl WorkerConfig {
     pub fn with_token(mut self, secret: impl Into<String>) -> Self {
         if let BackendConfig::Http { token, .. } = &mut self.backend {
             *token = Some(Secret::new(secret));
+        }
+        self
+    }
+
+    /// The same worker, which trusts the server whose certificate this one (as PEM) signed; needs the feature `tls`.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn with_ca_cert(mut self, file: impl Into<PathBuf>) -> Self {
+        if let BackendConfig::Http { ca_cert, .. } = &mut self.backend {
+            *ca_cert = Some(file.into());
         }
         self
     }

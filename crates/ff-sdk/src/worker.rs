@@ -524,7 +524,9 @@ pub(crate) async fn dial(config: &WorkerConfig) -> Result<Arc<dyn Backend>, SdkE
             Ok(engine.backend())
         }
         #[cfg(feature = "http")]
-        BackendConfig::Http { url, token } => Ok(Arc::new(crate::backend::Http::new(url, token.as_ref())?)),
+        BackendConfig::Http { url, token, ca_cert } => {
+            Ok(Arc::new(crate::backend::Http::new(url, token.as_ref(), ca_cert.as_deref())?))
+        }
         BackendConfig::Given => Err(SdkError::config("connect", "backend", "is to be given: use connect_with")),
     }
 }

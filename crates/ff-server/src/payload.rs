@@ -72,9 +72,10 @@ pub fn shown(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
     (RawValue::from_string(text).expect("base64 in quotes is JSON"), "base64")
 }
 
-/// A stored input as a field and its encoding. One that was not given is null, so the JSON value null travels as base64.
-pub fn shown_input(bytes: &[u8], encoding: &str) -> (Box<RawValue>, &'static str) {
-    shown(bytes, if bytes.trim_ascii() == b"null" { "base64" } else { encoding })
+/// A stored input as a field and its encoding. One that was not given is null and has none; the JSON value null has one.
+pub fn shown_input(bytes: &[u8], encoding: &str) -> (Box<RawValue>, Option<&'static str>) {
+    let (field, shown_as) = shown(bytes, encoding);
+    (field, (!bytes.is_empty() || encoding != "json").then_some(shown_as))
 }
 
 /// A text that must not be longer than `max` bytes.
@@ -109,8 +110,13 @@ mod tests {
         for json in [r#""""#, r#""AAH/""#, r#""eyJhIjoxfQ==""#] {
             assert_eq!(there_and_back(json, Some(Encoding::Base64)), (json.to_owned(), "base64"));
         }
-        assert_eq!(shown_input(b"null", "json").0.get(), r#""bnVsbA==""#, "null itself is something");
-        assert_eq!(shown_input(b"", "json").0.get(), "null");
+        let input = |bytes, encoding| {
+            let (field, encoding) = shown_input(bytes, encoding);
+            (field.get().to_owned(), encoding)
+        };
+        assert_eq!(input(b"null", "json"), ("null".to_owned(), Some("json")), "null itself is something");
+        assert_eq!(input(b"", "json"), ("null".to_owned(), None));
+        assert_eq!(input(b"", "base64"), (r#""""#.to_owned(), Some("base64")));
         assert_eq!(shown(b"\xff", "json").1, "base64");
         assert_eq!(shown(b"not json", "json").1, "base64");
     }

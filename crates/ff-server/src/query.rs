@@ -9,6 +9,9 @@ use utoipa::IntoParams;
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
+/// The longest page of a list.
+const LIST_MAX: i64 = 1000;
+
 /// The parameters of a URL.
 pub struct Query<T>(pub T);
 
@@ -88,13 +91,40 @@ impl PageQuery {
     }
 }
 
+/// A page of those entries of a list that are wanted, and the place in the whole list where the next page begins.
+pub async fn wanted_of<T, F: Future<Output = Answer<(Vec<T>, bool)>>>(
+    (limit, offset): (i64, i64),
+    wanted: impl Fn(&T) -> bool,
+    read: impl Fn(i64, i64) -> F,
+) -> Answer<(Vec<T>, Option<String>)> {
+    let limit = usize::try_from(limit).unwrap_or(1);
+    let (mut page, mut at, mut next) = (Vec::new(), offset, offset);
+    loop {
+        let (items, more) = read(LIST_MAX, at).await?;
+        for item in items {
+            at += 1;
+            if !wanted(&item) {
+                continue;
+            }
+            if page.len() == limit {
+                return Ok((page, Some(next.to_string())));
+            }
+            page.push(item);
+            next = at;
+        }
+        if !more {
+            return Ok((page, None));
+        }
+    }
+}
+
 /// A list's `limit`: 1 to 1_000, 100 unless said.
 pub fn limit_of(text: Option<&str>) -> Answer<i64> {
     let limit = number("limit", text)?.unwrap_or(100);
-    if (1..=1000).contains(&limit) {
+    if (1..=LIST_MAX).contains(&limit) {
         Ok(limit)
     } else {
-        Err(Problem::invalid("limit", format!("must be in 1..=1000, got {limit}")))
+        Err(Problem::invalid("limit", format!("must be in 1..={LIST_MAX}, got {limit}")))
     }
 }
 

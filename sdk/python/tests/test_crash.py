@@ -130,7 +130,7 @@ class CrashTest(unittest.TestCase):
         worker = Worker(shared().url, lanes=[lane])
         worker.task("k")(lambda: "done")
         with worker.running():
-            client._transport.json("DELETE", f"/v1/workers/{worker.instance}", {})
+            client._transport.json("DELETE", f"/v1/workers/{worker.instance}", {"force": True})
             self.assertEqual(client.run("k", lane=lane, wait_s=PATIENCE_S), "done")
             until(lambda: worker.instance in [one["instance"] for one in client.workers.list()], "it is back")
 

@@ -96,7 +96,7 @@ impl Bench {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Some(address) = &self.store else {
             let api = Api::new(&self.server)?;
-            self.measure(&api, self.server.url(), self.server.token()?.as_deref()).await?;
+            self.measure(&api, self.server.url(), Some(&self.server)).await?;
             return Ok(ExitCode::SUCCESS);
         };
         let keys = tempfile::tempdir().context("cannot make a directory for the keys")?;
@@ -104,15 +104,15 @@ impl Bench {
         let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::start(host, engine, ServerOptions::local(listen, keys.path())?).await?;
         let url = format!("http://{}", server.address());
-        let measured = self.measure(&Api::anonymous(&url)?, &url, None).await;
+        let measured = self.measure(&Api::anonymous(&url, None)?, &url, None).await;
         server.stop().await;
         measured.map(|()| ExitCode::SUCCESS)
     }
 
-    async fn measure(&self, api: &Api, url: &str, token: Option<&str>) -> anyhow::Result<()> {
+    async fn measure(&self, api: &Api, url: &str, server: Option<&ServerArgs>) -> anyhow::Result<()> {
         let facts = api.get("/v1/capabilities", &[]).await?.accepted()?.json()?;
         let lane = format!("bench-{:08x}", rand::random::<u32>());
-        let measured = self.measurements(api, url, token, &lane).await;
+        let measured = self.measurements(api, url, server, &lane).await;
         // Whatever a measurement left when its time was over.
         let left = json!({ "lane": lane, "reason": "the measurement is over", "limit": 10_000 }).to_string();
         while api.post("/v1/executions:cancel", left.clone()).await?.accepted()?.json()?["next_cursor"].is_string() {}
@@ -138,14 +138,14 @@ impl Bench {
         &self,
         api: &Api,
         url: &str,
-        token: Option<&str>,
+        server: Option<&ServerArgs>,
         lane: &str,
     ) -> anyhow::Result<Vec<Measured>> {
         let one = json!({ "kind": KIND, "lane": lane, "input": {"n": 1}, "retention_ms": RETENTION_MS }).to_string();
         let one_by_one = self.one_by_one(api, &one).await?;
         let (batches, last) = self.batches(api, &one).await?;
         let done = Arc::new(Done::default());
-        let worker = self.worker(url, token, lane).await?;
+        let worker = self.worker(url, server, lane).await?;
         let stop = CancellationToken::new();
         let counting = Arc::clone(&done);
         let runtime = WorkerRuntime::new(worker).without_signals().shutdown_on(stop.clone()).on(KIND, move || {
@@ -204,11 +204,11 @@ impl Bench {
         Ok((Measured { what: "submit in batches", count, took: began.elapsed(), each: Vec::new() }, last))
     }
 
-    async fn worker(&self, url: &str, token: Option<&str>, lane: &str) -> anyhow::Result<FlowFabricWorker> {
+    async fn worker(&self, url: &str, server: Option<&ServerArgs>, lane: &str) -> anyhow::Result<FlowFabricWorker> {
         let mut config =
             WorkerConfig::http(url, "bench", lane, "default", lane).with_max_concurrent_tasks(usize::from(self.slots));
-        if let Some(token) = token {
-            config = config.with_token(token);
+        if let Some(server) = server {
+            config = server.equip(config)?;
         }
         FlowFabricWorker::connect(config).await.context("cannot register the worker")
     }

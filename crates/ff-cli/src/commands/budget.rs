@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, amount, say, say_raw, segment, text, time};
+use crate::view::{View, WatchArgs};
 
 /// How many of those that wait `show` names.
 const BLOCKED_SHOWN: &str = "10";
@@ -125,6 +126,8 @@ struct Show {
     #[arg(value_name = "BUDGET")]
     budget: String,
     #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
     at: Where,
 }
 
@@ -142,6 +145,8 @@ struct List {
     /// Where the list goes on: next_cursor of an earlier answer.
     #[arg(long)]
     cursor: Option<String>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     at: Where,
 }
@@ -210,6 +215,8 @@ struct Blocked {
     /// Where the list goes on: next_cursor of an earlier answer.
     #[arg(long)]
     cursor: Option<String>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     at: Where,
 }
@@ -357,14 +364,7 @@ impl BudgetCommand {
                 (at, reply)
             }
             Verb::Show(show) => return show.run().await,
-            Verb::List(List { namespace, scope, limit, cursor, at }) => {
-                let mut query = vec![("limit", limit.to_string())];
-                query.extend(namespace.map(|name| ("namespace", name)));
-                query.extend(scope.map(|scope| ("scope", scope)));
-                query.extend(cursor.map(|cursor| ("cursor", cursor)));
-                let reply = Api::new(&at.server)?.get("/v1/budgets", &query).await?;
-                (at, reply)
-            }
+            Verb::List(list) => return list.run().await,
             Verb::Set(Set { budget, limits, no_hard, no_soft, at }) => {
                 let body = limits.body(Vec::new(), [("hard", no_hard), ("soft", no_soft)])?;
                 if body.is_empty() {
@@ -405,26 +405,39 @@ impl BudgetCommand {
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        let reply = reply.accepted()?;
-        if at.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let answer = reply.json()?;
-        let budgets = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
-        match at.output.output {
-            Output::Ids => budgets.iter().try_for_each(|budget| say(&text(&budget["budget_id"])))?,
-            Output::Table | Output::Json => table(&budgets)?,
-        }
-        more(&answer);
+        view(&reply.accepted()?, at.output.output)?.print()?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// One budget, or a page of them.
+fn view(reply: &Reply, output: Output) -> anyhow::Result<View> {
+    if output == Output::Json {
+        return View::raw(&reply.bytes);
+    }
+    let answer = reply.json()?;
+    let budgets = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
+    let lines = match output {
+        Output::Ids => budgets.iter().map(|budget| text(&budget["budget_id"])).collect(),
+        Output::Table | Output::Json => table(&budgets),
+    };
+    Ok(View { note: more(&answer), ..View::lines(lines) })
+}
+
 /// Says that a list goes on.
-fn more(answer: &Value) {
-    if let Some(cursor) = answer["next_cursor"].as_str() {
-        eprintln!("more with --cursor {cursor}");
+pub fn more(answer: &Value) -> Option<String> {
+    answer["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"))
+}
+
+impl List {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        let (api, output) = (Api::new(&self.at.server)?, self.at.output.output);
+        let mut query = vec![("limit", self.limit.to_string())];
+        query.extend(self.namespace.map(|name| ("namespace", name)));
+        query.extend(self.scope.map(|scope| ("scope", scope)));
+        query.extend(self.cursor.map(|cursor| ("cursor", cursor)));
+        let look = async || view(&api.get("/v1/budgets", &query).await?.accepted()?, output);
+        self.watch.show(&api, output, &[], look).await
     }
 }
 
@@ -461,65 +474,63 @@ impl One {
 
 impl Show {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = Api::new(&self.at.server)?;
-        let reply = api.get(&path(&self.budget), &[]).await?.accepted()?;
-        match self.at.output.output {
-            Output::Json => say_raw(&reply.bytes)?,
-            Output::Ids => say(&text(&reply.json()?["budget_id"]))?,
-            Output::Table => {
-                let budget = reply.json()?;
-                let query = [("limit", BLOCKED_SHOWN.to_owned())];
-                let blocked = api.get(&format!("{}/blocked", path(&self.budget)), &query).await?.accepted()?.json()?;
-                table(std::slice::from_ref(&budget))?;
-                history(&budget)?;
-                say(&format!("{} wait", text(&blocked["count"])))?;
-                waiting(&blocked["items"], "  ")?;
+        let (api, output, at) = (Api::new(&self.at.server)?, self.at.output.output, path(&self.budget));
+        let look = async || {
+            let reply = api.get(&at, &[]).await?.accepted()?;
+            if output != Output::Table {
+                return view(&reply, output);
             }
-        }
-        Ok(ExitCode::SUCCESS)
+            let budget = reply.json()?;
+            let query = [("limit", BLOCKED_SHOWN.to_owned())];
+            let blocked = api.get(&format!("{at}/blocked"), &query).await?.accepted()?.json()?;
+            let mut lines = table(std::slice::from_ref(&budget));
+            lines.extend(history(&budget));
+            lines.push(format!("{} wait", text(&blocked["count"])));
+            lines.extend(waiting(&blocked["items"], "  "));
+            Ok(View::lines(lines))
+        };
+        self.watch.show(&api, output, &[], look).await
     }
 }
 
 impl Blocked {
     async fn run(self) -> anyhow::Result<ExitCode> {
+        let (api, output, at) =
+            (Api::new(&self.at.server)?, self.at.output.output, format!("{}/blocked", path(&self.budget)));
         let mut query = vec![("limit", self.limit.to_string())];
         query.extend(self.cursor.map(|cursor| ("cursor", cursor)));
-        let reply =
-            Api::new(&self.at.server)?.get(&format!("{}/blocked", path(&self.budget)), &query).await?.accepted()?;
-        show_waiting(&reply, self.at.output.output)
+        let look = async || waiting_view(&api.get(&at, &query).await?.accepted()?, output);
+        self.watch.show(&api, output, &[], look).await
     }
 }
 
-/// Prints a page of those that wait.
-pub fn show_waiting(reply: &Reply, output: Output) -> anyhow::Result<ExitCode> {
+/// A page of those that wait.
+pub fn waiting_view(reply: &Reply, output: Output) -> anyhow::Result<View> {
     if output == Output::Json {
-        say_raw(&reply.bytes)?;
-        return Ok(ExitCode::SUCCESS);
+        return View::raw(&reply.bytes);
     }
     let answer = reply.json()?;
-    if output == Output::Ids {
-        let items = answer["items"].as_array();
-        items.into_iter().flatten().try_for_each(|item| say(&text(&item["execution_id"])))?;
+    let lines = if output == Output::Ids {
+        answer["items"].as_array().into_iter().flatten().map(|item| text(&item["execution_id"])).collect()
     } else {
-        say(&format!("{} wait", text(&answer["count"])))?;
-        waiting(&answer["items"], "")?;
-    }
-    more(&answer);
-    Ok(ExitCode::SUCCESS)
+        let count = format!("{} wait", text(&answer["count"]));
+        std::iter::once(count).chain(waiting(&answer["items"], "")).collect::<Vec<_>>()
+    };
+    Ok(View { note: more(&answer), ..View::lines(lines) })
 }
 
 /// One line for each execution that waits.
-fn waiting(items: &Value, indent: &str) -> anyhow::Result<()> {
-    for item in items.as_array().into_iter().flatten() {
-        say(&format!(
+fn waiting(items: &Value, indent: &str) -> Vec<String> {
+    let line = |item: &Value| {
+        format!(
             "{indent}{}  {:16}  {:16}  since {}",
             text(&item["execution_id"]),
             text(&item["lane"]),
             text(&item["kind"]),
             time(&item["blocked_since"])
-        ))?;
-    }
-    Ok(())
+        )
+    };
+    items.as_array().into_iter().flatten().map(line).collect()
 }
 
 /// A number, or a dash where there is none.
@@ -535,21 +546,18 @@ fn scope(scope: &Value) -> String {
 }
 
 /// One line for each dimension.
-fn table(budgets: &[Value]) -> anyhow::Result<()> {
+fn table(budgets: &[Value]) -> Vec<String> {
     let line = |columns: [&str; 8]| {
         let [budget, scope, dimension, used, held, hard, soft, left] = columns;
-        say(format!(
-            "{budget:36}  {scope:20}  {dimension:16}  {used:>12}  {held:>12}  {hard:>12}  {soft:>12}  {left:>12}"
-        )
-        .trim_end())
+        format!("{budget:36}  {scope:20}  {dimension:16}  {used:>12}  {held:>12}  {hard:>12}  {soft:>12}  {left:>12}")
     };
-    line(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"])?;
+    let mut lines = vec![line(["BUDGET", "SCOPE", "DIMENSION", "USED", "HELD", "HARD", "SOFT", "LEFT"])];
     for budget in budgets {
         let (id, scope) = (text(&budget["budget_id"]), scope(&budget["scope"]));
         for (name, d) in budget["dimensions"].as_object().into_iter().flatten() {
             let shown = ["used", "held", "hard", "soft", "remaining"].map(|field| or_dash(&d[field]));
             let [used, held, hard, soft, left] = &shown;
-            line([&id, &scope, name, used, held, hard, soft, left])?;
+            lines.push(line([&id, &scope, name, used, held, hard, soft, left]));
         }
         let mut facts = vec![
             format!("namespace {}", text(&budget["namespace"])),
@@ -561,14 +569,14 @@ fn table(budgets: &[Value]) -> anyhow::Result<()> {
         }
         let next = time(&budget["next_reset_at"]);
         facts.push(if next.is_empty() { "no reset".to_owned() } else { format!("next reset {next}") });
-        say(&format!("  {}", facts.join(", ")))?;
+        lines.push(format!("  {}", facts.join(", ")));
     }
-    Ok(())
+    lines
 }
 
 /// What operators did, the latest last.
-fn history(budget: &Value) -> anyhow::Result<()> {
-    for action in budget["actions"].as_array().into_iter().flatten() {
+fn history(budget: &Value) -> Vec<String> {
+    let line = |action: &Value| {
         let mut line = format!("  {}  {} by {}", time(&action["at"]), text(&action["action"]), text(&action["actor"]));
         if let Some(delta) = action["delta"].as_i64() {
             line.push_str(&format!(": {delta:+} {}", text(&action["dimension"])));
@@ -576,7 +584,7 @@ fn history(budget: &Value) -> anyhow::Result<()> {
         if let Some(reason) = action["reason"].as_str() {
             line.push_str(&format!(" ({reason})"));
         }
-        say(&line)?;
-    }
-    Ok(())
+        line
+    };
+    budget["actions"].as_array().into_iter().flatten().map(line).collect()
 }

@@ -7,8 +7,9 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::budget::show_waiting;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time};
+use super::budget::{more, waiting_view};
+use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, say, say_raw, segment, text, time};
+use crate::view::{View, WatchArgs};
 
 /// Quotas.
 #[derive(Args)]
@@ -101,6 +102,8 @@ struct Show {
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
     at: Where,
 }
 
@@ -112,6 +115,11 @@ struct List {
     /// How many at most.
     #[arg(long, default_value_t = 100)]
     limit: u32,
+    /// Where the list goes on: next_cursor of an earlier answer.
+    #[arg(long)]
+    cursor: Option<String>,
+    #[command(flatten)]
+    watch: WatchArgs,
     #[command(flatten)]
     at: Where,
 }
@@ -172,6 +180,8 @@ struct Blocked {
     #[arg(long)]
     cursor: Option<String>,
     #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
     at: Where,
 }
 
@@ -218,16 +228,15 @@ impl QuotaCommand {
                 let reply = Api::new(&at.server)?.post("/v1/quotas", Value::Object(body).to_string()).await?;
                 (at, reply)
             }
-            Verb::Show(Show { quota, key, at }) => {
+            Verb::Show(Show { quota, key, watch, at }) => {
                 let query: Vec<(&str, String)> = key.into_iter().map(|key| ("key", key)).collect();
-                let reply = Api::new(&at.server)?.get(&path(&quota), &query).await?;
-                (at, reply)
+                return look_at(&at, watch, &path(&quota), &query, view).await;
             }
-            Verb::List(List { namespace, limit, at }) => {
+            Verb::List(List { namespace, limit, cursor, watch, at }) => {
                 let mut query = vec![("limit", limit.to_string())];
                 query.extend(namespace.map(|name| ("namespace", name)));
-                let reply = Api::new(&at.server)?.get("/v1/quotas", &query).await?;
-                (at, reply)
+                query.extend(cursor.map(|cursor| ("cursor", cursor)));
+                return look_at(&at, watch, "/v1/quotas", &query, view).await;
             }
             Verb::Set(Set { quota, parts, no_rate, no_concurrency, no_weighted, at }) => {
                 let mut body = parts.body();
@@ -238,11 +247,10 @@ impl QuotaCommand {
                 (at, reply)
             }
             Verb::Throttle(throttle) => return throttle.run().await,
-            Verb::Blocked(Blocked { quota, key, limit, cursor, at }) => {
+            Verb::Blocked(Blocked { quota, key, limit, cursor, watch, at }) => {
                 let mut query = vec![("key", key), ("limit", limit.to_string())];
                 query.extend(cursor.map(|cursor| ("cursor", cursor)));
-                let reply = Api::new(&at.server)?.get(&format!("{}/blocked", path(&quota)), &query).await?;
-                return show_waiting(&reply.accepted()?, at.output.output);
+                return look_at(&at, watch, &format!("{}/blocked", path(&quota)), &query, waiting_view).await;
             }
             Verb::Delete(Delete { quota, server }) => {
                 Api::new(&server)?.delete(&path(&quota)).await?.accepted()?;
@@ -250,23 +258,35 @@ impl QuotaCommand {
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        let reply = reply.accepted()?;
-        if at.output.output == Output::Json {
-            say_raw(&reply.bytes)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let answer = reply.json()?;
-        let quotas = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
-        match at.output.output {
-            Output::Ids => {
-                for quota in &quotas {
-                    say(&text(&quota["quota_id"]))?;
-                }
-            }
-            Output::Table | Output::Json => table(&quotas, &answer["keys"])?,
-        }
+        view(&reply.accepted()?, at.output.output)?.print()?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Prints what a path answers, once or on every change.
+async fn look_at(
+    at: &Where,
+    watch: WatchArgs,
+    path: &str,
+    query: &[(&str, String)],
+    view: fn(&Reply, Output) -> anyhow::Result<View>,
+) -> anyhow::Result<ExitCode> {
+    let (api, output) = (Api::new(&at.server)?, at.output.output);
+    watch.show(&api, output, &[], async || view(&api.get(path, query).await?.accepted()?, output)).await
+}
+
+/// One quota with its keys, or a page of quotas.
+fn view(reply: &Reply, output: Output) -> anyhow::Result<View> {
+    if output == Output::Json {
+        return View::raw(&reply.bytes);
+    }
+    let answer = reply.json()?;
+    let quotas = answer["items"].as_array().cloned().unwrap_or_else(|| vec![answer.clone()]);
+    let lines = match output {
+        Output::Ids => quotas.iter().map(|quota| text(&quota["quota_id"])).collect(),
+        Output::Table | Output::Json => table(&quotas, &answer["keys"]),
+    };
+    Ok(View { note: more(&answer), ..View::lines(lines) })
 }
 
 impl Throttle {
@@ -306,11 +326,12 @@ fn windowed(part: &Value) -> String {
     format!("{} in {} ms{mode}", text(&part["limit"]), text(&part["window_ms"]))
 }
 
-fn table(quotas: &[Value], keys: &Value) -> anyhow::Result<()> {
-    say(&format!("{:36}  {:12}  {:28}  {:6}  {:24}  {}", "QUOTA", "NAMESPACE", "RATE", "SLOTS", "WEIGHT", "KEYS"))?;
+fn table(quotas: &[Value], keys: &Value) -> Vec<String> {
+    let head = format!("{:36}  {:12}  {:28}  {:6}  {:24}  {}", "QUOTA", "NAMESPACE", "RATE", "SLOTS", "WEIGHT", "KEYS");
+    let mut lines = vec![head];
     for quota in quotas {
         let slots = if quota["concurrency"].is_null() { "-".to_owned() } else { text(&quota["concurrency"]) };
-        say(&format!(
+        lines.push(format!(
             "{:36}  {:12}  {:28}  {:6}  {:24}  {}",
             text(&quota["quota_id"]),
             text(&quota["namespace"]),
@@ -318,7 +339,7 @@ fn table(quotas: &[Value], keys: &Value) -> anyhow::Result<()> {
             slots,
             windowed(&quota["weighted"]),
             text(&quota["keys_in_use"])
-        ))?;
+        ));
     }
     for key in keys.as_array().into_iter().flatten() {
         let used = key["parts"].as_array().into_iter().flatten().map(|part| {
@@ -328,13 +349,13 @@ fn table(quotas: &[Value], keys: &Value) -> anyhow::Result<()> {
         });
         let throttled = time(&key["throttled_until"]);
         let throttled = if throttled.is_empty() { throttled } else { format!(", throttled until {throttled}") };
-        say(&format!(
+        lines.push(format!(
             "  {}: {}, {} hold it, {} wait{throttled}",
             text(&key["key"]),
             used.collect::<Vec<_>>().join(", "),
             text(&key["held"]),
             text(&key["waiting"])
-        ))?;
+        ));
     }
-    Ok(())
+    lines
 }

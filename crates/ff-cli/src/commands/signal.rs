@@ -1,6 +1,7 @@
 //! `ff signal`: answers a waitpoint with the token that was handed out for it.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -43,6 +44,9 @@ pub struct Signal {
     /// The server's address.
     #[arg(long, env = "FF_URL", default_value = "http://127.0.0.1:7433")]
     url: String,
+    /// The certificate that signed the server's, as PEM, when the system does not know it.
+    #[arg(long, env = "FF_CA_CERT", value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -85,7 +89,10 @@ impl Signal {
             idempotency_key: self.idempotency_key.as_deref(),
         };
         let path = format!("/v1/waitpoints/{}/signals", segment(&self.waitpoint));
-        let reply = Api::anonymous(&self.url)?.post(&path, serde_json::to_string(&body)?).await?.accepted()?;
+        let reply = Api::anonymous(&self.url, self.ca_cert.as_deref())?
+            .post(&path, serde_json::to_string(&body)?)
+            .await?
+            .accepted()?;
         let answer = reply.json()?;
         match self.output.output {
             Output::Json => say_raw(&reply.bytes)?,

@@ -192,9 +192,14 @@ impl Submit {
             put("tags", raw(&self.tags.iter().cloned().collect::<BTreeMap<String, String>>()));
         }
         if let Some(input) = &self.input {
-            put("input", read_input(input, self.input_encoding)?);
-            if self.input_encoding == InputEncoding::Base64 {
-                put("input_encoding", raw(&"base64"));
+            let input = read_input(input, self.input_encoding)?;
+            // A field that is null says nothing unless it is called JSON.
+            let is_null = input.get().trim() == "null";
+            put("input", input);
+            match self.input_encoding {
+                InputEncoding::Base64 => put("input_encoding", raw(&"base64")),
+                InputEncoding::Json if is_null => put("input_encoding", raw(&"json")),
+                InputEncoding::Json => {}
             }
         }
         Ok(fields)

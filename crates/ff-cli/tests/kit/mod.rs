@@ -18,6 +18,8 @@ pub struct Server {
     pub url: String,
     directory: Option<tempfile::TempDir>,
     store: String,
+    /// How it lets callers in.
+    lets_in: Vec<String>,
 }
 
 impl Server {
@@ -29,14 +31,20 @@ impl Server {
 
     /// A server on this store.
     pub fn on(directory: tempfile::TempDir, store: String) -> Self {
-        let (process, url) = Self::spawn(directory.path(), &store);
-        Self { process, url, directory: Some(directory), store }
+        Self::letting_in(directory, store, &["--no-auth"])
+    }
+
+    /// A server on this store that lets callers in as these flags say.
+    pub fn letting_in(directory: tempfile::TempDir, store: String, flags: &[&str]) -> Self {
+        let lets_in: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (process, url) = Self::spawn(directory.path(), &store, &lets_in);
+        Self { process, url, directory: Some(directory), store, lets_in }
     }
 
     /// Kills the process without a word and starts another one on the same store.
     pub fn kill_and_start_again(&mut self) {
         self.kill();
-        (self.process, self.url) = Self::spawn(self.directory(), &self.store);
+        (self.process, self.url) = Self::spawn(self.directory(), &self.store, &self.lets_in);
     }
 
     /// Kills the process without a word.
@@ -53,9 +61,10 @@ impl Server {
         (self.directory.take().expect("it is there until the end"), self.store.clone())
     }
 
-    fn spawn(directory: &Path, store: &str) -> (Child, String) {
+    fn spawn(directory: &Path, store: &str, lets_in: &[String]) -> (Child, String) {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
-            .args(["server", "--no-auth", "--listen", "127.0.0.1:0", "--store", store])
+            .args(["server", "--listen", "127.0.0.1:0", "--store", store])
+            .args(lets_in)
             .arg("--data-dir")
             .arg(directory.join("data"))
             .stderr(Stdio::piped())
@@ -65,7 +74,7 @@ impl Server {
         let url = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("listening on ")?.1.split_once(',')?.0.to_owned()))
+            .find_map(|line| Some(line.split_once("listening on ")?.1.split(',').next()?.to_owned()))
             .expect("the server says where it listens");
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
         (process, url)
@@ -105,9 +114,14 @@ impl Server {
 
     /// A command that goes on, with its stdout to read line by line; ended when it goes.
     pub fn going(&self, args: &[&str]) -> Going {
+        self.going_with(args, &[])
+    }
+
+    pub fn going_with(&self, args: &[&str], env: &[(&str, &str)]) -> Going {
         let mut process = Command::new(env!("CARGO_BIN_EXE_ff"))
             .args(args)
             .env("FF_URL", &self.url)
+            .envs(env.iter().copied())
             .current_dir(self.directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -191,6 +205,11 @@ impl Drop for Going {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A command that talks to no server of ours.
+pub fn ff(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ff")).args(args).stdin(Stdio::null()).output().expect("ff starts")
 }
 
 /// The bytes of an answer; none when there was none.

@@ -63,6 +63,16 @@ fn timer(at_ms: i64) -> Wake {
 }
 
 for_each_host! {
+    async fn the_end_of_a_token_is_told_to_every_server(store) {
+        let mut ear = Ear::on(&store, Route::Fleet).await;
+        let access_id = uuid::Uuid::from_u128(1);
+        let grant = GrantAccess::new(access_id, "root".into(), "0".repeat(64), "ci".into(), vec![Role::Read]);
+        store.call(Route::Fleet, &grant).await.unwrap();
+        assert_eq!(ear.said().await, []);
+        store.call(Route::Fleet, &RevokeAccess { access_id, actor: "root".into() }).await.unwrap();
+        assert_eq!(ear.said().await, [Wake::Access]);
+    }
+
     async fn work_is_announced_until_a_claim_leaves_some_behind(store) {
         store.install_default_lane().await;
         let mut ear = Ear::on(&store, HOME).await;

@@ -1,6 +1,7 @@
 //! What every host must do, area by area; each test runs on every host.
 #![expect(clippy::unwrap_used, reason = "a test that finds nothing fails by panicking")]
 
+mod access;
 mod announcements;
 mod arguments;
 mod budgets;

@@ -205,15 +205,46 @@ fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
     call(ROUTE, &g::BlockExecutions { refusals: (0..count).map(|_| one(rng)).collect() }, model.now)
 }
 
+/// Calls about access tokens: few ids and digests, so that they meet.
+fn access(rng: &mut StdRng, now: i64) -> Invocation {
+    let digest = |rng: &mut StdRng| format!("{:064x}", rng.random_range(0..4));
+    match rng.random_range(0..6) {
+        0..=2 => {
+            let number = rng.random_range(0..4_u64);
+            let own = if rng.random_ratio(3, 4) { format!("{number:064x}") } else { digest(rng) };
+            let roles = (0..rng.random_range(0..3)).map(|_| g::Role::ALL[rng.random_range(0..7)]).collect();
+            let name = format!("bearer-{}", number / 3);
+            let grant = g::GrantAccess {
+                namespaces: maybe(rng, |_| vec!["default".to_owned()]),
+                lanes: maybe(rng, |rng| (0..rng.random_range(0..3)).map(|_| lane(rng)).collect()),
+                capabilities: maybe(rng, |_| vec!["cap-0".to_owned()]),
+                expires_at: maybe(rng, |rng| now + rng.random_range(-10..5_000)),
+                ..g::GrantAccess::new(Uuid::from_u64_pair(5, number), "ops".to_owned(), own, name, roles)
+            };
+            call(Route::Fleet, &grant, now)
+        }
+        3 => call(Route::Fleet, &g::FindAccess { digest: digest(rng) }, now),
+        4 => {
+            let after = maybe(rng, |rng| Uuid::from_u64_pair(5, rng.random_range(0..4)));
+            call(Route::Fleet, &g::ListAccess { after, limit: rng.random_range(1..4) }, now)
+        }
+        _ => {
+            let access_id = Uuid::from_u64_pair(5, rng.random_range(0..5));
+            call(Route::Fleet, &g::RevokeAccess { access_id, actor: "ops".to_owned() }, now)
+        }
+    }
+}
+
 /// One call.
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..35) {
+    match rng.random_range(0..37) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
                 take_over: maybe(rng, |rng| rng.random()),
+                owner: maybe(rng, |rng| format!("team-{}", rng.random_range(0..2))),
                 ..g::RegisterWorker::new(
                     (0..count).map(|n| format!("cap-{n}")).collect(),
                     instance(rng),
@@ -261,6 +292,7 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         }
         30..=32 => slots(rng, model),
         33 => grants(rng, model),
+        35 | 36 => access(rng, now),
         21 => call(
             ROUTE,
             &g::CheckExecutions {

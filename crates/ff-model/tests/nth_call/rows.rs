@@ -390,6 +390,9 @@ pub fn stage() -> Vec<Invocation> {
     }
     calls.push(at(Route::Fleet, &g::DrainWorker { actor: ops(), instance: "w-1".to_owned() }, START_MS));
     calls.push(at(Route::Fleet, &g::HeartbeatServer::new(true, uuid(9)), START_MS));
+    for n in [1, 2] {
+        calls.push(at(Route::Fleet, &token(n), START_MS));
+    }
     calls.extend(flows::stage());
     calls.extend(budget_stage());
     calls
@@ -714,6 +717,21 @@ fn slot_rows() -> Vec<Row> {
     ]
 }
 
+/// What the bearer of a token may do.
+fn token(n: u64) -> g::GrantAccess {
+    g::GrantAccess {
+        namespaces: Some(vec![default()]),
+        expires_at: Some(NOW + 10_000),
+        ..g::GrantAccess::new(
+            uuid(600 + n),
+            ops(),
+            format!("{n:064x}"),
+            format!("ci-{n}"),
+            vec![g::Role::Submit, g::Role::Read],
+        )
+    }
+}
+
 fn fleet_rows() -> Vec<Row> {
     let fleet = Route::Fleet;
     let w0 = || "w-0".to_owned();
@@ -744,6 +762,10 @@ fn fleet_rows() -> Vec<Row> {
         on(fleet, "list workers", &g::ListWorkers { limit: 10, offset: 0 }),
         on(fleet, "get a worker", &g::GetWorker { instance: w0() }),
         on(fleet, "heartbeat of a server", &g::HeartbeatServer::new(true, uuid(8))),
+        on(fleet, "let a bearer act", &token(3)),
+        on(fleet, "find a bearer", &g::FindAccess { digest: format!("{:064x}", 1) }),
+        on(fleet, "list bearers", &g::ListAccess { after: Some(uuid(601)), limit: 1 }),
+        on(fleet, "revoke a token", &g::RevokeAccess { access_id: uuid(601), actor: ops() }),
         on(fleet, "read the outbox", &g::ReadOutbox { limit: 10 }),
         on(fleet, "acknowledge", &g::AckOutbox { ids: vec![format!("{START_MS}-0")] }),
         on(Route::Config, "fix partitions", &g::FixPartitions::new(partitions)),

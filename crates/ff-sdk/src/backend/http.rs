@@ -1,6 +1,7 @@
 //! The engine behind `ff server`: the worker protocol and the execution routes over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -47,9 +48,24 @@ pub struct Http {
     token: Option<Secret>,
 }
 
+/// A client that trusts whoever this certificate signed for.
+#[cfg(feature = "tls")]
+fn trusting(client: reqwest::ClientBuilder, file: &Path) -> Result<reqwest::ClientBuilder, SdkError> {
+    let refuse = |message: String| SdkError::config("connect", "ca_cert", message);
+    let unusable = |error: &dyn std::fmt::Display| refuse(format!("cannot be used: {}: {error}", file.display()));
+    let pem = std::fs::read(file).map_err(|error| unusable(&error))?;
+    let certificate = reqwest::Certificate::from_pem(&pem).map_err(|error| unusable(&error))?;
+    Ok(client.add_root_certificate(certificate))
+}
+
+#[cfg(not(feature = "tls"))]
+fn trusting(_: reqwest::ClientBuilder, _: &Path) -> Result<reqwest::ClientBuilder, SdkError> {
+    Err(SdkError::config("connect", "ca_cert", "needs the feature `tls`"))
+}
+
 impl Http {
-    /// A backend of the server at this URL, e.g. `http://127.0.0.1:7433`.
-    pub fn new(url: &str, token: Option<&Secret>) -> Result<Self, SdkError> {
+    /// A backend of the server at this URL, e.g. `http://127.0.0.1:7433`, whose certificate the one in `ca_cert` signed.
+    pub fn new(url: &str, token: Option<&Secret>, ca_cert: Option<&Path>) -> Result<Self, SdkError> {
         let refuse = |message: String| SdkError::config("connect", "backend", message);
         let parsed = reqwest::Url::parse(url).map_err(|error| refuse(format!("is no URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
@@ -58,11 +74,11 @@ impl Http {
         if parsed.scheme() == "https" && !cfg!(feature = "tls") {
             return Err(refuse("needs the feature `tls` for an https:// URL".to_owned()));
         }
-        let client = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(5))
-            .no_proxy()
-            .build()
-            .map_err(|error| refuse(format!("cannot be used: {error}")))?;
+        let mut client = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
+        if let Some(file) = ca_cert {
+            client = trusting(client, file)?;
+        }
+        let client = client.build().map_err(|error| refuse(format!("cannot be used: {error}")))?;
         Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned() })
     }
 
@@ -203,10 +219,13 @@ pub(super) fn fence(lease: LeaseRef) -> Value {
 /// Bytes as a field: JSON as it is, anything else as base64 with its encoding named.
 fn put_bytes(body: &mut Map<String, Value>, field: &str, bytes: &[u8]) {
     let json = is_json(bytes).then(|| serde_json::from_slice::<Value>(bytes).ok()).flatten();
-    // A value that does not print as it was read (a large number, another order of keys) travels as bytes, and so does null: a
-    // field that is null says nothing.
-    match json.filter(|value| !value.is_null() && serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
+    // A value that does not print as it was read (a large number, another order of keys) travels as bytes.
+    match json.filter(|value| serde_json::to_vec(value).is_ok_and(|text| text == bytes)) {
         Some(value) => {
+            // A field that is null says nothing unless it is called JSON.
+            if value.is_null() {
+                body.insert(format!("{field}_encoding"), "json".into());
+            }
             body.insert(field.to_owned(), value);
         }
         None => {
@@ -228,9 +247,9 @@ fn take_bytes(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> 
     STANDARD.decode(text).map(Some).map_err(|_| unreadable().into())
 }
 
-/// A result: one that is null and has an encoding is the JSON value null, one that has none is not there.
-fn take_result(value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
-    Ok(take_bytes("result", value, encoding)?.or_else(|| encoding.map(|_| b"null".to_vec())))
+/// An input or a result: one that is null and has an encoding is the JSON value null, one that has none is not there.
+fn take_payload(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -> Result<Option<Vec<u8>>, SdkError> {
+    Ok(take_bytes(field, value, encoding)?.or_else(|| encoding.map(|_| b"null".to_vec())))
 }
 
 #[derive(Deserialize)]
@@ -273,7 +292,7 @@ impl TaskShape {
             namespace: self.namespace.unwrap_or_else(|| Namespace::new(&who.namespace)),
             lane: self.lane,
             kind: self.kind,
-            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
+            input: take_payload("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
             input_encoding: self.input_encoding.unwrap_or_else(|| "json".to_owned()),
             tags: self.tags,
             fallback: self.fallback.map(|tier| tier.get().as_bytes().to_vec()),
@@ -411,7 +430,7 @@ struct LeaseShape {
 
 impl ExecutionShape {
     fn snapshot(self) -> Result<ExecutionSnapshot, SdkError> {
-        let result = take_result(self.result.as_deref(), self.result_encoding.as_deref())?;
+        let result = take_payload("result", self.result.as_deref(), self.result_encoding.as_deref())?;
         Ok(ExecutionSnapshot {
             execution_id: self.execution_id,
             namespace: self.namespace,
@@ -429,7 +448,7 @@ impl ExecutionShape {
             deadline_at: self.deadline_at,
             tags: self.tags,
             requires: self.requires,
-            input: take_bytes("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
+            input: take_payload("input", self.input.as_deref(), self.input_encoding.as_deref())?.unwrap_or_default(),
             result,
             failure: self.failure,
             attempts: self
@@ -845,7 +864,7 @@ impl Backend for Http {
             let (status, body) = self.ask(Method::GET, &path, None, wait).await?;
             if status == StatusCode::OK {
                 let shape: ResultShape = read(&path, &body)?;
-                let result = take_result(shape.result.as_deref(), shape.result_encoding.as_deref())?;
+                let result = take_payload("result", shape.result.as_deref(), shape.result_encoding.as_deref())?;
                 return Ok(Some(ExecutionResult { outcome: shape.outcome, result, failure: shape.failure }));
             }
             if tokio::time::Instant::now() >= until {
@@ -885,7 +904,7 @@ mod tests {
         put_bytes(&mut body, "result", bytes);
         let shape: Shape = serde_json::from_str(&Value::Object(body).to_string()).unwrap();
         let encoding = shape.result_encoding.as_deref();
-        (take_bytes("result", shape.result.as_deref(), encoding).unwrap().unwrap(), encoding == Some("base64"))
+        (take_payload("result", shape.result.as_deref(), encoding).unwrap().unwrap(), encoding == Some("base64"))
     }
 
     #[test]
@@ -893,7 +912,7 @@ mod tests {
         let table: &[(&[u8], bool)] = &[
             (b"{}", false),
             (br#"{"a":[1,2]}"#, false),
-            (b"null", true),
+            (b"null", false),
             (b"", true),
             (b"hello", true),
             (b"{ }", true),

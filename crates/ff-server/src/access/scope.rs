@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
+use ff_script::generated::{Role, Submission};
 
 use super::{Caller, Principal};
 use crate::app::App;
@@ -14,7 +15,9 @@ use crate::problem::{Answer, Problem};
 
 /// Refuses what the path names when it is not the caller's to reach.
 pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Parts) -> Answer<()> {
-    let own_worker = is_worker_protocol(&request.method, path) && !caller.is_admin();
+    // An operator may end what a worker left behind.
+    let as_operator = request.method == Method::DELETE && caller.has_any(&[Role::Operator]);
+    let own_worker = is_worker_protocol(&request.method, path) && !caller.is_admin() && !as_operator;
     if !caller.is_scoped() && !own_worker {
         return Ok(());
     }
@@ -40,18 +43,12 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
             }
             Err(_) => Ok(()),
         },
-        (Some("budgets"), _) => match value.parse::<BudgetId>() {
-            Ok(id) => {
-                let status = app.operations.budget(id).await?;
-                covered(caller, &status.budget.namespace, None, ErrorCode::BudgetNotFound)
-            }
+        (Some("budgets"), _) => match value.parse() {
+            Ok(id) => app.check_budget(caller, id).await,
             Err(_) => Ok(()),
         },
-        (Some("quotas"), _) => match value.parse::<QuotaPolicyId>() {
-            Ok(id) => {
-                let (entry, _) = app.operations.quota(id, None).await?;
-                covered(caller, &entry.quota.namespace, None, ErrorCode::QuotaNotFound)
-            }
+        (Some("quotas"), _) => match value.parse() {
+            Ok(id) => app.check_quota(caller, id).await,
             Err(_) => Ok(()),
         },
         (Some("workers"), _) => worker(app, caller, value, own_worker).await,
@@ -100,6 +97,44 @@ fn covered(caller: &Principal, namespace: &str, lane: Option<&str>, code: ErrorC
 }
 
 impl App {
+    /// Refuses a budget outside of the caller's scope.
+    pub async fn check_budget(&self, caller: &Principal, id: BudgetId) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        let status = self.operations.budget(id).await?;
+        covered(caller, &status.budget.namespace, None, ErrorCode::BudgetNotFound)
+    }
+
+    /// Refuses a quota outside of the caller's scope.
+    pub async fn check_quota(&self, caller: &Principal, id: QuotaPolicyId) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        let (entry, _) = self.operations.quota(id, None).await.map_err(|error| Problem::from(error).about(id))?;
+        covered(caller, &entry.quota.namespace, None, ErrorCode::QuotaNotFound).map_err(|problem| problem.about(id))
+    }
+
+    /// Refuses a submission that is outside of the caller's scope, or would spend what is.
+    pub async fn check_submission(&self, caller: &Principal, new: &Submission) -> Answer<()> {
+        caller.check(&new.namespace, Some(&new.lane))?;
+        self.check_spending(caller, new).await
+    }
+
+    /// Refuses a submission that would spend from budgets, or count against quotas, outside of the caller's scope.
+    pub async fn check_spending(&self, caller: &Principal, new: &Submission) -> Answer<()> {
+        if !caller.is_scoped() {
+            return Ok(());
+        }
+        for budget in new.budgets.iter().flatten() {
+            self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
+        }
+        for quota in new.quotas.iter().flatten() {
+            self.check_quota(caller, QuotaPolicyId::from_uuid(quota.quota_id)).await?;
+        }
+        Ok(())
+    }
+
     /// Refuses a fence that another principal's worker holds. One that nobody holds is the library's to refuse.
     pub async fn check_fence(&self, caller: &Caller, id: ExecutionId, lease: LeaseId) -> Answer<()> {
         if caller.is_admin() {

@@ -113,7 +113,8 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/v1/workers", LOOK),
     ("GET", "/v1/workers/{name}", Access::Roles(&[Read, Operator, Worker])),
     ("POST", "/v1/workers/{name}/drain", STEER),
-    ("DELETE", "/v1/workers/{name}", WORK),
+    // A worker leaves; an operator ends what a worker left behind.
+    ("DELETE", "/v1/workers/{name}", Access::Roles(&[Worker, Operator])),
     ("POST", "/v1/workers/{name}/register", WORK),
     ("POST", "/v1/workers/{name}/heartbeat", WORK),
     ("POST", "/v1/workers/{name}/attend", WORK),
@@ -176,6 +177,17 @@ mod tests {
     fn no_route_is_there_twice() {
         let routes: BTreeSet<(&str, &str)> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
         assert_eq!(routes.len(), ROUTES.len());
+    }
+
+    #[test]
+    fn every_route_that_is_served_is_in_the_table_and_no_other() {
+        let table: BTreeSet<(String, String)> =
+            ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+        let served = crate::routes::served_routes();
+        let only = |one: &BTreeSet<(String, String)>, other: &BTreeSet<(String, String)>| {
+            one.difference(other).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!((only(&served, &table), only(&table, &served)), (Vec::new(), Vec::new()), "(unlisted, not served)");
     }
 
     #[test]

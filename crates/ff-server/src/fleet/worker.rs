@@ -408,6 +408,10 @@ impl Worker {
         facts.serial += 1;
         facts.polls += 1;
         let (serial, superseded) = (facts.serial, CancellationToken::new());
+        if facts.ended {
+            // Whoever ended the registration did not see this claim: it is over before it begins.
+            superseded.cancel();
+        }
         facts.requests.push_back((request_id, Seen::Waiting { serial, superseded: superseded.clone() }));
         drop(facts);
         Begun::New(Poll { worker: Arc::clone(self), request_id, kept_as, serial, superseded, answered: false })

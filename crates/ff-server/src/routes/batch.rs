@@ -64,10 +64,10 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
     let mut accepted: Vec<(usize, NewExecution)> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let read = body::read::<SubmitBody>(item).and_then(SubmitBody::into_new).and_then(|new| {
-            caller.check(&new.fields.namespace, Some(&new.fields.lane))?;
-            Ok(new)
-        });
+        let read = match body::read::<SubmitBody>(item).and_then(SubmitBody::into_new) {
+            Ok(new) => app.check_submission(&caller, &new.fields).await.map(|()| new),
+            Err(problem) => Err(problem),
+        };
         lines.push(match read {
             Ok(new) => {
                 accepted.push((index, new));

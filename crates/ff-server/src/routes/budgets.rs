@@ -106,6 +106,9 @@ async fn create(
         on_hard: on_hard(body.on_hard.as_deref())?.unwrap_or(OnHard::Suspend),
     };
     caller.check(&new.namespace, None)?;
+    if let Some(parent) = new.parent {
+        app.check_budget(&caller, parent).await?;
+    }
     let (budget, duplicate) = app.operations.create_budget(new, caller.name()).await?;
     let status = if duplicate { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(budget.into())))
@@ -337,6 +340,7 @@ struct ReserveBody {
 )]
 async fn reserve(
     State(app): State<App>,
+    caller: Caller,
     BudgetPath(id): BudgetPath,
     Body(body): Body<ReserveBody>,
 ) -> JsonAnswer<OutcomeShape> {
@@ -347,6 +351,7 @@ async fn reserve(
             if body.ttl_ms.is_some() {
                 return Err(Problem::invalid("ttl_ms", "belongs to a reservation without a fence"));
             }
+            app.check_fence(&caller, execution, fence.lease_id).await?;
             app.operations.reserve_under_lease(execution, &fence.into(), id, reservation_id, dimensions).await?
         }
         (None, None) => app.operations.reserve(id, reservation_id, dimensions, body.ttl_ms.unwrap_or(TTL_MS)).await?,

@@ -117,7 +117,7 @@ async fn matching(
     if !wanted.narrowed {
         return Err(Problem::invalid(
             "filters",
-            "must name at least one: namespace, lane, kind, state, tag, worker, created_after, created_before",
+            "must name at least one: namespace, lane, kind, state, tag, flow_id, worker, created_after, created_before",
         ));
     }
     let mut cursor = filters.cursor()?;

@@ -106,7 +106,7 @@ async fn spawn(
         let (kind, key, parent_close) =
             (std::mem::take(&mut child.kind), child.key.take(), child.parent_close.map(|Word(word)| word));
         let fields = child.submission(&format!("children[{at}]."), kind, nil, &parent.namespace, &parent.lane)?;
-        caller.check(&fields.namespace, Some(&fields.lane))?;
+        app.check_submission(&caller, &fields).await?;
         children.push(NewChild { fields, key, parent_close });
     }
     let fence = Fence::from(body.fence);

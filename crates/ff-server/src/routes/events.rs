@@ -14,6 +14,7 @@ use ff_script::Route;
 use ff_script::generated::{NextDue, NextDueReply};
 use futures::stream;
 use serde::Deserialize;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 use utoipa_axum::routes;
@@ -136,7 +137,8 @@ async fn events(
     let first = feed.next(Duration::ZERO).await?;
     let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
     let first = Some(first);
-    let reader = Reader { feed, further, form, left, follow, first, stop: app.stop.clone(), over: false };
+    let (stop, spoke) = (app.stop.clone(), Instant::now());
+    let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false };
     let content = match form {
         Form::Sse => "text/event-stream",
         Form::Ndjson => "application/x-ndjson",
@@ -169,12 +171,20 @@ struct Reader {
     follow: bool,
     first: Option<Vec<Delivered>>,
     stop: CancellationToken,
+    /// When the stream said something last.
+    spoke: Instant,
     over: bool,
 }
 
 impl Reader {
     /// The next piece of the stream; nothing when it is over.
     async fn next(&mut self) -> Option<Bytes> {
+        let piece = self.piece().await;
+        self.spoke = Instant::now();
+        piece
+    }
+
+    async fn piece(&mut self) -> Option<Bytes> {
         if self.over || self.left == 0 {
             return None;
         }
@@ -184,9 +194,11 @@ impl Reader {
             return Some(if text.is_empty() { self.silence() } else { text.into() });
         }
         loop {
+            // Events that nobody asked for do not keep the stream alive.
+            let silent_for = KEEP_ALIVE.saturating_sub(self.spoke.elapsed());
             let delivered = tokio::select! {
                 () = self.stop.cancelled() => return None,
-                delivered = self.feed.next(if self.follow { KEEP_ALIVE } else { Duration::ZERO }) => delivered,
+                delivered = self.feed.next(if self.follow { silent_for } else { Duration::ZERO }) => delivered,
             };
             match delivered {
                 Ok(none) if none.is_empty() && !self.follow => {
@@ -199,6 +211,9 @@ impl Reader {
                     let text = self.write(some);
                     if !text.is_empty() {
                         return Some(text.into());
+                    }
+                    if self.follow && self.spoke.elapsed() >= KEEP_ALIVE {
+                        return Some(self.silence());
                     }
                 }
                 Err(error) => {
@@ -213,9 +228,10 @@ impl Reader {
         }
     }
 
+    /// A sign of life. Everything so far was written or not wanted: a reader that comes back goes on from here.
     fn silence(&self) -> Bytes {
         match self.form {
-            Form::Sse => Bytes::from_static(b":\n\n"),
+            Form::Sse => format!(":\nid: {}\n\n", self.feed.cursor()).into(),
             Form::Ndjson => Bytes::from_static(b"\n"),
         }
     }

@@ -226,7 +226,7 @@ async fn submit(
 ) -> Answer<impl IntoResponse> {
     let new = body.into_new("", "default")?;
     caller.check(&new.fields.namespace, None)?;
-    check_lanes(&caller, &new)?;
+    check_members(&app, &caller, &new.members, new.fields.default_lane.as_deref()).await?;
     let submitted = app.operations.submit_flow(new).await?;
     let members = submitted.members.into_iter().map(|(key, execution_id)| MemberId { key, execution_id }).collect();
     let (flow, duplicate) = (submitted.flow, submitted.duplicate);
@@ -234,17 +234,21 @@ async fn submit(
     Ok((status, Json(Submitted { flow_id: flow.flow_id, state: Word(flow.state), duplicate, members })))
 }
 
-/// Refuses members in lanes the caller may not put work into, those of nested flows included.
-fn check_lanes(caller: &Caller, flow: &NewFlow) -> Answer<()> {
-    check_members(caller, &flow.members, flow.fields.default_lane.as_deref())
-}
-
-fn check_members(caller: &Caller, members: &[NewMember], default: Option<&str>) -> Answer<()> {
-    for member in members {
-        let own = Some(member.fields.lane.as_str()).filter(|lane| !lane.is_empty());
-        caller.check_lane(own.or(default).unwrap_or("default"))?;
-        if let Some(nested) = &member.flow {
-            check_lanes(caller, nested)?;
+/// Refuses members outside of the caller's scope, those of nested flows included.
+async fn check_members(app: &App, caller: &Caller, members: &[NewMember], default: Option<&str>) -> Answer<()> {
+    if !caller.is_scoped() {
+        return Ok(());
+    }
+    let mut levels = vec![(members, default)];
+    while let Some((members, default)) = levels.pop() {
+        for NewMember { fields, flow, .. } in members {
+            let own = Some(fields.lane.as_str()).filter(|lane| !lane.is_empty());
+            caller.check_lane(own.or(default).unwrap_or("default"))?;
+            if !fields.namespace.is_empty() {
+                caller.check(&fields.namespace, None)?;
+            }
+            app.check_spending(caller, fields).await?;
+            levels.extend(flow.iter().map(|flow| (flow.members.as_slice(), flow.fields.default_lane.as_deref())));
         }
     }
     Ok(())
@@ -298,7 +302,7 @@ pub async fn add_members(
     }
     if caller.is_scoped() {
         let flow = app.operations.flow(id).await.map_err(|error| Problem::from(error).about(id))?;
-        check_members(&caller, &members, flow.default_lane.as_deref())?;
+        check_members(&app, &caller, &members, flow.default_lane.as_deref()).await?;
     }
     let added = app.operations.add_members(id, members, edges).await;
     let added = added.map_err(|error| Problem::from(error).about(id))?;

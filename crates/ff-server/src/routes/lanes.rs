@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use ff_script::Route;
 use ff_script::generated::{
-    DefineLane, Fairness, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
+    DefineLane, Fairness, LaneEntry, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
@@ -18,7 +18,7 @@ use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number};
+use crate::query::{Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
 use crate::shape::lane::{CountsShape, LaneShape};
 use crate::shape::retry::RetryShape;
@@ -75,15 +75,17 @@ async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQu
     if offset < 0 {
         return Err(Problem::invalid("cursor", "is not a cursor of this list"));
     }
-    let ListLanesReply::Lanes { entries, more } =
-        app.operations.client().call(Route::Fleet, &ListLanes { limit, offset }).await?;
-    let items = entries
-        .into_iter()
-        .filter(|entry| query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace))
-        .filter(|entry| caller.covers(&entry.namespace, Some(&entry.lane)))
-        .map(LaneShape::from)
-        .collect();
-    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+    let wanted = |entry: &LaneEntry| {
+        query.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace)
+            && caller.covers(&entry.namespace, Some(&entry.lane))
+    };
+    let client = app.operations.client();
+    let read = |limit, offset| async move {
+        let ListLanesReply::Lanes { entries, more } = client.call(Route::Fleet, &ListLanes { limit, offset }).await?;
+        Ok((entries, more))
+    };
+    let (entries, next_cursor) = wanted_of((limit, offset), wanted, read).await?;
+    Ok(Json(Listed { items: entries.into_iter().map(LaneShape::from).collect(), next_cursor }))
 }
 
 /// A lane and how many of its executions are in which state.

@@ -86,3 +86,27 @@ pub fn router(app: App, door: Door) -> Router {
         .with_state(app)
         .layer(from_fn_with_state(door, door::pass))
 }
+
+/// Method and path of every route, as the router itself tells them; a GET is a HEAD too.
+#[cfg(test)]
+pub fn served_routes() -> std::collections::BTreeSet<(String, String)> {
+    let text = format!("{:?}", described().parts().0);
+    let (routes, _) = text.split_once(", fallback_router").expect("the router tells of its paths first");
+    let (mut methods, mut paths) = (std::collections::BTreeMap::new(), Vec::new());
+    for entry in routes.split("RouteId(").skip(1) {
+        let (id, what) = entry.split_once("): ").expect("an id and what it stands for");
+        match what.strip_prefix('"') {
+            Some(path) => paths.push((id, path.split('"').next().expect("a path ends"))),
+            None => {
+                let allowed = what.split_once("allow_header: Bytes(b\"").and_then(|(_, rest)| rest.split('"').next());
+                methods.insert(id, allowed.unwrap_or_else(|| panic!("{what} names its methods")));
+            }
+        }
+    }
+    assert!(!paths.is_empty() && paths.len() == methods.len(), "{routes}");
+    let of_path = |(id, path): (&str, &str)| {
+        let names = methods[id].split(',').filter(|method| *method != "HEAD");
+        names.map(|method| (method.to_owned(), path.to_owned())).collect::<Vec<_>>()
+    };
+    paths.into_iter().flat_map(of_path).collect()
+}

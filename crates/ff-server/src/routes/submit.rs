@@ -94,7 +94,7 @@ async fn submit(
     Body(body): Body<SubmitBody, PAYLOAD>,
 ) -> Answer<impl IntoResponse> {
     let new = body.with_headers(&headers)?.into_new()?;
-    caller.check(&new.fields.namespace, Some(&new.fields.lane))?;
+    app.check_submission(&caller, &new.fields).await?;
     let reply = app.operations.submit(new).await?;
     let submitted = SubmittedShape::from(reply);
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
@@ -78,7 +79,14 @@ struct ReportBody {
     responses((status = 200, body = OutcomeShape)),
     extensions(("x-ff-codes" = json!("fence budget_not_found hard_breach usage_pending"))),
 )]
-async fn report(State(app): State<App>, Id(id): Id, Body(body): Body<ReportBody>) -> JsonAnswer<OutcomeShape> {
+async fn report(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReportBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_budget(&caller, body.budget_id).await?;
     let key = body.dedup_key.or_else(|| body.request_id.map(|request| format!("{id}:{request}")));
     let dimensions = amounts(body.dimensions)?;
     let answer = app.operations.report_usage(id, &body.fence.into(), body.budget_id, dimensions, key).await;
@@ -107,7 +115,14 @@ struct ReserveBody {
     responses((status = 200, body = OutcomeShape)),
     extensions(("x-ff-codes" = json!("fence budget_not_found idempotency_conflict hard_breach"))),
 )]
-async fn reserve(State(app): State<App>, Id(id): Id, Body(body): Body<ReserveBody>) -> JsonAnswer<OutcomeShape> {
+async fn reserve(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReserveBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_budget(&caller, body.budget_id).await?;
     let key = body.dedup_key.or(body.request_id).unwrap_or_else(|| Uuid::now_v7().to_string());
     let reserved_as = reservation_id(body.budget_id, &format!("{}:{key}", body.fence.lease_id));
     let dimensions = amounts(body.dimensions)?;
@@ -140,7 +155,13 @@ struct SettleBody {
     responses((status = 200, body = OutcomeShape)),
     extensions(("x-ff-codes" = json!("fence budget_not_found reservation_not_found hard_breach usage_pending"))),
 )]
-async fn settle(State(app): State<App>, Id(id): Id, Body(body): Body<SettleBody>) -> JsonAnswer<OutcomeShape> {
+async fn settle(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<SettleBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_budget(&caller, body.budget_id).await?;
     let dimensions = amounts(body.dimensions)?;
     let (operations, budget, reservation) = (&app.operations, body.budget_id, body.reservation_id);
     let Some(fence) = body.fence else {
@@ -148,6 +169,7 @@ async fn settle(State(app): State<App>, Id(id): Id, Body(body): Body<SettleBody>
         shape.lease_ended = None;
         return Ok(Json(shape));
     };
+    app.check_fence(&caller, id, fence.lease_id).await?;
     let answer = operations.settle_under_lease(id, &fence.into(), budget, reservation, dimensions).await;
     Ok(Json(heard(&app, id, fence, answer, ended)?.into()))
 }
@@ -172,8 +194,15 @@ struct ReleaseBody {
     responses((status = 200, body = OutcomeShape)),
     extensions(("x-ff-codes" = json!("fence budget_not_found reservation_not_found hard_breach"))),
 )]
-async fn release(State(app): State<App>, Id(id): Id, Body(body): Body<ReleaseBody>) -> JsonAnswer<OutcomeShape> {
+async fn release(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ReleaseBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_budget(&caller, body.budget_id).await?;
     if let Some(fence) = body.fence {
+        app.check_fence(&caller, id, fence.lease_id).await?;
         let answer = app.operations.check_lease(id, &fence.into()).await;
         heard(&app, id, fence, answer, |()| false)?;
     }
@@ -216,7 +245,14 @@ struct Throttled {
     responses((status = 200, body = Throttled)),
     extensions(("x-ff-codes" = json!("fence quota_not_found hard_breach"))),
 )]
-async fn throttle(State(app): State<App>, Id(id): Id, Body(body): Body<ThrottleBody>) -> JsonAnswer<Throttled> {
+async fn throttle(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<ThrottleBody>,
+) -> JsonAnswer<Throttled> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_quota(&caller, body.quota_id).await?;
     let until = match (body.until, body.retry_after_ms) {
         (Some(at), None) => ThrottleUntil::Time(at),
         (None, Some(ms)) if (1..=THROTTLE_MAX_MS).contains(&ms) => ThrottleUntil::For(ms),
@@ -254,7 +290,14 @@ struct WeightBody {
     responses((status = 200, body = OutcomeShape)),
     extensions(("x-ff-codes" = json!("fence quota_not_found hard_breach"))),
 )]
-async fn weigh(State(app): State<App>, Id(id): Id, Body(body): Body<WeightBody>) -> JsonAnswer<OutcomeShape> {
+async fn weigh(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id,
+    Body(body): Body<WeightBody>,
+) -> JsonAnswer<OutcomeShape> {
+    app.check_fence(&caller, id, body.fence.lease_id).await?;
+    app.check_quota(&caller, body.quota_id).await?;
     let WeightBody { fence, quota_id, key, weight, .. } = body;
     if !(0..=AMOUNT_MAX).contains(&weight) {
         return Err(Problem::invalid("weight", format!("must be in 0..={AMOUNT_MAX}, got {weight}")));

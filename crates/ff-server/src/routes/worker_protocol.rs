@@ -7,8 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ff_core::PartitionConfig;
+use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Task};
+use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Role, Task};
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -148,11 +149,15 @@ async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<A
 #[serde(deny_unknown_fields)]
 pub struct LeaveBody {
     incarnation: Option<Uuid>,
+    /// An operator ends it whichever process it is.
+    force: Option<bool>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
 /// Ends the registration; its leases run out by themselves unless they are given back first.
+///
+/// A process that named its incarnation is not sent away by one that does not know it.
 #[utoipa::path(
     delete,
     path = "/v1/workers/{name}",
@@ -163,9 +168,23 @@ pub struct LeaveBody {
 )]
 pub async fn deregister(
     State(app): State<App>,
+    caller: Caller,
     Name(instance): Name,
     Body(body): Body<LeaveBody>,
 ) -> Answer<StatusCode> {
+    if body.force == Some(true) {
+        if !caller.has_any(&[Role::Operator]) {
+            let detail = format!("{} may not use force; it takes one of the roles operator, admin", caller.name());
+            return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+        }
+        app.fleet.deregister(&instance, None).await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    if body.incarnation.is_none() && app.fleet.meet(&instance).await.is_ok_and(|worker| worker.incarnation().is_some())
+    {
+        let detail = format!("{instance} is alive and has an incarnation: name it, or, as an operator, say force");
+        return Err(Problem::new(StatusCode::CONFLICT, ErrorCode::InstanceInUse.as_str(), detail));
+    }
     app.fleet.deregister(&instance, body.incarnation).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -269,7 +288,8 @@ async fn heartbeat(
                         execution_id: renewal.execution_id,
                         lease_expires_at,
                         cancel_requested,
-                        yield_requested,
+                        // A drain is known here before the leases hear of it.
+                        yield_requested: yield_requested || worker.is_draining(),
                     }
                 }
                 Err(problem) => {

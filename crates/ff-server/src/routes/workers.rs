@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ff_script::Route;
-use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply};
+use ff_script::generated::{DrainWorkerReply, ListWorkers, ListWorkersReply, Worker};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -12,7 +12,7 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::openapi::{Described, vocabulary};
 use crate::problem::Problem;
-use crate::query::{PageQuery, Query};
+use crate::query::{PageQuery, Query, wanted_of};
 use crate::shape::Listed;
 use crate::shape::worker::WorkerShape;
 
@@ -36,12 +36,15 @@ async fn list(
     caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> JsonAnswer<Listed<WorkerShape>> {
-    let (limit, offset) = (query.limit()?, query.offset()?);
-    let ListWorkersReply::Workers { items, more } =
-        app.operations.client().call(Route::Fleet, &ListWorkers { limit, offset }).await?;
-    let seen = items.into_iter().filter(|worker| caller.covers(&worker.namespace, None));
-    let items = seen.map(WorkerShape::from).collect();
-    Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
+    let client = app.operations.client();
+    let read = |limit, offset| async move {
+        let ListWorkersReply::Workers { items, more } =
+            client.call(Route::Fleet, &ListWorkers { limit, offset }).await?;
+        Ok((items, more))
+    };
+    let wanted = |worker: &Worker| caller.covers(&worker.namespace, None);
+    let (workers, next_cursor) = wanted_of((query.limit()?, query.offset()?), wanted, read).await?;
+    Ok(Json(Listed { items: workers.into_iter().map(WorkerShape::from).collect(), next_cursor }))
 }
 
 /// One registered worker.

@@ -198,8 +198,9 @@ pub struct ExecutionShape {
     fairness_key: Option<String>,
     #[schema(value_type = vocabulary::Payload)]
     input: Box<RawValue>,
-    #[schema(value_type = Encoding)]
-    input_encoding: &'static str,
+    /// Absent when there is no input.
+    #[schema(value_type = Option<Encoding>)]
+    input_encoding: Option<&'static str>,
     #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
     #[schema(value_type = Option<Encoding>)]

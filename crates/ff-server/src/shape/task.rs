@@ -48,8 +48,9 @@ pub struct TaskShape {
     kind: String,
     #[schema(value_type = vocabulary::Payload)]
     input: Box<RawValue>,
-    #[schema(value_type = Encoding)]
-    input_encoding: &'static str,
+    /// Absent when there is no input.
+    #[schema(value_type = Option<Encoding>)]
+    input_encoding: Option<&'static str>,
     tags: BTreeMap<String, String>,
     priority: i64,
     created_at: i64,

@@ -98,6 +98,71 @@ on_both_hosts! {
         server.stop().await;
     }
 
+    async fn budgets_and_quotas_of_others_are_not_there(kit) {
+        let (server, root) = kit.guarded().await;
+        let scope = json!({ "name": "team-a", "roles": ["submit", "operator", "read", "worker"], "namespaces": ["a"] });
+        let (team, _) = bearer(&root, scope).await;
+        let of = |namespace: &str, what: serde_json::Value| {
+            let mut body = what;
+            body["namespace"] = namespace.into();
+            body
+        };
+        let (limits, slots) = (json!({ "dimensions": { "n": { "hard": 9 } } }), json!({ "concurrency": 1 }));
+        let (mut budgets, mut quotas) = (Vec::new(), Vec::new());
+        for namespace in ["a", "b"] {
+            let budget = root.post("/v1/budgets", of(namespace, limits.clone())).await.with(201);
+            let quota = root.post("/v1/quotas", of(namespace, slots.clone())).await.with(201);
+            budgets.push(budget["budget_id"].as_str().expect("an id").to_owned());
+            quotas.push(quota["quota_id"].as_str().expect("an id").to_owned());
+        }
+        for (kind, body) in [("budgets", &limits), ("quotas", &slots)] {
+            team.post(&format!("/v1/{kind}"), of("b", body.clone())).await.refused(403, "forbidden");
+            team.post(&format!("/v1/{kind}"), body.clone()).await.refused(403, "forbidden");
+            team.get(&format!("/v1/{kind}?namespace=b")).await.refused(403, "forbidden");
+            team.post(&format!("/v1/{kind}"), of("a", body.clone())).await.with(201);
+            let seen = team.get(&format!("/v1/{kind}")).await.with(200);
+            assert_eq!(seen["items"].as_array().map(Vec::len), Some(2), "{seen}");
+        }
+        team.get(&format!("/v1/budgets/{}", budgets[0])).await.with(200);
+        team.get(&format!("/v1/budgets/{}/blocked", budgets[1])).await.refused(404, "budget_not_found");
+        team.post(&format!("/v1/budgets/{}/usage", budgets[1]), json!({ "dimensions": { "n": 1 } })).await.refused(404, "budget_not_found");
+        let mut child = of("a", limits.clone());
+        child["parent"] = budgets[1].as_str().into();
+        team.post("/v1/budgets", child).await.refused(404, "budget_not_found");
+        team.get(&format!("/v1/quotas/{}/blocked?key=k", quotas[1])).await.refused(404, "quota_not_found");
+        // Work does not spend what its submitter cannot see, nor do workers.
+        let spends = json!({ "kind": "k", "namespace": "a", "budgets": [{ "budget_id": budgets[1] }] });
+        let counts = json!({ "kind": "k", "namespace": "a", "quotas": [{ "quota_id": quotas[1], "key": "k" }] });
+        for (body, code) in [(spends, "budget_not_found"), (counts, "quota_not_found")] {
+            team.post("/v1/executions", body.clone()).await.refused(404, code);
+            let line = team.post("/v1/executions:batch", json!([body])).await.with(200);
+            assert_eq!(line["error"]["code"], code);
+            let mut member = body;
+            member["key"] = "m".into();
+            member.as_object_mut().expect("an object").remove("namespace");
+            team.post("/v1/flows", json!({ "kind": "f", "namespace": "a", "members": [member] })).await.refused(404, code);
+        }
+        team.submit(json!({ "kind": "k", "namespace": "a", "budgets": [{ "budget_id": budgets[0] }], "quotas": [{ "quota_id": quotas[0], "key": "k" }] })).await;
+        team.post("/v1/workers/w1/register", json!({ "worker_id": "w", "namespace": "a", "lanes": ["default"] })).await.with(200);
+        let task = team.claim_one("w1").await;
+        team.task(&task, "usage", json!({ "budget_id": budgets[1], "dimensions": { "n": 1 } })).await.refused(404, "budget_not_found");
+        team.task(&task, "throttle", json!({ "quota_id": quotas[1], "key": "k", "retry_after_ms": 1_000 })).await.refused(404, "quota_not_found");
+        team.task(&task, "usage", json!({ "budget_id": budgets[0], "dimensions": { "n": 1 } })).await.with(200);
+        team.task(&task, "complete", json!({})).await.with(200);
+        server.stop().await;
+    }
+
+    async fn a_server_says_what_it_asks_for(kit) {
+        let (server, root) = kit.guarded().await;
+        assert_eq!(root.get("/v1/capabilities").await.with(200)["authentication"], "bearer");
+        let open = kit.api().await;
+        assert_eq!(open.get("/v1/capabilities").await.with(200)["authentication"], "none");
+        // A token that nobody asked for is not looked at.
+        open.bearing("whatever").get("/v1/capabilities").await.with(200);
+        root.bearing("whatever").get("/v1/capabilities").await.refused(401, "unauthenticated");
+        server.stop().await;
+    }
+
     async fn a_worker_and_its_fences_are_its_owners(kit) {
         let (server, root) = kit.guarded().await;
         let (one, _) = bearer(&root, json!({ "name": "one", "roles": ["worker"], "capabilities": ["cpu"] })).await;
@@ -109,9 +174,17 @@ on_both_hosts! {
         two.post("/v1/workers/w1/claim", json!({ "max": 1 })).await.refused(403, "forbidden");
         two.send(Method::DELETE, "/v1/workers/w1", &[], "").await.refused(403, "forbidden");
         let task = one.claim_one("w1").await;
-        for (verb, body) in [("complete", json!({ "result": 1 })), ("progress", json!({ "pct": 1 })), ("fail", json!({ "reason": "r", "category": "c" })), ("frames", json!({ "frames": [{ "type": "t", "payload": 1 }] })), ("suspend", json!({ "reason": "waiting_for_signal", "waitpoints": [{ "key": "k" }] }))] {
+        for (verb, body) in [("complete", json!({ "result": 1 })), ("progress", json!({ "pct": 1 })), ("fail", json!({ "reason": "r", "category": "c" })), ("frames", json!({ "frames": [{ "type": "t", "payload": 1 }] })), ("suspend", json!({ "reason": "waiting_for_signal", "waitpoints": [{ "key": "k" }] })),
+            ("usage", json!({ "budget_id": UNKNOWN, "dimensions": { "n": 1 } })), ("reserve", json!({ "budget_id": UNKNOWN, "dimensions": { "n": 1 } })),
+            ("settle", json!({ "budget_id": UNKNOWN, "reservation_id": UNKNOWN, "dimensions": { "n": 1 } })), ("release", json!({ "budget_id": UNKNOWN, "reservation_id": UNKNOWN })),
+            ("throttle", json!({ "quota_id": UNKNOWN, "key": "k", "retry_after_ms": 1_000 })), ("weight", json!({ "quota_id": UNKNOWN, "key": "k", "weight": 1 })),
+        ] {
             two.task(&task, verb, body).await.refused(403, "forbidden");
         }
+        let reserve = json!({ "dimensions": { "n": 1 }, "execution_id": task["execution_id"], "fence": crate::kit::fence(&task) });
+        let budget = root.post("/v1/budgets", json!({ "dimensions": { "n": { "hard": 9 } } })).await.with(201)["budget_id"].as_str().expect("an id").to_owned();
+        two.post(&format!("/v1/budgets/{budget}/reserve"), reserve.clone()).await.refused(403, "forbidden");
+        one.post(&format!("/v1/budgets/{budget}/reserve"), reserve).await.with(200);
         two.register("w2", 1).await;
         let renew = json!({ "renew": [{ "execution_id": task["execution_id"], "attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"] }] });
         two.post("/v1/workers/w2/heartbeat", renew).await.refused(403, "forbidden");
@@ -172,6 +245,15 @@ on_both_hosts! {
         let events = root.send(Method::GET, "/v1/events?after=start&types=operator.*&limit=1", &[("accept", "application/x-ndjson")], "").await;
         let event: Value = serde_json::from_str(events.text().lines().next().expect("an event")).expect("JSON");
         assert_eq!((event["type"].as_str(), event["data"]["actor"].as_str()), (Some("operator.token_created"), Some("root")), "{event}");
+        let budget = ann.post("/v1/budgets", json!({ "dimensions": { "n": { "hard": 9 } } })).await.with(201);
+        let quota = ann.post("/v1/quotas", json!({ "concurrency": 1 })).await.with(201);
+        let (budget, quota) = (budget["budget_id"].as_str().expect("an id").to_owned(), quota["quota_id"].as_str().expect("an id").to_owned());
+        ann.send(Method::PATCH, &format!("/v1/budgets/{budget}"), &[], json!({ "dimensions": { "n": { "hard": 10 } } }).to_string()).await.with(200);
+        ann.send(Method::PATCH, &format!("/v1/quotas/{quota}"), &[], json!({ "concurrency": 2 }).to_string()).await.with(200);
+        assert_eq!(ann.send(Method::DELETE, &format!("/v1/quotas/{quota}"), &[], "").await.status, 204);
+        let events = root.send(Method::GET, "/v1/events?after=start&types=budget.*,quota.*&limit=5", &[("accept", "application/x-ndjson")], "").await;
+        let actors: Vec<Value> = events.text().lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).expect("JSON")["data"]["actor"].clone()).collect();
+        assert_eq!(actors, ["ann"; 5].map(Value::from), "{}", events.text());
         server.stop().await;
     }
 }

@@ -68,6 +68,24 @@ on_both_hosts! {
         assert_eq!(rest[0].1["type"], "quota.deleted");
     }
 
+    async fn a_silent_stream_says_where_it_stands(kit) {
+        let api = kit.api().await;
+        let before = api.submit(json!({"kind": "k"})).await;
+        for query in ["after=now", "after=now&worker=nobody", "after=start&types=nothing."] {
+            let mut answer = api.http.get(format!("{}/v1/events?{query}", api.base)).send().await.expect("the server answers");
+            let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk()).await.expect("it says something").expect("a chunk");
+            let text = String::from_utf8(chunk.expect("not the end").to_vec()).expect("text");
+            let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_else(|| panic!("{text:?} names a place")).to_owned();
+            assert!(!text.contains("data:"), "{text:?}");
+            drop(answer);
+            // What happens while nobody reads is not lost, and nothing comes twice.
+            let meanwhile = api.submit(json!({"kind": "k"})).await;
+            let seen = read(&api, "types=execution.submitted&limit=1", &[("last-event-id", &id)], 1).await;
+            assert_eq!(seen[0].1["execution_id"], meanwhile.as_str(), "{query}");
+            assert_ne!(meanwhile, before);
+        }
+    }
+
     async fn a_reader_goes_on_where_it_stopped(kit) {
         let api = kit.api().await;
         let mut ids = Vec::new();

@@ -4,6 +4,28 @@ use reqwest::Method;
 use serde_json::json;
 
 on_both_hosts! {
+    async fn pages_of_one_namespace_are_full_and_miss_nothing(kit) {
+        let api = kit.api().await;
+        for n in 0..9 {
+            for namespace in ["acme", "other"] {
+                api.send(Method::PUT, &format!("/v1/lanes/l{n}?namespace={namespace}"), &[], "{}").await.with(200);
+            }
+        }
+        let (mut seen, mut sizes, mut cursor) = (Vec::new(), Vec::new(), String::new());
+        loop {
+            let page = api.get(&format!("/v1/lanes?namespace=acme&limit=4{cursor}")).await.with(200);
+            let items = page["items"].as_array().expect("items").clone();
+            sizes.push(items.len());
+            seen.extend(items.iter().map(|lane| (lane["namespace"].clone(), lane["lane"].clone())));
+            match page["next_cursor"].as_str() {
+                None => break,
+                Some(next) => cursor = format!("&cursor={next}"),
+            }
+        }
+        seen.sort_by_key(|(_, lane)| lane.to_string());
+        assert_eq!((sizes, seen), (vec![4, 4, 1], (0..9).map(|n| (json!("acme"), json!(format!("l{n}")))).collect()));
+    }
+
     async fn a_lane_is_defined_paused_drained_disabled_and_resumed(kit) {
         let api = kit.api().await;
         let body = json!({"fairness": "fair", "fairness_weights": {"big": 3}, "weight": 2, "max_depth": 100, "lease_ttl_ms": 5_000,

@@ -204,6 +204,75 @@ on_both_hosts! {
         assert_eq!(api.get("/v1/stats").await.with(200)["workers"], json!({"live": 2, "draining": 1, "slots": 6}));
     }
 
+    async fn a_worker_that_hears_of_its_drain_is_asked_for_what_it_holds_at_once(kit) {
+        let api = kit.api().await;
+        for n in 0..8 {
+            let instance = format!("w{n}");
+            api.register(&instance, 1).await;
+            api.submit(json!({"kind": "k"})).await;
+            let task = api.claim_one(&instance).await;
+            let attending = tokio::spawn({
+                let (api, at) = (api.clone(), format!("/v1/workers/{instance}/attend"));
+                async move { api.post(&at, json!({"draining": false, "wait_ms": 20_000})).await.with(200) }
+            });
+            api.post(&format!("/v1/workers/{instance}/drain"), json!({})).await.with(200);
+            assert_eq!(attending.await.expect("it answers")["draining"], true);
+            let mut renew = crate::kit::fence(&task);
+            renew["execution_id"] = task["execution_id"].clone();
+            let beaten = api.post(&format!("/v1/workers/{instance}/heartbeat"), json!({"renew": [renew]})).await.with(200);
+            assert_eq!(beaten["leases"][0]["yield_requested"], true, "{beaten}");
+            api.task(&task, "complete", json!({})).await.with(200);
+        }
+    }
+
+    async fn a_claim_that_races_the_end_of_its_registration_ends_at_once(kit) {
+        let api = kit.api().await;
+        for n in 0..20 {
+            let instance = format!("w{n}");
+            api.register(&instance, 1).await;
+            let claiming = tokio::spawn({
+                let (api, at) = (api.clone(), format!("/v1/workers/{instance}/claim"));
+                async move { api.post(&at, json!({"wait_ms": 30_000})).await }
+            });
+            if n % 2 == 0 {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(n)).await;
+            }
+            assert_eq!(api.send(Method::DELETE, &format!("/v1/workers/{instance}"), &[], "").await.status, 204);
+            let claimed = tokio::time::timeout(Duration::from_secs(15), claiming).await.expect("it does not wait").expect("it answers");
+            match claimed.status {
+                // It came after the end.
+                404 => drop(claimed.refused(404, "worker_not_registered")),
+                _ => assert_eq!(claimed.with(200), json!({"tasks": []})),
+            }
+        }
+    }
+
+    async fn only_who_knows_its_incarnation_ends_a_registration(kit) {
+        let (server, root) = kit.guarded().await;
+        let made = root.post("/v1/admin/tokens", json!({"name": "w", "roles": ["worker"]})).await.with(201);
+        let worker = root.bearing(made["token"].as_str().expect("a token"));
+        let incarnation = Uuid::now_v7();
+        let body = json!({"worker_id": "w", "lanes": ["default"], "incarnation": incarnation});
+        worker.post("/v1/workers/w1/register", body.clone()).await.with(200);
+        let leave = async |api: &Api, body: serde_json::Value| api.send(Method::DELETE, "/v1/workers/w1", &[], body.to_string()).await;
+        leave(&worker, json!({})).await.refused(409, "instance_in_use");
+        leave(&root, json!({})).await.refused(409, "instance_in_use");
+        leave(&worker, json!({"incarnation": Uuid::now_v7()})).await.refused(409, "instance_in_use");
+        leave(&worker, json!({"force": true})).await.refused(403, "forbidden");
+        root.get("/v1/workers/w1").await.with(200);
+        assert_eq!(leave(&worker, json!({"incarnation": incarnation})).await.status, 204);
+        root.get("/v1/workers/w1").await.refused(404, "worker_not_registered");
+        worker.post("/v1/workers/w1/register", body).await.with(200);
+        let made = root.post("/v1/admin/tokens", json!({"name": "ann", "roles": ["operator"]})).await.with(201);
+        let ann = root.bearing(made["token"].as_str().expect("a token"));
+        leave(&ann, json!({})).await.refused(409, "instance_in_use");
+        assert_eq!(leave(&ann, json!({"force": true})).await.status, 204);
+        root.get("/v1/workers/w1").await.refused(404, "worker_not_registered");
+        server.stop().await;
+    }
+
     async fn a_stopping_server_ends_its_polls(kit) {
         let api = kit.api().await;
         api.register("w1", 1).await;

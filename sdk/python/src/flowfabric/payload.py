@@ -50,9 +50,3 @@ def take(value: Any, encoding: Optional[str]) -> Any:
     if encoding == "base64" and isinstance(value, str):
         return base64.b64decode(value + "=" * (-len(value) % 4))
     return value
-
-
-def take_input(value: Any, encoding: Optional[str]) -> Any:
-    """The same of a task's input, where JSON's null travels as base64 so that it differs from no input."""
-    taken = take(value, encoding)
-    return None if taken == b"null" else taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Dict, Mapping, Optional
 
-from .payload import take, take_input
+from .payload import take
 from .values import Resume, Upstream
 
 
@@ -64,7 +64,7 @@ class Task:
             namespace=str(answer.get("namespace", "default")),
             lane=answer["lane"],
             kind=answer["kind"],
-            input=take_input(answer.get("input"), answer.get("input_encoding")),
+            input=take(answer.get("input"), answer.get("input_encoding")),
             input_bytes=raw if isinstance(raw, bytes) else None,
             tags=answer.get("tags") or {},
             priority=int(answer.get("priority", 0)),

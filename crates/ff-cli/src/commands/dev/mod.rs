@@ -64,7 +64,7 @@ impl Dev {
         let facts = host.facts();
         let server = self.serve(host, options, keys).await?;
         let url = format!("http://{}", server.address());
-        let api = Arc::new(Api::anonymous(&url)?);
+        let api = Arc::new(Api::anonymous(&url, None)?);
 
         let screen = Screen::new();
         let (kind, durability, loss) = (facts.kind, facts.durability, facts.loss_window);

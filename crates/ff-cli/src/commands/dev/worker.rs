@@ -35,7 +35,7 @@ pub struct DevWorker {
 impl DevWorker {
     /// Works until SIGTERM, or until whoever started it is gone.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let api = Arc::new(Api::anonymous(&self.url)?);
+        let api = Arc::new(Api::anonymous(&self.url, None)?);
         let mut config =
             WorkerConfig::http(self.url, "demo", self.instance, "default", LANE).with_max_concurrent_tasks(SLOTS);
         config.lease_ttl_ms = LEASE_TTL_MS;

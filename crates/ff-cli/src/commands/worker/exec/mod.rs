@@ -111,11 +111,9 @@ impl Exec {
             .instance
             .clone()
             .unwrap_or_else(|| format!("{}-{}-{:08x}", plain(&host()), std::process::id(), rand::random::<u32>()));
-        let mut config =
+        let config =
             WorkerConfig::http(self.server.url(), worker_id, instance, self.namespace.clone(), self.lanes[0].clone());
-        if let Some(token) = self.server.token()? {
-            config = config.with_token(token);
-        }
+        let mut config = self.server.equip(config)?;
         config.lanes = self.lanes.iter().map(LaneId::new).collect();
         config.capabilities.clone_from(&self.capabilities);
         config.lease_ttl_ms = self.lease_ttl_ms;
