@@ -1,7 +1,7 @@
 //! Runs cargo on this workspace.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
@@ -12,6 +12,12 @@ pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root).stdin(Stdio::null());
     command
+}
+
+/// A program of the workspace, as cargo builds it for tests.
+pub fn built(root: &Path, program: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    root.join(target).join("debug").join(program)
 }
 
 /// This very command once more, built with the engine and the hosts.

@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod codegen;
 mod fsck;
+mod schemathesis;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ enum Chore {
     Codegen(codegen::Options),
     /// Run every check and test; installs the servers they need.
     Test(test::Options),
+    /// Hold a running server against its OpenAPI document, with schemathesis from PyPI.
+    Schemathesis(schemathesis::Options),
     /// Measure, print a table and write it to target/bench.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Codegen(options) => codegen::run(&root(), &options),
         Chore::Test(options) => test::run(&root(), &options),
+        Chore::Schemathesis(options) => schemathesis::run(&root(), &options),
         Chore::Bench(bench) => bench::run(&root(), &bench),
         Chore::Fsck(options) => fsck::run(&root(), &options),
     };

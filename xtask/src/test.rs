@@ -2,13 +2,14 @@
 
 use std::env;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::cargo;
+use crate::cargo::{built, cargo};
+use crate::schemathesis;
 
 /// What the long runs turn up; the tests that read these say what they mean.
 const LONG: &[(&str, &str)] =
@@ -38,6 +39,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     if everything {
         run.step("examples in the docs", Run::examples);
         run.step("Python client", Run::python);
+        run.step("OpenAPI document", Run::document);
         run.step("dependencies", Run::dependencies);
     }
     run.close()
@@ -146,14 +148,19 @@ impl Run<'_> {
         {
             return Ok(failed);
         }
-        let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| self.root.join("target"), PathBuf::from);
         let mut command = Command::new(python);
         command.args(["-m", "unittest", "discover", "-s", "tests"]).current_dir(self.root.join("sdk/python"));
-        command.env("FF_BIN", self.root.join(target).join("debug/ff"));
+        command.env("FF_BIN", built(self.root, "ff"));
         Ok(match self.finish(&mut command)? {
             Outcome::Passed(_) => Outcome::Passed(version),
             other => other,
         })
+    }
+
+    /// A running server, asked everything its document allows and what it does not.
+    fn document(&self) -> Result<Outcome> {
+        schemathesis::run(self.root, &schemathesis::Options { long: self.options.long, rest: Vec::new() })?;
+        Ok(Outcome::Passed(String::new()))
     }
 
     fn dependencies(&self) -> Result<Outcome> {

@@ -9,6 +9,8 @@ use utoipa::IntoParams;
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
+/// The last time there is: 2^53 - 1.
+const TIME_MAX: i64 = 9_007_199_254_740_991;
 /// The longest page of a list.
 const LIST_MAX: i64 = 1000;
 
@@ -125,6 +127,16 @@ pub fn limit_of(text: Option<&str>) -> Answer<i64> {
         Ok(limit)
     } else {
         Err(Problem::invalid("limit", format!("must be in 1..={LIST_MAX}, got {limit}")))
+    }
+}
+
+/// A parameter that is a time; an empty one is absent.
+pub fn time(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
+    match number(name, text)? {
+        Some(ms) if !(0..=TIME_MAX).contains(&ms) => {
+            Err(Problem::invalid(name, format!("must be in 0..={TIME_MAX}, got {ms}")))
+        }
+        ms => Ok(ms),
     }
 }
 

@@ -65,13 +65,21 @@ function together(one, other) {
   };
 }
 
+/** What a field is: its own words, or those of its type. */
+function aboutOf(given) {
+  if (given.description) return given.description;
+  const one = (given.oneOf || given.anyOf || []).find((choice) => !isNull(choice));
+  return one ? aboutOf(one) : resolved(given).schema.description;
+}
+
 /** The fields of a schema; those with fields of their own open when they are asked for. */
 function shape(given) {
   return structured(given).map(({ name, schema }) => {
-    const fields = Object.entries(schema.properties || {}).map(([field, inner]) => {
-      const must = (schema.required || []).includes(field) ? make("span", "must", " *") : null;
-      const about = resolved(inner).schema.description || inner.description;
-      const line = make("div", "field", make("code", "", field), must, " ", make("span", "type", typeOf(inner)), prose(about, "span", "dim"));
+    const asked = schema.required || [];
+    const first = ([one], [other]) => asked.includes(other) - asked.includes(one);
+    const fields = Object.entries(schema.properties || {}).sort(first).map(([field, inner]) => {
+      const must = asked.includes(field) ? make("span", "must", " *") : null;
+      const line = make("div", "field", make("code", "", field), must, " ", make("span", "type", typeOf(inner)), prose(aboutOf(inner), "span", "dim"));
       if (structured(inner).length) line.append(later(inner));
       return line;
     });
@@ -127,7 +135,8 @@ function access(operation) {
 }
 
 function body(operation) {
-  const inside = [operation.description ? prose(operation.description) : null, prose(access(operation), "p", "dim"), ...parameters(operation)];
+  const about = operation.description ? [prose(operation.description)] : [];
+  const inside = [...about, prose(access(operation), "p", "dim"), ...parameters(operation)];
   if (operation.requestBody) inside.push(make("h3", "", "Body"), ...content(operation.requestBody.content));
   return [...inside, ...answers(operation)];
 }

@@ -147,13 +147,7 @@ macro_rules! maps {
 
         impl PartialSchema for $name {
             fn schema() -> RefOr<Schema> {
-                let RefOr::T(key) = <$key>::schema() else { unreachable!("a word is no reference") };
-                let map = ObjectBuilder::new()
-                    .schema_type(Type::Object)
-                    .description(Some($doc.trim()))
-                    .property_names(Some(key))
-                    .additional_properties(Some(AdditionalProperties::RefOr(Ref::from_schema_name(<$value>::name()).into())))
-                    .max_properties(Some($max));
+                let map = by_name::<$key, $value>().description(Some($doc.trim())).max_properties(Some($max));
                 let map = if $min > 0 { map.min_properties(Some($min)) } else { map };
                 map.into()
             }
@@ -177,6 +171,25 @@ maps! {
     Estimate: 0..=32 of Dimension => Amount;
     /// Shares of a fair lane's turns by fairness key.
     FairnessWeights: 0..=256 of FairnessKey => Weight;
+}
+
+/// Something for each dimension, and for one at least.
+pub fn by_some_dimension<T: ToSchema>() -> RefOr<Schema> {
+    by_name::<Dimension, T>().min_properties(Some(1)).max_properties(Some(32)).into()
+}
+
+/// Something for each dimension.
+pub fn by_dimension<T: ToSchema>() -> RefOr<Schema> {
+    by_name::<Dimension, T>().max_properties(Some(32)).into()
+}
+
+fn by_name<K: PartialSchema, T: ToSchema>() -> ObjectBuilder {
+    let RefOr::T(name) = K::schema() else { unreachable!("a word is no reference") };
+    let of = Ref::from_schema_name(T::name());
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .property_names(Some(name))
+        .additional_properties(Some(AdditionalProperties::RefOr(of.into())))
 }
 
 /// Bytes in JSON: any JSON value with encoding `json`, base64 text with encoding `base64`.

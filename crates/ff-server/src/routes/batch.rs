@@ -99,5 +99,9 @@ fn items(bytes: &[u8]) -> Answer<Vec<&[u8]>> {
             .map_err(|error| Problem::invalid("body", format!("is not a JSON array: {error}")))?;
         return Ok(items.into_iter().map(|item| item.get().as_bytes()).collect());
     }
+    if let Some(first) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
+        let problem = format!("must be an array or lines of objects, begins with {:?}", char::from(*first));
+        return Err(Problem::invalid("body", problem));
+    }
     Ok(bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect())
 }

@@ -41,6 +41,8 @@ pub fn routes() -> Described {
         .with(routes!(usage))
         .with(routes!(settle))
         .with(routes!(release))
+        .showing::<LimitBody>()
+        .showing::<LimitPatchBody>()
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -61,7 +63,7 @@ struct CreateBody {
     namespace: Option<String>,
     parent: Option<BudgetId>,
     scope: Option<ScopeBody>,
-    #[schema(value_type = BTreeMap<String, LimitBody>)]
+    #[schema(schema_with = vocabulary::by_some_dimension::<LimitBody>)]
     dimensions: Once<LimitBody>,
     reset: Option<ResetShape>,
     #[schema(value_type = Option<OnSoft>)]
@@ -225,7 +227,7 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 #[schema(as = ChangeBudgetBody)]
 struct ChangeBody {
     #[serde(default)]
-    #[schema(value_type = BTreeMap<String, LimitPatchBody>)]
+    #[schema(schema_with = vocabulary::by_dimension::<LimitPatchBody>, required = false)]
     dimensions: Once<LimitPatchBody>,
     #[schema(value_type = Option<OnSoft>)]
     on_soft: Option<String>,

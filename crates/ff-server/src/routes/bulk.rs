@@ -42,6 +42,8 @@ struct BulkBody {
     kind: Option<String>,
     #[schema(value_type = Option<PublicState>)]
     state: Option<String>,
+    /// `key:value`.
+    #[schema(pattern = ":")]
     tag: Option<String>,
     #[schema(value_type = Option<FlowId>)]
     flow_id: Option<String>,

@@ -37,7 +37,9 @@ pub fn routes() -> Described {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct EventsQuery {
+    /// A cursor, `start` or `now`, which is meant unless said.
     after: Option<String>,
+    /// Types apart by commas; `execution.*` stands for all that begin so.
     types: Option<String>,
     #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
@@ -45,6 +47,8 @@ struct EventsQuery {
     lane: Option<String>,
     #[param(value_type = Option<vocabulary::Kind>)]
     kind: Option<String>,
+    /// `key:value`.
+    #[param(pattern = ":")]
     tag: Option<String>,
     #[param(value_type = Option<FlowId>)]
     flow_id: Option<String>,
@@ -52,7 +56,7 @@ struct EventsQuery {
     execution_id: Option<String>,
     worker: Option<String>,
     /// The stream ends after this many.
-    #[param(value_type = Option<i64>, minimum = 1)]
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     limit: Option<String>,
     /// `false` ends the stream once everything that has happened was written.
     #[param(value_type = Option<bool>)]

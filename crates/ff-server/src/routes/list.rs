@@ -12,7 +12,7 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::openapi::vocabulary;
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number};
+use crate::query::{Query, limit_of, time};
 use crate::shape::Listed;
 use crate::shape::execution::SummaryShape;
 
@@ -29,12 +29,14 @@ pub struct FilterQuery {
     kind: Option<String>,
     #[param(value_type = Option<PublicState>)]
     state: Option<String>,
+    /// `key:value`.
+    #[param(pattern = ":")]
     tag: Option<String>,
     #[param(value_type = Option<FlowId>)]
     flow_id: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 0)]
+    #[param(value_type = Option<vocabulary::TimeMs>)]
     created_after: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 0)]
+    #[param(value_type = Option<vocabulary::TimeMs>)]
     created_before: Option<String>,
     #[param(value_type = Option<vocabulary::Instance>)]
     worker: Option<String>,
@@ -105,8 +107,8 @@ impl FilterQuery {
             tag,
             worker: said(&self.worker),
             flow,
-            created_after: number("created_after", self.created_after.as_deref())?,
-            created_before: number("created_before", self.created_before.as_deref())?,
+            created_after: time("created_after", self.created_after.as_deref())?,
+            created_before: time("created_before", self.created_before.as_deref())?,
         };
         let narrowed = filter != ExecutionFilter::default();
         Ok(Wanted { filter, narrowed })

@@ -122,7 +122,7 @@ struct ListQuery {
     namespace: Option<String>,
     #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
-    #[param(value_type = Option<i64>, minimum = 0)]
+    #[param(value_type = Option<vocabulary::Count>)]
     cursor: Option<String>,
 }
 

@@ -18,6 +18,9 @@ use crate::problem::{Answer, Problem};
 /// The largest amount.
 pub const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
 
+/// The longest name of a dimension.
+const DIMENSION_BYTES_MAX: usize = 64;
+
 /// A map in which every name stands once; JSON alone would let the last one win.
 #[derive(Debug, Clone, Default)]
 pub struct Once<T>(pub BTreeMap<String, T>);
@@ -47,9 +50,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
     }
 }
 
+fn named(name: &str) -> Answer<()> {
+    if (1..=DIMENSION_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    let problem = format!("must have names of 1 to {DIMENSION_BYTES_MAX} bytes, got one of {}", name.len());
+    Err(Problem::invalid("dimensions", problem))
+}
+
 /// Amounts by dimension, none of them out of bounds.
 pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
     for (name, n) in &dimensions.0 {
+        named(name)?;
         if !(1..=AMOUNT_MAX).contains(n) {
             return Err(Problem::invalid(
                 format!("dimensions.{name}"),
@@ -62,6 +74,7 @@ pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
 
 /// Refuses limits out of bounds; 0 lets nothing pass.
 pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
+    named(name)?;
     for (which, limit) in [("hard", hard), ("soft", soft)] {
         if let Some(n) = limit.filter(|n| !(0..=AMOUNT_MAX).contains(n)) {
             let field = format!("dimensions.{name}.{which}");
