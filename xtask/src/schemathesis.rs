@@ -35,7 +35,8 @@ pub struct Options {
 /// Installs what is needed, starts a server on a fresh store, and runs every check against it.
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     let program = installed(root)?;
-    let status = cargo(root).args(["build", "--package", "ff-cli", "--bin", "ff"]).status().context("cannot run cargo")?;
+    let status =
+        cargo(root).args(["build", "--package", "ff-cli", "--bin", "ff"]).status().context("cannot run cargo")?;
     ensure!(status.success(), "cannot build ff");
     let store = root.join("target/schemathesis/store");
     // What an earlier run left says nothing about this one.

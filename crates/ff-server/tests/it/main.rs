@@ -8,6 +8,7 @@ mod budgets;
 mod bulk;
 mod children;
 mod described;
+mod documentation;
 mod events;
 mod executions;
 mod flows;
