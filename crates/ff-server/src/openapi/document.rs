@@ -150,9 +150,10 @@ fn complete(method: &str, path: &str, operation: &mut Map<String, Value>, shapes
     }
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         // A parameter that is not there is not null.
-        if let Some(types) = parameter["schema"]["type"].as_array_mut() {
-            types.retain(|word| word != "null");
-            parameter["schema"]["type"] = types[0].clone();
+        if let Some(kind) = parameter.pointer_mut("/schema/type")
+            && let Some(only) = kind.as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned()
+        {
+            *kind = only;
         }
     }
     if let Some(body) = operation.get_mut("requestBody") {

@@ -149,6 +149,11 @@ mod tests {
     }
 
     #[test]
+    fn nothing_in_it_is_null() {
+        assert!(!String::from_utf8(openapi_json().to_vec()).expect("text").contains(":null"));
+    }
+
+    #[test]
     fn every_reference_leads_somewhere() {
         fn walk<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
             match value {
