@@ -5,6 +5,7 @@ mod cargo;
 mod codegen;
 mod docs;
 mod fsck;
+mod schemathesis;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ enum Chore {
     Test(test::Options),
     /// Run the commands of README.md and docs/ against a fresh `ff`, and follow every link.
     Docs(docs::Options),
+    /// Hold a running server against its OpenAPI document, with schemathesis from PyPI.
+    Schemathesis(schemathesis::Options),
     /// Measure, print a table and write it to target/bench.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Chore::Codegen(options) => codegen::run(&root(), &options),
         Chore::Test(options) => test::run(&root(), &options),
         Chore::Docs(options) => docs::run(&root(), &options).map(|done| println!("{done}")),
+        Chore::Schemathesis(options) => schemathesis::run(&root(), &options),
         Chore::Bench(bench) => bench::run(&root(), &bench),
         Chore::Fsck(options) => fsck::run(&root(), &options),
     };

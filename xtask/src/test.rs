@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{built_ff, cargo};
+use crate::schemathesis;
 
 /// What the long runs turn up; the tests that read these say what they mean.
 const LONG: &[(&str, &str)] =
@@ -39,6 +40,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
         run.step("examples in the docs", Run::examples);
         run.step("commands in the docs", Run::commands);
         run.step("Python client", Run::python);
+        run.step("OpenAPI document", Run::document);
         run.step("dependencies", Run::dependencies);
     }
     run.close()
@@ -153,6 +155,12 @@ impl Run<'_> {
             Outcome::Passed(_) => Outcome::Passed(version),
             other => other,
         })
+    }
+
+    /// A running server, asked everything its document allows and what it does not.
+    fn document(&self) -> Result<Outcome> {
+        schemathesis::run(self.root, &schemathesis::Options { long: self.options.long, rest: Vec::new() })?;
+        Ok(Outcome::Passed(String::new()))
     }
 
     fn dependencies(&self) -> Result<Outcome> {

@@ -103,6 +103,8 @@ enum Command {
     Import(commands::import::Import),
     /// Shows the settings in force and where each came from.
     Config(commands::config::ConfigCommand),
+    /// Prints the OpenAPI document of what the server serves.
+    Openapi,
     /// Prints what a shell needs to complete commands and flags.
     Completions(commands::completions::Completions),
     /// Says what the exit codes mean.
@@ -187,6 +189,7 @@ async fn main() -> ExitCode {
         Command::Import(import) => import.run().await,
         Command::Config(config) => config.run(&settings, &command),
         Command::Completions(completions) => completions.run(Cli::command()),
+        Command::Openapi => commands::openapi::run(),
         Command::ExitCodes => commands::exit_codes::run(),
         Command::Reference => commands::reference::run(Cli::command()),
     };

@@ -21,6 +21,8 @@ pub mod graph;
 
 pub mod merge_patch;
 
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod webhook;
 
 pub mod error;

@@ -9,6 +9,7 @@ use crate::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 /// They decide where every record lives, so a store keeps the counts of its first boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PartitionConfig {
     /// Executions and flows.
     pub executions: u16,

@@ -58,6 +58,16 @@ macro_rules! text_enum {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                $crate::openapi::words($name::ALL.iter().map(|word| word.as_str()))
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
     };
 }
 

@@ -1,12 +1,12 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 31, hash = "327a2b0e13af366cf46d59d3a9a936232ad9b2e395f97f02d2263a385df0bda5" }
+local LIBRARY = { number = 32, hash = "84d4971b824ba9b1017cb57a8a187768bfd97213f3a93359bc9a57060e16c2cd" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
-  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.backoff", "lib.event", "lib.outbox",
+  "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
   "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
@@ -22,17 +22,18 @@ return {
   "stream.append", "stream.read", "stream.summary", "stream.follow",
   "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
   "child.spawn", "child.wait", "child.read",
+  "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
   "keyring.note",
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
-  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
+  "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
   "record.budget", "record.budget_holds", "budget.create", "budget.change", "budget.get", "budget.list", "budget.stats", "budget.delete", "budget.reset", "budget.approve", "budget.correct",
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
   "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
   "worker.heartbeat_server",
-  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
+  "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
   "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
   "maintenance.fix_partitions", "maintenance.check_executions", "maintenance.check_keys",
 }
@@ -135,6 +136,7 @@ return {
   budget_depth_max = 8, -- budgets from one to the root of its tree
   budget_children_max = 1000,
   budget_actions_max = 100,
+  budget_periods_max = 30,
   reservations_per_holder_max = 16,
   reservation_ttl_ms_max = 86400000,
   reservation_asked_after_ms = 5000, -- when a holder that reserved is asked for
@@ -144,6 +146,14 @@ return {
   usage_keys_pruned_max = 64, -- of one call
   usage_pending_max = 64, -- reports of one execution that wait for their budget
   usage_again_ms = 5000, -- a report not settled by then is owed by the outbox
+  url_bytes_max = 2048,
+  webhook_error_bytes_max = 512,
+  webhook_hold_ms = 20000, -- so long nobody else tries what somebody has taken
+  webhook_delay_ms_min = 1000, -- after the first try that failed; doubled after each further one
+  webhook_delay_ms_max = 3600000,
+  webhook_age_ms_max = 86400000, -- no try begins later than this after the end it tells of, but the first
+  webhook_tries_max = 40,
+  receivers_busy_max = 256, -- receivers a courier may say it is busy with
 }
 end
 
@@ -247,7 +257,7 @@ local scalar = {
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
   { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
   { name = "rate_mode", base = "enum", values = { "sliding", "smooth" } },
-  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted" } },
+  { name = "quota_part", base = "enum", values = { "throttle", "rate", "concurrency", "weighted", "line" } },
   { name = "rate_limit", base = "int", min = 1, max = limits.rate_max },
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
@@ -273,7 +283,13 @@ local scalar = {
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
   { name = "trace_parent", base = "text", min = 1, max = 256 },
-  { name = "url", base = "text", min = 1, max = 2048 },
+  { name = "url", base = "text", min = 1, max = limits.url_bytes_max, pattern = "^https?://[^/%?#%s%c]+[^#%s%c]*$", doc = "Where a webhook goes: an address without a fragment." },
+  { name = "delivery_id", base = "uuid", doc = "A webhook that is owed; the same in every try." },
+  { name = "webhook_result", base = "enum", values = { "delivered", "failed", "refused" }, doc = "What a try came to; one that was refused is not tried again." },
+  { name = "webhook_state", base = "enum", values = { "pending", "delivered", "failed" } },
+  { name = "webhook_error", base = "text", min = 0, max = limits.webhook_error_bytes_max },
+  { name = "http_status", base = "int", min = 100, max = 999 },
+  { name = "per_receiver", base = "int", min = 1, max = limits.batch_max },
   { name = "dimension", base = "text", min = 1, max = 64 },
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
@@ -380,6 +396,7 @@ local list = {
   { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
+  { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
   { name = "store_keys", of = "bytes", max = 1024 },
   { name = "new_members", of = "new_member", max = limits.batch_max },
   { name = "new_edges", of = "new_edge", max = limits.edges_per_call_max },
@@ -394,6 +411,7 @@ local map = {
   { name = "tags", key = "tag_key", value = "tag_value", max = limits.tags_max },
   { name = "estimate", key = "dimension", value = "amount", max = limits.dimensions_max },
   { name = "free", key = "dimension", value = "count", max = limits.dimensions_max },
+  { name = "in_flight", key = "key_digest", value = "count", max = limits.receivers_busy_max },
   { name = "fairness_weights", key = "fairness_key", value = "weight", max = limits.weights_max },
   { name = "detail", key = "text", value = "text", max = 64 },
   { name = "passed", key = "pass_as", value = "passed_value" },
@@ -451,7 +469,7 @@ local struct = {
   { name = "new_edge", doc = "An edge between two members, by their keys.", fields = { { "from", "member_key" }, { "to", "member_key" }, { "on", "edge_on" }, { "pass_as", "pass_as?" } } },
   { name = "new_flow", doc = "A flow to create; `parent_id` is the member it runs in place of.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "on_member_failure", "on_member_failure" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" }, { "retention_ms", "duration_ms?" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "completion_webhook", "url?" }, { "body_digest", "digest" }, { "parent_id", "execution_id?" } } },
   { name = "added_member", fields = { { "key", "member_key" }, { "execution_id", "execution_id" }, { "state", "member_state" }, { "duplicate", "bool" } } },
   { name = "member", doc = "A member in a list.", fields = {
     { "key", "member_key" }, { "execution_id", "execution_id" }, { "number", "count" }, { "state", "member_state" }, { "kind", "kind" }, { "lane", "lane" }, { "inbound", "inbound?" }, { "nested", "flow_id?" },
@@ -461,7 +479,7 @@ local struct = {
   { name = "flow", doc = "A flow and its counts.", fields = {
     { "flow_id", "flow_id" }, { "namespace", "namespace" }, { "kind", "kind" }, { "state", "flow_state" }, { "on_member_failure", "on_member_failure" }, { "counts", "member_counts" }, { "members", "count" }, { "version", "count" },
     { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "sealed_at", "time_ms?" }, { "finished_at", "time_ms?" }, { "deadline_at", "time_ms?" }, { "retention_ms", "duration_ms" },
-    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" } } },
+    { "default_lane", "lane?" }, { "default_retry", "retry?" }, { "budgets", "budget_refs?" }, { "stop", "flow_stop?" }, { "owed", "count" }, { "walk", "text?" }, { "parent_id", "execution_id?" }, { "uncaught_failures", "count" }, { "completion_webhook", "url?" } } },
   { name = "flow_position", doc = "Where a list of flows goes on.", fields = { { "created_at", "time_ms" }, { "flow_id", "flow_id" } } },
   { name = "graph_position", doc = "Where a walk over members and their edges goes on.", fields = { { "member", "count" }, { "edge", "count" } } },
   { name = "new_child", doc = "A child to spawn.", fields = { { "submission", "submission" }, { "key", "member_key?" }, { "parent_close", "parent_close?" } } },
@@ -498,8 +516,8 @@ local struct = {
   { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
   { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant", doc = "A reserved execution, waiting for its worker.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" },
+  { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
+    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
   { name = "holder", doc = "An execution in a holder set: until a time, or without one for as long as it runs.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms?" } } },
@@ -509,11 +527,12 @@ local struct = {
   { name = "quota", doc = "What each key of a quota allows; everything named has to pass.", fields = {
     { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "rate", "quota_rate?" }, { "concurrency", "max_active?" }, { "weighted", "quota_weights?" }, { "hold_while_suspended", "bool" } } },
   { name = "quota_entry", doc = "A quota as it is stored.", fields = { { "quota", "quota" }, { "version", "count" }, { "created_at", "time_ms" }, { "keys", "count" } } },
-  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key.", fields = {
-    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" } } },
+  { name = "quota_candidate", doc = "An execution that asks a quota to start under a key; `number` is that of its grant.", fields = {
+    { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "key", "quota_key" }, { "weight", "amount" }, { "score", "int" }, { "number", "count" } } },
   { name = "quota_answer", doc = "What a quota said to a candidate: the part that refused it, and when to ask again.", fields = {
     { "holder_id", "holder_id" }, { "admitted", "bool" }, { "part", "quota_part?" }, { "used", "count?" }, { "limit", "count?" }, { "next_at", "time_ms?" }, { "keep", "holder_set?" } } },
   { name = "quota_return", doc = "A holder that leaves a key of a quota; unused when it never ran.", fields = { { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "key_digest", "key_digest" }, { "unused", "bool" } } },
+  { name = "quota_absence", doc = "An execution that was called under a key and does not come.", fields = { { "execution_id", "execution_id" }, { "key_digest", "key_digest" } } },
   { name = "quota_use", doc = "How far one part of a quota is used under a key.", fields = { { "part", "quota_part" }, { "used", "count" }, { "limit", "count" }, { "next_at", "time_ms?" } } },
   { name = "quota_key_state", doc = "What a quota knows of one key.", fields = { { "key", "quota_key" }, { "parts", "[quota_use]" }, { "held", "count" }, { "waiting", "count" }, { "throttled_until", "time_ms?" } } },
   { name = "quota_key_use", doc = "A key in use, and where its holders are.", fields = { { "set", "holder_set" }, { "state", "quota_key_state" } } },
@@ -531,10 +550,11 @@ local struct = {
   { name = "dimension_status", fields = { { "name", "dimension" }, { "hard", "limit_amount?" }, { "soft", "limit_amount?" }, { "used", "count" }, { "held", "count" } } },
   { name = "budget_action", doc = "What an operator did to a budget.", fields = {
     { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "dimension", "dimension?" }, { "delta", "delta?" }, { "reason", "reason?" } } },
-  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal.", fields = {
+  { name = "budget_period", doc = "A period that ended, and what was used in it.", fields = { { "since", "time_ms" }, { "ended_at", "time_ms" }, { "used", "free" } } },
+  { name = "budget", doc = "A budget and how much of it is used and held; `rooms` counts how often it had room again after a refusal, `wide` is the number of the last room that everyone is told of.", fields = {
     { "budget_id", "budget_id" }, { "namespace", "namespace" }, { "parent", "budget_id?" }, { "scope", "budget_scope" }, { "dimensions", "[dimension_status]" }, { "reset", "budget_reset" },
     { "on_soft", "on_soft" }, { "on_hard", "on_hard" }, { "version", "count" }, { "created_at", "time_ms" }, { "period", "count" }, { "period_since", "time_ms" }, { "next_reset_at", "time_ms?" },
-    { "approved", "bool" }, { "rooms", "count" }, { "actions", "[budget_action]" } } },
+    { "approved", "bool" }, { "rooms", "count" }, { "wide", "count" }, { "actions", "[budget_action]" }, { "past", "[budget_period]" } } },
   { name = "budget_candidate", doc = "An execution that asks to start under a budget.", fields = {
     { "execution_id", "execution_id" }, { "holder_id", "holder_id" }, { "expires_at", "time_ms" }, { "estimate", "estimate?" } } },
   { name = "budget_verdict", doc = "Whether a budget lets a candidate start; else which budget of its tree is in the way.", fields = {
@@ -604,6 +624,8 @@ local struct = {
     { "namespace", "namespace" }, { "lane", "lane" }, { "state", "lane_state" }, { "eligible", "count" }, { "granted", "count" }, { "active", "count" }, { "delayed", "count" }, { "suspended", "count" }, { "terminal", "count" },
     { "blocked_route", "count" }, { "blocked_quota", "count" }, { "blocked_budget", "count" }, { "blocked_dependencies", "count" }, { "blocked_children", "count" }, { "blocked_operator", "count" },
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
+  { name = "lane_waiter", doc = "One that waits in a lane, and for what.", fields = {
+    { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" }, { "requires", "capabilities" }, { "detail", "detail?" } } },
   { name = "event", doc = "One transition.", fields = {
     { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
     { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
@@ -614,6 +636,11 @@ local struct = {
   { name = "quota_standing", doc = "How a quota stands over the keys looked at.", fields = {
     { "quota_id", "quota_id" }, { "namespace", "namespace" }, { "created_at", "time_ms" }, { "keys", "count" }, { "looked", "count" }, { "held", "count" }, { "waiting", "count" }, { "throttled", "count" } } },
   { name = "effect", doc = "Something owed to other partitions.", fields = { { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "data", "detail" } } },
+  { name = "webhook", doc = "A webhook to deliver: what ended, and how. `tries` counts this one.", fields = {
+    { "delivery_id", "delivery_id" }, { "tries", "count" }, { "receiver", "key_digest" }, { "url", "url" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane?" }, { "kind", "kind" },
+    { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" }, { "outcome", "text" }, { "failure", "failure?" }, { "tags", "tags" }, { "attempt_index", "attempt_index?" }, { "replay_count", "count" } } },
+  { name = "webhook_status", doc = "How far the webhook of the last end is.", fields = {
+    { "delivery_id", "delivery_id" }, { "state", "webhook_state" }, { "tries", "count" }, { "owed_at", "time_ms" }, { "updated_at", "time_ms" }, { "next_at", "time_ms?" }, { "status", "http_status?" }, { "error", "webhook_error?" } } },
   { name = "partition_defaults", fields = { { "executions", "partition_count" }, { "budgets", "partition_count" }, { "quotas", "partition_count" }, { "schedules", "partition_count" } } },
   { name = "finding", doc = "A broken invariant.", fields = { { "invariant", "count" }, { "key", "bytes" }, { "problem", "text" }, { "repaired", "bool" } } },
 }
@@ -1494,6 +1521,11 @@ function keys.events(tx) return "ff:events:" .. tx.tag end
 function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
+-- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
+-- the heads of their lines.
+function keys.webhook(tx, id) return "ff:hook:" .. tx.tag .. ":" .. id end
+function keys.receiver(tx, digest) return "ff:outbox:" .. tx.tag .. ":receiver:" .. digest end
+function keys.receivers(tx) return "ff:outbox:" .. tx.tag .. ":receivers" end
 
 function keys.quotas(tx) return "ff:idx:" .. tx.tag .. ":quotas" end
 function keys.quota(tx, id) return "ff:quota:" .. tx.tag .. ":" .. id .. ":core" end
@@ -1532,6 +1564,26 @@ function keys.access_digests(tx) return "ff:access:" .. tx.tag .. ":digests" end
 function keys.servers(tx) return "ff:idx:" .. tx.tag .. ":servers" end
 
 return keys
+end
+
+source["lib.id"] = function(require, LIBRARY)
+-- Ids made from ids that callers gave.
+local id = {}
+
+-- The last four digits counted on.
+function id.counted(given, count)
+  local last = (tonumber(string.sub(given, 33), 16) + count) % 65536
+  return string.sub(given, 1, 32) .. string.format("%04x", last)
+end
+
+-- An id that only these make, of the same partition.
+function id.derived(given, ...)
+  local h = redis.sha1hex(table.concat({ given, ... }, ":"))
+  local function part(from, to) return string.sub(h, from, to) end
+  return part(1, 8) .. "-" .. part(9, 12) .. "-8" .. part(13, 15) .. "-a" .. part(16, 18) .. "-" .. part(19, 26) .. string.sub(given, 33)
+end
+
+return id
 end
 
 source["lib.backoff"] = function(require, LIBRARY)
@@ -1591,6 +1643,11 @@ end
 
 function event.of_fleet(tx, kind, namespace, lane, worker, data)
   append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
+end
+
+-- What became of a webhook belongs to what it tells of; `tags` are a flat list.
+function event.of_webhook(tx, w, kind, tags, data)
+  append(tx, { kind, tx.now, w.namespace, w.lane or false, w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags, data })
 end
 
 local function map_of(flat)
@@ -2196,6 +2253,8 @@ local fields = {
   { "stop" },
   -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
   { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
+  -- Where its end is told, and the webhook of its last one.
+  { "webhook" }, { "hook" },
 }
 
 -- Every state a member can be counted under, those of members that have not ended first.
@@ -2394,6 +2453,7 @@ function flow.typed(f)
     flow_id = f.id, namespace = f.namespace, kind = f.kind, state = flow.state(f), on_member_failure = f.policy, counts = counts, members = f.stored, version = f.version,
     created_at = f.created, updated_at = f.updated, sealed_at = f.sealed, finished_at = f.ended, deadline_at = f.deadline, retention_ms = f.retention,
     default_lane = lane, default_retry = retry, budgets = budgets, stop = flow.stopped(f), owed = f.owed or 0, walk = f.walk, parent_id = f.parent, uncaught_failures = f.uncaught or 0,
+    completion_webhook = f.webhook,
   }
 end
 
@@ -2436,6 +2496,8 @@ local fields = {
   { "kids" }, { "awaiting", true }, { "owed" },
   -- How many reports of what it used were made.
   { "reports", true },
+  -- The webhook of its last end.
+  { "hook" },
 }
 
 local names, is_number = {}, {}
@@ -3895,6 +3957,11 @@ function gone.note(tx, id)
   tx:zadd(keys.gone(tx), tx.now, id)
 end
 
+-- True for one that was deleted not long ago: to delete it again is no mistake.
+function gone.had(tx, id)
+  return tx:zscore(keys.gone(tx), id) ~= nil
+end
+
 -- One of this name is made: true when there was one before.
 function gone.back(tx, id)
   if tx:zscore(keys.gone(tx), id) == nil then return false end
@@ -4266,13 +4333,17 @@ local function load_weighted(tx, k, weighted)
   k.heaviest = tx:zhighest(k.weighted, "+inf", "-inf", 1)[1]
 end
 
--- Who was called a moment ago is expected: until it has come, nobody else is called into its place. Whoever has not come by then
--- is not waited for.
+-- Who was called a moment ago is expected: until it has come, nobody else is called or let into its place. Whoever has not come by
+-- then is not waited for.
 local function load_called(tx, k)
-  k.expected = 0
+  k.expected, k.expects = 0, {}
   if k.called_at == nil then return end
   local long_ago = tx.now - limits.call_again_ms
-  if k.called_at > long_ago then k.expected = tx:zcount(k.called, "(" .. text(long_ago), "+inf") end
+  if k.called_at > long_ago then
+    local found = tx:zlowest(k.called, "(" .. text(long_ago), "+inf", limits.window_sweep_max)
+    for _, item in ipairs(found) do k.expects[item.member] = true end
+    k.expected = #found
+  end
   k.called_passed = tx:zlowest(k.called, "-inf", text(long_ago), limits.window_sweep_max)
   if k.expected == 0 and #k.called_passed < limits.window_sweep_max then k.called_at = nil end
 end
@@ -4285,7 +4356,7 @@ function room.load(tx, q, digest, key, fresh)
   local k = {
     q = q, digest = digest, fresh = raw == nil, raw = raw or {}, set = holds.of_quota(q.id, digest),
     -- What has been decided in this call and is written by room.save.
-    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {},
+    enters = {}, entered = {}, leaves = {}, left = {}, waits = {}, calls = {}, absent = {},
   }
   k.key = k.raw.key or key
   k.tat, k.throttled, k.wake, k.called_at = tonumber(k.raw.tat or nil), tonumber(k.raw.throttled or nil), tonumber(k.raw.wake or nil), tonumber(k.raw.called_at or nil)
@@ -4352,7 +4423,7 @@ function parts.weighted(tx, k, weight)
   local weighted = k.q.definition.weighted
   if weighted == nil then return nil end
   return {
-    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit, never = weight > weighted.limit,
+    part = "weighted", used = math.max(k.sum, 0), limit = weighted.limit, passes = k.sum + weight <= weighted.limit,
     next_at = function()
       if weight <= weighted.limit then return next_weight(tx, k, weighted, weight) end
     end,
@@ -4367,6 +4438,12 @@ function room.refusal(tx, k, weight)
     local use = parts[name](tx, k, weight)
     if use and not use.passes then return use end
   end
+end
+
+-- True for what no window has room for, whatever leaves it.
+function room.never(k, weight)
+  local weighted = k.q.definition.weighted
+  return weighted ~= nil and weight > weighted.limit
 end
 
 -- Every part but the throttle as it stands.
@@ -4390,29 +4467,87 @@ local function count(tx, k, weight)
   if d.weighted then k.sum = k.sum + weight end
 end
 
+-- Answers `ask` as if those who are expected had come already.
+local function as_if_come(tx, k, ask)
+  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
+  if k.expected > 0 then
+    count(tx, k, 0)
+    k.held = k.held + k.expected - 1
+    if k.starts then k.starts = k.starts + k.expected - 1 end
+  end
+  local answer = ask()
+  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  return answer
+end
+
 -- True when the holder is in.
 function room.holds(tx, k, member)
   return k.entered[member] or tx:zscore(k.holders, member) ~= nil
 end
 
--- True when the execution stands in line and asked under this holder.
-function room.asked_as(tx, k, candidate)
-  if k.waiting + k.too_large == 0 then return false end
-  local asked = tx:hget(k.asked, candidate.execution_id)
-  return asked ~= nil and string.match(asked, "^%S+") == candidate.holder_id
+-- What was said about an execution when it entered the line.
+local function said(text_of)
+  local holder, weight, number = string.match(text_of or "", "^(%S+) (%d+) (%d+)$")
+  return holder and { holder = holder, weight = tonumber(weight), number = tonumber(number) } or nil
+end
+
+-- Reads who is first in line, and under which grants those stand in it who ask now.
+function room.look_at_line(tx, k, ids)
+  k.standing = {}
+  if k.waiting + k.too_large == 0 then return end
+  for i, found in ipairs(tx:hmget(k.asked, ids)) do k.standing[ids[i]] = said(found or nil) end
+  local first = k.waiting > 0 and tx:zlowest(k.waiters, "-inf", "+inf", 1)[1]
+  k.front = first and first.score or nil
+end
+
+-- True when the execution stands in line and asked under a later grant since; or under this very one, when `copy` is asked for.
+function room.outdated(k, candidate, copy)
+  local standing = k.standing[candidate.execution_id]
+  if standing == nil then return false end
+  return candidate.number < standing.number or (copy and candidate.holder_id == standing.holder)
+end
+
+-- The refusal of one for whom there is room, but others were called into it or stand in line before it.
+function room.others_first(tx, k, candidate)
+  if k.expects[candidate.execution_id] then return nil end
+  local behind = k.front ~= nil and k.front < candidate.score
+  if not behind then
+    if k.expected == 0 or as_if_come(tx, k, function() return room.refusal(tx, k, candidate.weight) end) == nil then return nil end
+  end
+  local at = k.wake or limits.time_ms_max
+  if k.expected > 0 or k.wake == nil then at = math.min(at, tx.now + limits.call_again_ms) end
+  return { part = "line", next_at = function() return at end }
+end
+
+-- One that was called has come, whatever is decided about it.
+local function comes(k, id)
+  if k.expects[id] then k.expects[id], k.expected = nil, k.expected - 1 end
 end
 
 -- Decided about, written by room.save: so that whoever comes next in the call still finds everything it has to read.
 function room.admit(tx, k, member, candidate)
   count(tx, k, candidate.weight)
+  comes(k, candidate.execution_id)
   k.enters[#k.enters + 1] = { member = member, candidate = candidate }
   k.entered[member] = true
 end
 
 -- Refused: it waits in the order of its score. What can never pass waits for another definition.
-function room.wait(k, candidate, use, next_at)
-  k.waits[#k.waits + 1] = { candidate = candidate, never = use.never }
+function room.wait(k, candidate, next_at)
+  local never = room.never(k, candidate.weight)
+  comes(k, candidate.execution_id)
+  k.waits[#k.waits + 1] = { candidate = candidate, never = never }
+  if never then return end
+  k.front = math.min(k.front or candidate.score, candidate.score)
   if next_at then k.next_at = math.min(k.next_at or next_at, next_at) end
+end
+
+-- One that was called will not come: nobody waits for it.
+function room.give_up(k, id)
+  if not k.expects[id] then return false end
+  comes(k, id)
+  k.absent[#k.absent + 1] = id
+  return true
 end
 
 -- Takes the weight of an entry in the window off the sum; answers whether there was one.
@@ -4460,35 +4595,33 @@ local function first_of(tx, k, line)
   for i, item in ipairs(found) do names[i] = item.member end
   local asked, out = tx:hmget(k.asked, names), {}
   for i, item in ipairs(found) do
-    local holder, weight = string.match(asked[i] or "", "^(%S+) (%d+)$")
-    if holder == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
-    out[i] = { id = item.member, holder = holder, weight = tonumber(weight), line = line }
+    local found = said(asked[i] or nil)
+    if found == nil then error("CORRUPT " .. k.asked .. " " .. item.member) end
+    out[i] = { id = item.member, holder = found.holder, weight = found.weight }
   end
   return out
 end
 
--- Calls those who are first in line as far as there is room for each, as if those called before them had come already.
+-- Calls those who are first in line as far as there is room for each, as if those called before them had come already. Who can
+-- never pass since the limit was lowered is called as well, into no place: it asks anew and is in nobody's way.
 local function call(tx, k)
-  local held, starts, sum, tat = k.held, k.starts, k.sum, k.tat
   local line = k.waiting > 0 and first_of(tx, k, k.waiters) or {}
-  if #line > 0 and k.expected > 0 then
-    count(tx, k, 0)
-    k.held = k.held + k.expected - 1
-    if k.starts then k.starts = k.starts + k.expected - 1 end
-  end
+  if #line == 0 then return end
   -- More may stand in line than one call looks at.
   if #line == limits.batch_max then k.head_at = tx.now end
-  for _, one in ipairs(line) do
-    local use = room.refusal(tx, k, one.weight)
-    if use then
-      k.head_at = use.next_at()
-      break
+  as_if_come(tx, k, function()
+    for _, one in ipairs(line) do
+      one.never = room.never(k, one.weight)
+      local use = not one.never and room.refusal(tx, k, one.weight)
+      if use then
+        k.head_at = use.next_at()
+        break
+      end
+      -- Who is called takes nothing until it comes.
+      if not one.never then count(tx, k, one.weight) end
+      k.calls[#k.calls + 1] = one
     end
-    count(tx, k, one.weight)
-    k.calls[#k.calls + 1] = one
-  end
-  -- Who is called takes nothing until it comes.
-  k.held, k.starts, k.sum, k.tat = held, starts, sum, tat
+  end)
 end
 
 -- After a change of the definition everyone may ask anew whom the old one could never let pass.
@@ -4497,15 +4630,16 @@ function room.call_oversized(tx, k)
   for _, one in ipairs(first_of(tx, k, k.oversized)) do k.calls[#k.calls + 1] = one end
 end
 
--- When the key needs attention: the next in line may pass, or nobody uses it any more.
+-- When the key needs attention: the next in line may pass, those called have not come, or nobody uses it any more.
 local function wake_at(tx, k, called)
-  local d = k.q.definition
+  local d, awaited = k.q.definition, called + k.expected > 0
   if k.waiting > 0 then
-    if called + k.expected == 0 then return k.head_at end
+    if not awaited then return k.head_at end
     return math.min(k.head_at or limits.time_ms_max, tx.now + limits.call_again_ms)
   end
   if k.held > 0 or k.too_large > 0 then return nil end
   local at = math.max(k.throttled or 0, k.tat or 0, tx.now)
+  if awaited then at = math.max(at, tx.now + limits.call_again_ms) end
   if d.rate and k.newest then at = math.max(at, k.newest.score + d.rate.window_ms) end
   if d.weighted and k.heaviest then at = math.max(at, k.heaviest.score + d.weighted.window_ms) end
   return at
@@ -4564,18 +4698,21 @@ local function write_lines(tx, k)
     local c = one.candidate
     leave_line(tx, k, c.execution_id)
     tx:zadd(one.never and k.oversized or k.waiters, c.score, c.execution_id)
-    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) })
+    tx:hset(k.asked, { c.execution_id, c.holder_id .. " " .. text(c.weight) .. " " .. text(c.number) })
     if one.never then k.too_large = k.too_large + 1 else k.waiting = k.waiting + 1 end
   end
   for _, one in ipairs(k.calls) do
     leave_line(tx, k, one.id)
     owe_call(tx, k, one.id, one.holder)
-    tx:zadd(k.called, tx.now, one.id)
-    k.called_at = tx.now
+    if not one.never then
+      tx:zadd(k.called, tx.now, one.id)
+      k.called_at = tx.now
+    end
   end
 end
 
 local function write_passed(tx, k)
+  for _, id in ipairs(k.absent) do tx:zrem(k.called, id) end
   for _, item in ipairs(k.called_passed or {}) do
     if tx:zscore(k.called, item.member) == item.score then tx:zrem(k.called, item.member) end
   end
@@ -4615,7 +4752,10 @@ end
 -- leaves less than there was.
 function room.save(tx, k, admission)
   if not admission then call(tx, k) end
-  local called = #k.calls
+  local called = 0
+  for _, one in ipairs(k.calls) do
+    if not one.never then called = called + 1 end
+  end
   write_holders(tx, k)
   write_lines(tx, k)
   write_passed(tx, k)
@@ -5127,6 +5267,7 @@ local limits = require "lib.limits"
 local owed = require "transition.owed"
 local runnable = require "transition.runnable"
 local stop = require "transition.stop"
+local webhook = require "record.webhook"
 
 local resolve = {}
 
@@ -5340,6 +5481,7 @@ function owed.settle_flow(tx, f)
     event.of_flow(tx, f, flow_event[f.outcome], {})
   end
   f.ended = tx.now
+  if f.webhook then f.hook = webhook.of_flow(tx, f) end
   if f.stored > 0 then flow.walk_over(tx, f, "free") end
   flow.save(tx, f)
   if f.waited then tx:announce("done", f.id) end
@@ -6003,33 +6145,29 @@ source["transition.grant"] = function(require, LIBRARY)
 -- A grant reserves an execution for one worker for a short time; it hides nothing but its own execution.
 local execution = require "record.execution"
 local holds = require "record.holds"
+local ids = require "lib.id"
 
 local grant = {}
 
--- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
--- would undo what the second was admitted to. The last four digits count on with every grant.
-local function numbered(id, count)
-  local last = (tonumber(string.sub(id, 33), 16) + count) % 65536
-  return string.sub(id, 1, 32) .. string.format("%04x", last)
-end
-
 -- The id under which the request asked for the execution's grant.
 function grant.asked_as(rec)
-  return rec.grant and numbered(rec.grant, 1 - rec.grants)
+  return rec.grant and ids.counted(rec.grant, 1 - rec.grants)
 end
 
--- `copy` is the lane's: with the execution it says which sets must be entered before the grant is consumed.
+-- No execution has two grants of one id, however late a copy of a request comes: what the first of them still owes
+-- would undo what the second was admitted to. `copy` is the lane's: with the execution it says which sets must be entered
+-- before the grant is consumed.
 function grant.give(tx, rec, id, instance, ttl_ms, copy)
   local count = rec.grants or 0
   rec.grants = count + 1
-  rec.grant, rec.grant_worker, rec.grant_until = numbered(id, count), instance, tx.now + ttl_ms
+  rec.grant, rec.grant_worker, rec.grant_until = ids.counted(id, count), instance, tx.now + ttl_ms
   holds.note(rec, rec.grant, holds.needed(rec, copy))
   execution.save(tx, rec)
 end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score,
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score, number = rec.grants,
     budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
@@ -6284,6 +6422,7 @@ local limits = require "lib.limits"
 local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
+local webhook = require "record.webhook"
 
 local finish = {}
 
@@ -6314,6 +6453,7 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
+  if rec.spec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
   local data = how.data or {}
   if how.failure then
@@ -6798,6 +6938,7 @@ source["transition.resume"] = function(require, LIBRARY)
 local event = require "lib.event"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local ids = require "lib.id"
 local runnable = require "transition.runnable"
 local signals = require "record.signals"
 local suspension = require "record.suspension"
@@ -6821,9 +6962,12 @@ end
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
 local function escalate(tx, rec, w)
   rec.wait_until = nil
-  waitpoint.create(tx, rec, { waitpoint_id = w.review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
+  -- The id was free when the suspension named it; whoever took it since keeps it.
+  local review_id = w.review_id
+  while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
+  waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", w.review_id })
+  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
@@ -7415,7 +7559,8 @@ define.fn {
     if a.delay_until then rec.delay = a.delay_until end
     if a.deadline_at then rec.deadline = a.deadline_at end
     if a.tags then lists.retag(tx, rec, a.tags) end
-    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker"
+    -- The line of a quota is another partition's: whoever stands in it asks anew, and enters it at its new place.
+    local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker" and rec.reason ~= "waiting_for_quota"
     if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
     execution.note_action(tx, rec, "change", a.actor)
     execution.save(tx, rec)
@@ -8565,6 +8710,7 @@ local week_ms = 604800000
 local function create(tx, n)
   local f = flow.new(n.flow_id)
   f.namespace, f.kind, f.policy, f.digest, f.parent = n.namespace, n.kind, n.on_member_failure, n.body_digest, n.parent_id
+  f.webhook = n.completion_webhook
   f.created, f.touched, f.retention = tx.now, tx.now, n.retention_ms or week_ms
   f.deadline = n.deadline_at or (n.deadline_ms and tx.now + n.deadline_ms) or nil
   if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
@@ -9021,6 +9167,304 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     local list, rest = children.page(tx, rec, a.from or 1, a.limit, limits.stream_read_bytes_max)
     return reply.ok("page", { children = list, next = rest })
+  end,
+}
+end
+
+source["index.receivers"] = function(require, LIBRARY)
+-- Webhooks in line: each receiver (scheme, host and port) has a line of its own, and the list of receivers goes by the heads of
+-- their lines. A receiver that does not answer therefore stands in nobody else's way.
+local keys = require "lib.keys"
+
+local receivers = {}
+
+function receivers.of(url)
+  return keys.digest(string.lower(string.match(url, "^%a+://[^/%?]+")))
+end
+
+function receivers.add(tx, receiver, id, due)
+  tx:zadd(keys.receiver(tx, receiver), due, id)
+  local head = tx:zscore(keys.receivers(tx), receiver)
+  if head == nil or due < head then tx:zadd(keys.receivers(tx), due, receiver) end
+end
+
+local function keep_head(tx, receiver, head)
+  if head then
+    tx:zadd(keys.receivers(tx), head, receiver)
+  else
+    tx:zrem(keys.receivers(tx), receiver)
+  end
+end
+
+-- Puts an entry elsewhere in its line, or takes it out.
+function receivers.move(tx, receiver, id, due)
+  local line, head = keys.receiver(tx, receiver), due
+  for _, entry in ipairs(tx:zlowest(line, "-inf", "+inf", 2)) do
+    if entry.member ~= id then head = math.min(head or entry.score, entry.score) end
+  end
+  if due then tx:zadd(line, due, id) else tx:zrem(line, id) end
+  keep_head(tx, receiver, head)
+end
+
+-- Takes at most `count` entries that are due; nobody else gets them before `again`. Answers their ids and the head of the line.
+function receivers.take(tx, receiver, count, again)
+  local line, ids, head = keys.receiver(tx, receiver), {}, nil
+  for i, entry in ipairs(tx:zlowest(line, "-inf", "+inf", count + 1)) do
+    if i <= count and entry.score <= tx.now then
+      ids[i] = entry.member
+      tx:zadd(line, again, entry.member)
+    else
+      head = head or entry.score
+    end
+  end
+  if #ids > 0 then head = math.min(head or again, again) end
+  keep_head(tx, receiver, head)
+  return ids, head
+end
+
+return receivers
+end
+
+source["record.webhook"] = function(require, LIBRARY)
+-- A webhook that is owed because an execution or a flow has ended: what it says, where it goes, how often it was tried. It says what
+-- was so at that end, so it outlives whatever it tells of, and leaves when it was delivered or given up.
+local event = require "lib.event"
+local ids = require "lib.id"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local receivers = require "index.receivers"
+
+local webhook = {}
+
+-- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
+local function kept(id, number, state, d, now)
+  return cmsgpack.pack({ id, number, state, d.tries, d.owed, now, d.due or false, d.status or false, d.error or false })
+end
+
+function webhook.status(hook)
+  if hook == nil then return nil end
+  local l = cmsgpack.unpack(hook)
+  return {
+    delivery_id = l[1], state = l[3], tries = l[4], owed_at = l[5], updated_at = l[6],
+    next_at = l[7] or nil, status = l[8] or nil, error = l[9] or nil,
+  }
+end
+
+-- `of` says what ended: an execution or a flow. `said` is a list: type, namespace, lane, kind, flow, outcome, failure, tags,
+-- attempt, replays. Answers what the record that ended keeps.
+local function owe(tx, of, owner, url, hook, said)
+  local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
+  local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
+  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
+  receivers.add(tx, receivers.of(url), id, tx.now)
+  tx:announce("webhook")
+  return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
+end
+
+-- Owes the end of an execution; `kind` is the event that says it.
+function webhook.of_execution(tx, rec, kind)
+  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
+    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
+    rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
+  })
+end
+
+-- Owes the end of a flow.
+function webhook.of_flow(tx, f)
+  return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
+end
+
+local numbers = { "owed", "due", "tries" }
+
+function webhook.load(tx, id)
+  local key = keys.webhook(tx, id)
+  local d = tx:hgetall(key)
+  if d == nil then return nil end
+  for _, name in ipairs(numbers) do
+    d[name] = tonumber(d[name])
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  for _, name in ipairs({ "of", "owner", "url", "said" }) do
+    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
+  end
+  d.id, d.receiver = id, receivers.of(d.url)
+  return d
+end
+
+-- Notes that a try begins; nobody else begins one before `again`.
+function webhook.begin(tx, d, again)
+  d.tries, d.due = d.tries + 1, again
+  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
+end
+
+function webhook.typed(d)
+  local s = cmsgpack.unpack(d.said)
+  local tags = {}
+  for i = 1, #s[8], 2 do tags[s[8][i]] = s[8][i + 1] end
+  return {
+    delivery_id = d.id, tries = d.tries, receiver = d.receiver, url = d.url, type = s[1], at = d.owed, namespace = s[2], lane = s[3] or nil, kind = s[4],
+    execution_id = d.of == "execution" and d.owner or nil, flow_id = s[5] or nil, outcome = s[6],
+    failure = s[7] and { reason = s[7][1], category = s[7][2] } or nil, tags = tags, attempt_index = s[9] or nil, replay_count = s[10],
+  }
+end
+
+-- When the next try is due after one that failed, or nil when it is given up. A receiver may ask for more patience than there is,
+-- never for less.
+function webhook.again_at(tx, d, retry_after_ms, draw)
+  if d.tries >= limits.webhook_tries_max then return nil end
+  local delay = limits.webhook_delay_ms_min
+  for _ = 2, d.tries do delay = math.min(delay * 2, limits.webhook_delay_ms_max) end
+  -- A tenth more or less, so that those that failed together do not come back together.
+  delay = math.floor(delay * (4500 + draw) / 5000)
+  local at = tx.now + math.max(delay, math.min(retry_after_ms or 0, limits.webhook_delay_ms_max))
+  if at > d.owed + limits.webhook_age_ms_max then return nil end
+  return at
+end
+
+-- The record that ended shows its last webhook, as long as both are there.
+local function tell_owner(tx, d, state)
+  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
+  local hook = tx:hget(key, "hook")
+  local l = hook and cmsgpack.unpack(hook)
+  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+end
+
+-- A try failed: another one follows.
+function webhook.put_off(tx, d, due)
+  d.due = due
+  tx:hset(keys.webhook(tx, d.id), { "due", due })
+  receivers.move(tx, d.receiver, d.id, due)
+  tell_owner(tx, d, "pending")
+end
+
+-- Nothing more is owed: it was delivered, or given up.
+function webhook.close(tx, d, state)
+  d.due = nil
+  receivers.move(tx, d.receiver, d.id, nil)
+  tell_owner(tx, d, state)
+  tx:del(keys.webhook(tx, d.id))
+  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
+  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
+  if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
+  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
+end
+
+return webhook
+end
+
+source["webhook.take"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local webhook = require "record.webhook"
+local receivers = require "index.receivers"
+
+define.fn {
+  name = "ff_take_webhooks",
+  doc = "Webhooks that are due, to be tried by the caller and by nobody else for a while. `in_flight` says how many tries each receiver is busy with, `each` how many it may be. `held` says that more is due for receivers that are busy, `more` that more is due for others.",
+  flags = { "allow-oom" },
+  args = { limit = "batch_size", each = "per_receiver", in_flight = "in_flight" },
+  reply = { taken = { items = "[webhook]", more = "bool", held = "bool", next_at = "time_ms?", now = "time_ms" } },
+  errs = {},
+  call = function(tx, a, now)
+    local items, more, held, next_at, busy = {}, false, false, nil, 0
+    local again = now + limits.webhook_hold_ms
+    local function later(at)
+      if at and (next_at == nil or at < next_at) then next_at = at end
+    end
+    for _ in pairs(a.in_flight) do busy = busy + 1 end
+    -- Receivers that are busy may stand before all others.
+    for _, entry in ipairs(tx:zlowest(keys.receivers(tx), "-inf", "+inf", a.limit + busy + 1)) do
+      local room = a.each - (a.in_flight[entry.member] or 0)
+      if entry.score > now then
+        later(entry.score)
+        break
+      elseif #items >= a.limit then
+        more = true
+        break
+      elseif room <= 0 then
+        held = true
+      else
+        local count = math.min(room, a.limit - #items)
+        local ids, head = receivers.take(tx, entry.member, count, again)
+        for _, id in ipairs(ids) do
+          local d = webhook.load(tx, id)
+          -- One without a record is left to fsck.
+          if d then
+            webhook.begin(tx, d, again)
+            items[#items + 1] = webhook.typed(d)
+          end
+        end
+        if head and head <= now then
+          if count == room then held = true else more = true end
+        else
+          later(head)
+        end
+      end
+    end
+    return reply.ok("taken", { items = items, more = more, held = held, next_at = next_at, now = now })
+  end,
+}
+end
+
+source["webhook.note"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local webhook = require "record.webhook"
+
+define.fn {
+  name = "ff_note_webhook",
+  doc = "Says what the try of this number came to: the webhook leaves when it was delivered, refused or has failed for too long, and is tried again otherwise. A failure of a try that is not the last one begun counts for nothing; a delivery always does.",
+  flags = { "allow-oom" },
+  args = { delivery_id = "delivery_id", tries = "count", result = "webhook_result", status = "http_status?", error = "webhook_error?", retry_after_ms = "duration_ms?", draw = "permille" },
+  reply = { delivered = {}, failed = {}, put_off = { next_at = "time_ms", now = "time_ms" }, stale = {} },
+  errs = {},
+  call = function(tx, a, now)
+    local d = webhook.load(tx, a.delivery_id)
+    if d == nil or (a.result ~= "delivered" and a.tries ~= d.tries) then return reply.ok("stale") end
+    d.status, d.error = a.status, a.error
+    if a.result == "delivered" then
+      webhook.close(tx, d, "delivered")
+      return reply.ok("delivered")
+    end
+    local due = a.result == "failed" and webhook.again_at(tx, d, a.retry_after_ms, a.draw) or nil
+    if due == nil then
+      webhook.close(tx, d, "failed")
+      return reply.ok("failed")
+    end
+    webhook.put_off(tx, d, due)
+    return reply.ok("put_off", { next_at = due, now = now })
+  end,
+}
+end
+
+source["webhook.describe"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local flow = require "record.flow"
+local webhook = require "record.webhook"
+
+define.fn {
+  name = "ff_describe_webhook",
+  doc = "How far the webhook of the last end of an execution or a flow is; none before the first end.",
+  flags = { "no-writes" },
+  args = { execution_id = "execution_id?", flow_id = "flow_id?" },
+  reply = { webhook = { status = "webhook_status?" } },
+  errs = { "execution_not_found", "flow_not_found" },
+  call = function(tx, a)
+    if (a.execution_id == nil) == (a.flow_id == nil) then
+      return reply.err("invalid_argument", { field = "execution_id", problem = "give execution_id or flow_id, one of them" })
+    end
+    local rec, missing
+    if a.execution_id then
+      rec, missing = execution.load(tx, a.execution_id), "execution_not_found"
+    else
+      rec, missing = flow.find(tx, a.flow_id), "flow_not_found"
+    end
+    if rec == nil then return reply.err(missing) end
+    return reply.ok("webhook", { status = webhook.status(rec.hook) })
   end,
 }
 end
@@ -9636,6 +10080,7 @@ end
 source["quota.delete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local event = require "lib.event"
+local gone = require "index.gone"
 local keys = require "lib.keys"
 local quota = require "record.quota"
 local reply = require "lib.reply"
@@ -9649,7 +10094,10 @@ define.fn {
   errs = { "quota_not_found" },
   call = function(tx, a)
     local q = quota.load(tx, a.quota_id)
-    if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
+    if q == nil then
+      if quota.load(tx, a.quota_id, true) or gone.had(tx, a.quota_id) then return reply.ok("deleted") end
+      return reply.err("quota_not_found", { quota_id = a.quota_id })
+    end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
     event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
@@ -9672,21 +10120,22 @@ local function decide(tx, k, c)
   if room.holds(tx, k, member) then return { holder_id = c.holder_id, admitted = true, keep = keep } end
   if c.expires_at <= tx.now then return { holder_id = c.holder_id, admitted = false } end
   local use = room.refusal(tx, k, c.weight)
-  -- It was refused under this very grant: a copy of that request comes late. Its execution waits in line and is called; taken in
-  -- now, it would stand in nobody's line and hold a place for nobody.
-  if use == nil and room.asked_as(tx, k, c) then return { holder_id = c.holder_id, admitted = false } end
+  -- It was refused under this very grant or a later one: a copy of that request comes late. Its execution waits in line and is
+  -- called; taken in now, it would stand in nobody's line and hold a place for nobody.
+  if room.outdated(k, c, use == nil) then return { holder_id = c.holder_id, admitted = false } end
+  use = use or room.others_first(tx, k, c)
   if use == nil then
     room.admit(tx, k, member, c)
     return { holder_id = c.holder_id, admitted = true, keep = keep }
   end
-  local next_at = use.next_at()
-  room.wait(k, c, use, next_at)
+  local next_at = not room.never(k, c.weight) and use.next_at() or nil
+  room.wait(k, c, next_at)
   return { holder_id = c.holder_id, admitted = false, part = use.part, used = use.used, limit = use.limit, next_at = next_at }
 end
 
 define.fn {
   name = "ff_admit_quota",
-  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Who is refused waits for its turn; who is in stays.",
+  doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
   flags = {},
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },
@@ -9695,15 +10144,17 @@ define.fn {
     local q = quota.load(tx, a.quota_id)
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local known, order, items = {}, {}, {}
-    for i, c in ipairs(a.candidates) do
+    for _, c in ipairs(a.candidates) do
       local digest = quota.digest(c.key)
       local k = known[digest]
       if k == nil then
         k = room.load(tx, q, digest, c.key, true)
-        known[digest], order[#order + 1] = k, k
+        k.asking, known[digest], order[#order + 1] = {}, k, k
       end
-      items[i] = decide(tx, k, c)
+      k.asking[#k.asking + 1] = c.execution_id
     end
+    for _, k in ipairs(order) do room.look_at_line(tx, k, k.asking) end
+    for i, c in ipairs(a.candidates) do items[i] = decide(tx, known[quota.digest(c.key)], c) end
     for _, k in ipairs(order) do room.save(tx, k, true) end
     return reply.ok("answered", { items = items })
   end,
@@ -9760,6 +10211,39 @@ define.fn {
 }
 end
 
+source["quota.give_up"] = function(require, LIBRARY)
+local define = require "lib.define"
+local quota = require "record.quota"
+local reply = require "lib.reply"
+local room = require "index.room"
+
+define.fn {
+  name = "ff_give_up_called",
+  doc = "Executions that a quota has called ended or went elsewhere meanwhile: nobody waits for them, and the next in line are called. Who is not expected is passed over.",
+  flags = { "allow-oom" },
+  args = { quota_id = "quota_id", items = "quota_absences" },
+  reply = { given_up = { count = "count" } },
+  errs = {},
+  call = function(tx, a)
+    local q = quota.load(tx, a.quota_id)
+    local known, order, count = {}, {}, 0
+    for _, item in ipairs(q and a.items or {}) do
+      local k = known[item.key_digest]
+      if k == nil then
+        k = room.load(tx, q, item.key_digest) or false
+        known[item.key_digest] = k
+      end
+      if k and room.give_up(k, item.execution_id) then
+        if not k.touched then k.touched, order[#order + 1] = true, k end
+        count = count + 1
+      end
+    end
+    for _, k in ipairs(order) do room.save(tx, k) end
+    return reply.ok("given_up", { count = count })
+  end,
+}
+end
+
 source["quota.settle"] = function(require, LIBRARY)
 local define = require "lib.define"
 local quota = require "record.quota"
@@ -9794,7 +10278,7 @@ local room = require "index.room"
 
 define.fn {
   name = "ff_throttle_quota",
-  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed ends the throttle.",
+  doc = "Nothing starts under this key of a quota until a time: a provider said so. A later time wins over an earlier one; one that has passed changes nothing, and 0 ends the throttle.",
   flags = {},
   args = { quota_id = "quota_id", key = "quota_key", ["until"] = "time_ms", actor = "actor?" },
   reply = { throttled = { ["until"] = "time_ms" }, cleared = {} },
@@ -9804,7 +10288,7 @@ define.fn {
     if q == nil then return reply.err("quota_not_found", { quota_id = a.quota_id }) end
     local k = room.load(tx, q, quota.digest(a.key), a.key, true)
     local wanted, before = a["until"], k.throttled and k.throttled > tx.now and k.throttled or nil
-    k.throttled = wanted > tx.now and math.max(wanted, k.throttled or 0) or nil
+    if wanted == 0 then k.throttled = nil else k.throttled = wanted > tx.now and math.max(wanted, before or 0) or before end
     room.save(tx, k)
     -- A provider's word that changes nothing is no event.
     if k.throttled ~= before then
@@ -9899,6 +10383,7 @@ source["record.budget"] = function(require, LIBRARY)
 -- in every budget above it; all of a tree shares a partition, so each check sees the whole way up at once.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local outbox = require "lib.outbox"
 local event = require "lib.event"
 local reply = require "lib.reply"
 local timers = require "index.timers"
@@ -9961,7 +10446,7 @@ function budget.new(tx, definition)
   b.id, b.created, b.version, b.period, b.since = definition.budget_id, tx.now, 1, 1, tx.now
   b.rooms, b.wide, b.told = 0, 0, 0
   b.approved, b.refused, b.soft_told, b.passed = false, false, false, false
-  b.used, b.held, b.base, b.actions = {}, {}, {}, {}
+  b.used, b.held, b.base, b.actions, b.past = {}, {}, {}, {}, {}
   for _, d in ipairs(b.dimensions) do b.used[d.name], b.held[d.name], b.base[d.name] = 0, 0, 0 end
   tx.memo[keys.budget(tx, b.id)] = b
   return b
@@ -9998,6 +10483,7 @@ function budget.load(tx, id)
   b.approved, b.refused, b.soft_told, b.passed = raw.approved ~= nil, raw.refused ~= nil, raw.soft_told ~= nil, raw.passed ~= nil
   b.used, b.held, b.base = amounts_of(b, raw.used, key, "used"), amounts_of(b, raw.held, key, "held"), amounts_of(b, raw.base, key, "base")
   b.actions = raw.actions and cmsgpack.unpack(raw.actions) or {}
+  b.past = raw.past and cmsgpack.unpack(raw.past) or {}
   tx.memo[key] = b
   return b
 end
@@ -10021,6 +10507,14 @@ function budget.save(tx, b)
   flag(tx, key, "passed", b.passed)
 end
 
+-- Where submissions look for budgets of namespaces, lanes and flows is on another partition: it is told of a budget that comes
+-- or goes, whatever becomes of the caller.
+function budget.owe_scope(tx, b)
+  local kind, id = b.scope.type, b.scope.id
+  local scope = kind == "namespace" and "namespace:" .. b.namespace or kind == "lane" and id and "lane:" .. b.namespace .. "/" .. id or kind == "flow" and id and "flow:" .. id or nil
+  if scope then outbox.owe(tx, "note_scope", { "budget_id", b.id, "scope", scope }) end
+end
+
 function budget.watch(tx, b)
   if b.next_reset then timers.set(tx, budget.timer(b.id), b.next_reset) else timers.clear(tx, budget.timer(b.id)) end
 end
@@ -10033,9 +10527,16 @@ end
 -- Rooms are counted: who was refused has seen so many, and may ask again when there were more. `wide` is the number of the last
 -- room that everyone is told of, because a limit or a period changed; of a room that is only as large as what was given back, as
 -- many are told as may fit. Everyone who has seen fewer than `told` was told. The mark stays until that is done, whatever happens
--- to the announcement.
+-- to the announcement. A wide room that nobody is known to wait for is counted without a mark: a refusal that is on its way to
+-- its execution finds it when all that waits is swept.
 function budget.room(tx, b, wide)
-  if not b.refused and b.rooms == b.told then return end
+  if not b.refused and b.rooms == b.told then
+    if wide then
+      b.rooms = b.rooms + 1
+      b.wide, b.told = b.rooms, b.rooms
+    end
+    return
+  end
   b.refused, b.rooms = false, b.rooms + 1
   if wide then b.wide = b.rooms end
   mark(tx, b)
@@ -10056,7 +10557,15 @@ function budget.free(b)
   return free
 end
 
+-- What was used in a period is kept when it ends.
+local function end_period(b, at)
+  b.past[#b.past + 1] = { b.since, at, budget.flat(b.used) }
+  if #b.past > limits.budget_periods_max then table.remove(b.past, 1) end
+end
+
 function budget.start_period(tx, b)
+  end_period(b, tx.now)
+  tx:hset(keys.budget(tx, b.id), { "past", cmsgpack.pack(b.past) })
   local passed = false
   for _, d in ipairs(b.dimensions) do
     b.used[d.name], b.base[d.name] = 0, 0
@@ -10083,6 +10592,7 @@ end
 -- The same for a reader, who writes nothing.
 function budget.rolled(tx, b)
   if b.next_reset == nil or b.next_reset > tx.now then return end
+  end_period(b, b.next_reset)
   for _, d in ipairs(b.dimensions) do b.used[d.name] = 0 end
   b.approved = false
 end
@@ -10250,9 +10760,24 @@ function budget.prune(tx, b)
   end
 end
 
-function budget.note_action(tx, b, action, actor, dimension, delta, reason)
-  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false }
+function budget.note_action(tx, b, action, actor, dimension, delta, reason, request_id)
+  b.actions[#b.actions + 1] = { action, actor, tx.now, dimension or false, delta or false, reason or false, request_id or false }
   if #b.actions > limits.budget_actions_max then table.remove(b.actions, 1) end
+end
+
+-- True when this very request was done already: its answer was lost, or it comes late.
+function budget.done(b, request_id)
+  for _, a in ipairs(b.actions) do
+    if request_id and a[7] == request_id then return true end
+  end
+  return false
+end
+
+-- The periods that ended, the oldest first.
+local function past_of(b)
+  local past = {}
+  for i, p in ipairs(b.past) do past[i] = { since = p[1], ended_at = p[2], used = budget.map(p[3]) } end
+  return past
 end
 
 function budget.typed(b)
@@ -10261,7 +10786,8 @@ function budget.typed(b)
   for i, a in ipairs(b.actions) do actions[i] = { action = a[1], actor = a[2], at = a[3], dimension = a[4] or nil, delta = a[5] or nil, reason = a[6] or nil } end
   return {
     budget_id = b.id, namespace = b.namespace, parent = b.parent, scope = b.scope, dimensions = dimensions, reset = b.reset, on_soft = b.on_soft, on_hard = b.on_hard,
-    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, actions = actions,
+    version = b.version, created_at = b.created, period = b.period, period_since = b.since, next_reset_at = b.next_reset, approved = b.approved, rooms = b.rooms, wide = b.wide, actions = actions,
+    past = past_of(b),
   }
 end
 
@@ -10481,6 +11007,7 @@ define.fn {
     if gone.back(tx, b.id) then budget.come_back(tx, b) end
     budget.save(tx, b)
     if b.next_reset then budget.watch(tx, b) end
+    budget.owe_scope(tx, b)
     tx:zadd(keys.budgets(tx), tx.now, b.id)
     event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
     return reply.ok("created", { budget = budget.typed(b), duplicate = false })
@@ -10656,7 +11183,10 @@ define.fn {
   errs = { "budget_not_found", "budget_in_use" },
   call = function(tx, a)
     local b = budget.load(tx, a.budget_id)
-    if b == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
+    if b == nil then
+      if gone.had(tx, a.budget_id) then return reply.ok("deleted") end
+      return reply.err("budget_not_found", { budget_id = a.budget_id })
+    end
     local children = tx:zcard(keys.budget_children(tx, b.id))
     local held = tx:exists(keys.budget_holds(tx, b.id)) or tx:exists(keys.holders(tx, budget.set(b.id)))
     if children > 0 or held then return reply.err("budget_in_use", { children = children, held = held }) end
@@ -10668,6 +11198,7 @@ define.fn {
     tx:zadd(keys.cleared(tx), tx.now, b.id)
     tx:announce("budget", b.id)
     timers.clear(tx, budget.timer(b.id))
+    budget.owe_scope(tx, b)
     gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
     event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
@@ -10684,17 +11215,18 @@ local budget = require "record.budget"
 
 define.fn {
   name = "ff_reset_budget",
-  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change.",
+  doc = "An operator starts a new period now: nothing is used in it. What is held stays held; when the period ends by itself does not change. The same request again changes nothing.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", actor = "actor" },
+  args = { budget_id = "budget_id", actor = "actor", request_id = "request_id?" },
   reply = { reset = { budget = "budget" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
+    if budget.done(b, a.request_id) then return reply.ok("reset", { budget = budget.typed(b) }) end
     budget.start_period(tx, b)
-    budget.note_action(tx, b, "reset", a.actor)
+    budget.note_action(tx, b, "reset", a.actor, nil, nil, nil, a.request_id)
     budget.save(tx, b)
     event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
     return reply.ok("reset", { budget = budget.typed(b) })
@@ -10750,15 +11282,16 @@ end
 
 define.fn {
   name = "ff_correct_budget",
-  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent.",
+  doc = "An operator changes what is used in a dimension, here and in every budget above; kept with actor and reason. It may pass a limit: it says what was spent. The same request again changes nothing.",
   flags = { "allow-oom" },
-  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason" },
+  args = { budget_id = "budget_id", dimension = "dimension", delta = "delta", actor = "actor", reason = "reason", request_id = "request_id?" },
   reply = { corrected = { budget = "budget" } },
   errs = { "budget_not_found" },
   call = function(tx, a)
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local b = path[1]
+    if budget.done(b, a.request_id) then return reply.ok("corrected", { budget = budget.typed(b) }) end
     if b.used[a.dimension] == nil then return reply.err("invalid_argument", { field = "dimension", problem = "is no dimension of the budget: " .. a.dimension }) end
     if a.delta == 0 then return reply.err("invalid_argument", { field = "delta", problem = "must not be 0" }) end
     if b.used[a.dimension] + a.delta < 0 then
@@ -10770,7 +11303,7 @@ define.fn {
       shift(each, a.dimension, a.delta)
       if a.delta < 0 then budget.room(tx, each, true) end
     end
-    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason)
+    budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason, a.request_id)
     budget.save_all(tx, path)
     event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
       "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
@@ -11003,7 +11536,11 @@ define.fn {
     local path = budget.path(tx, a.budget_id)
     if path == nil then return reply.err("budget_not_found", { budget_id = a.budget_id }) end
     local hold = holds.reservation(tx, a.budget_id, a.reservation_id)
+    local key = "released:" .. a.reservation_id
+    if hold == nil and budget.report(tx, path[1], key) then return reply.ok("released") end
     if hold == nil then return reply.err("reservation_not_found", { reservation_id = a.reservation_id }) end
+    budget.prune(tx, path[1])
+    budget.keep_report(tx, path[1], key, {})
     holds.drop_reservation(tx, path, a.reservation_id, hold)
     holds.give_back(tx, path, hold.amounts)
     budget.save_all(tx, path)
@@ -11106,12 +11643,12 @@ define.fn {
   name = "ff_cleared_budgets",
   doc = "Budgets of this partition that had room again after a refusal and whose waiting work was not told yet, oldest first; one that is gone has the highest count of rooms.",
   flags = { "no-writes" },
-  args = { limit = "batch_size" },
+  args = { offset = "count?", limit = "batch_size" },
   reply = { cleared = { items = "[cleared_budget]", more = "bool" } },
   errs = {},
   call = function(tx, a)
     local items = {}
-    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1)
+    local found = tx:zlowest(keys.cleared(tx), "-inf", "+inf", a.limit + 1, a.offset)
     for i = 1, math.min(#found, a.limit) do
       local b = budget.load(tx, found[i].member)
       local calendar = b and (b.reset.type == "day" or b.reset.type == "month")
@@ -12405,14 +12942,14 @@ local reply = require "lib.reply"
 
 define.fn {
   name = "ff_read_outbox",
-  doc = "Effects this partition owes, oldest first.",
+  doc = "Effects this partition owes, oldest first; with `after`, those behind that one.",
   flags = { "no-writes" },
-  args = { limit = "list_limit" },
+  args = { after = "stream_id?", limit = "list_limit" },
   reply = { effects = { items = "[effect]" } },
   errs = {},
   call = function(tx, a)
     local items = {}
-    for i, entry in ipairs(tx:xrange(keys.outbox(tx), "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
+    for i, entry in ipairs(tx:xrange(keys.outbox(tx), a.after and "(" .. a.after or "-", "+", a.limit)) do items[i] = outbox.parse(entry) end
     return reply.ok("effects", { items = items })
   end,
 }
@@ -12472,6 +13009,83 @@ define.fn {
       execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
+  end,
+}
+end
+
+source["query.explain_lane"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local reply = require "lib.reply"
+local execution = require "record.execution"
+local spec = require "record.spec"
+
+-- What says by itself why it waits is only counted, by the stats.
+local places = { "blocked:route", "blocked:quota", "blocked:budget", "delayed", "suspended" }
+
+local function is_delayed(rec, path)
+  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and execution.lane_path(rec) == path
+end
+
+define.fn {
+  name = "ff_explain_lane",
+  doc = "What the work of a lane waits for in this partition: up to `limit` each of those blocked, delayed and suspended, the longest waiting first, and the first delay to end.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", limit = "batch_size" },
+  reply = { waiting = { items = "[lane_waiter]", next_delay_at = "time_ms?" } },
+  errs = {},
+  call = function(tx, a)
+    local path, items, first = a.namespace .. "/" .. a.lane, {}, nil
+    local function sees(delay)
+      if first == nil or delay < first then first = delay end
+    end
+    for _, place in ipairs(places) do
+      for _, item in ipairs(tx:zlowest(keys.place(tx, path, place), "-inf", "+inf", a.limit)) do
+        local rec = execution.load(tx, item.member)
+        if rec then
+          items[#items + 1] = {
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.spec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+          }
+          if place == "delayed" then sees(rec.delay) end
+        end
+      end
+    end
+    -- Delays stand by creation in their place, and by their end among the timers of all lanes.
+    for _, item in ipairs(tx:zlowest(keys.timers(tx), "-inf", "+inf", a.limit)) do
+      local rec = execution.load(tx, item.member)
+      if is_delayed(rec, path) then sees(rec.delay) end
+    end
+    return reply.ok("waiting", { items = items, next_delay_at = first })
+  end,
+}
+end
+
+source["query.ahead"] = function(require, LIBRARY)
+local define = require "lib.define"
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local reply = require "lib.reply"
+local queues = require "index.queues"
+
+define.fn {
+  name = "ff_count_ahead",
+  doc = "How many eligible executions of a lane stand before another of any partition here; `more` when they are more than one call looks at.",
+  flags = { "no-writes" },
+  args = { namespace = "namespace", lane = "lane", score = "int", execution_id = "execution_id" },
+  reply = { ahead = { count = "count", more = "bool" } },
+  errs = {},
+  call = function(tx, a)
+    local path, count, more = a.namespace .. "/" .. a.lane, 0, false
+    local function look(queue)
+      local found = tx:zlowest(keys.queue(tx, path, queue), "-inf", string.format("%.0f", a.score), limits.list_looks_max)
+      for _, item in ipairs(found) do
+        if item.score < a.score or item.member < a.execution_id then count = count + 1 end
+      end
+      more = more or #found == limits.list_looks_max
+    end
+    look("any")
+    for _, entry in ipairs(queues.all(tx, path)) do look(entry.queue) end
+    return reply.ok("ahead", { count = count, more = more })
   end,
 }
 end
@@ -12928,10 +13542,11 @@ function invariants.list(tx, key, findings, repair, found)
   end
 end
 
--- One key of the family: a quota's, or one of holders.
+-- One key of the family: a quota's, or one of holders. One that nobody used any more may be gone since it was found.
 function invariants.key(tx, key, rest, findings, repair, found)
   local id, part = string.match(rest, "^(%x+%-%x+%-%x+%-%x+%-%x+):(.+)$")
   if id == nil then return holders.check(tx, rest, findings, repair, found) end
+  if not tx:exists(key) then return end
   local q = quota.load(tx, id, true)
   if q == nil then
     found(findings, 37, key, "its quota is gone", repair)
@@ -13654,7 +14269,9 @@ local home = require "index.home"
 local queues = require "index.queues"
 local quota = require "record.quota"
 local quotas = require "maintenance.quota_invariants"
+local receivers = require "index.receivers"
 local waitpoint = require "record.waitpoint"
+local webhook = require "record.webhook"
 local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
@@ -13790,6 +14407,46 @@ local function check_inbox(tx, key, findings, repair)
   end
 end
 
+-- A webhook stands in its receiver's line, by its next try.
+local function check_webhook(tx, key, id, findings, repair)
+  local d = webhook.load(tx, id)
+  if d == nil then return end
+  local stored = tx:zscore(keys.receiver(tx, d.receiver), id)
+  if stored == d.due then return end
+  check.found(findings, 10, key, "should be in line at " .. string.format("%.0f", d.due) .. ", entry says " .. (stored and string.format("%.0f", stored) or "none"), repair)
+  if repair then receivers.move(tx, d.receiver, id, d.due) end
+end
+
+-- What stands in a line is a webhook for this receiver, and the list of receivers knows the head.
+local function check_line(tx, key, receiver, findings, repair)
+  local listed, head = tx:zscore(keys.receivers(tx), receiver), nil
+  for _, entry in ipairs(tx:zlowest(key, "-inf", "+inf", 1000)) do
+    local d = webhook.load(tx, entry.member)
+    if d and d.receiver == receiver then
+      head = head or entry.score
+    else
+      check.found(findings, 37, key, entry.member .. " has no record", repair)
+      if repair then tx:zrem(key, entry.member) end
+    end
+  end
+  if head and listed ~= head then
+    check.found(findings, 10, keys.receivers(tx), receiver .. " is not listed by the head of its line", repair)
+    if repair then tx:zadd(keys.receivers(tx), head, receiver) end
+  end
+end
+
+local function check_outbox(tx, key, rest, findings, repair)
+  local receiver = string.match(rest, "^receiver:(%x+)$")
+  if receiver then return check_line(tx, key, receiver, findings, repair) end
+  if rest ~= "receivers" then return check.found(findings, 37, key, "nobody owns this key", false) end
+  for _, listed in ipairs(members(tx, key)) do
+    if not tx:exists(keys.receiver(tx, listed)) then
+      check.found(findings, 37, key, listed .. " has no line", repair)
+      if repair then tx:zrem(key, listed) end
+    end
+  end
+end
+
 local function check_index(tx, key, rest, findings, repair)
   local path, place = string.match(rest, "^lane:([^:]+):(.+)$")
   if rest == "waitpoints" then return check_inbox(tx, key, findings, repair) end
@@ -13853,6 +14510,10 @@ define.fn {
           check_stream(tx, key, rest, findings, a.repair)
         elseif family == "flow" then
           check_flow(tx, key, rest, findings, a.repair)
+        elseif family == "hook" then
+          check_webhook(tx, key, rest, findings, a.repair)
+        elseif family == "outbox" then
+          check_outbox(tx, key, rest, findings, a.repair)
         elseif family == "idx" then
           check_index(tx, key, rest, findings, a.repair)
         elseif family == "budget" then
@@ -13940,6 +14601,9 @@ redis.register_function{ function_name = "ff_list_flows", callback = function(k,
 redis.register_function{ function_name = "ff_spawn_children", callback = function(k, a) return invoke("ff_spawn_children", k, a) end }
 redis.register_function{ function_name = "ff_wait_children", callback = function(k, a) return invoke("ff_wait_children", k, a) end }
 redis.register_function{ function_name = "ff_read_children", callback = function(k, a) return invoke("ff_read_children", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_take_webhooks", callback = function(k, a) return invoke("ff_take_webhooks", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_note_webhook", callback = function(k, a) return invoke("ff_note_webhook", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_describe_webhook", callback = function(k, a) return invoke("ff_describe_webhook", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_grant_access", callback = function(k, a) return invoke("ff_grant_access", k, a) end }
 redis.register_function{ function_name = "ff_find_access", callback = function(k, a) return invoke("ff_find_access", k, a) end, flags = { "no-writes" } }
@@ -13959,6 +14623,7 @@ redis.register_function{ function_name = "ff_list_quota_keys", callback = functi
 redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
 redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_give_up_called", callback = function(k, a) return invoke("ff_give_up_called", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
 redis.register_function{ function_name = "ff_list_quota_waiters", callback = function(k, a) return invoke("ff_list_quota_waiters", k, a) end, flags = { "no-writes" } }
@@ -14013,6 +14678,8 @@ redis.register_function{ function_name = "ff_list_executions", callback = functi
 redis.register_function{ function_name = "ff_read_events", callback = function(k, a) return invoke("ff_read_events", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_explain_lane", callback = function(k, a) return invoke("ff_explain_lane", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_count_ahead", callback = function(k, a) return invoke("ff_count_ahead", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_find_leases", callback = function(k, a) return invoke("ff_find_leases", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_read_signals", callback = function(k, a) return invoke("ff_read_signals", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
 use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::Dispatcher;
 use ff_script::{Route, Wake};
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::{IntoParams, PartialSchema};
 
 use crate::access::Guard;
 use crate::fleet::Fleet;
@@ -164,4 +167,45 @@ impl<S: Send + Sync> FromRequestParts<S> for Flow {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         named(parts, state, "flow").await?.parse().map(Self).map_err(|_| Problem::invalid("flow_id", "must be a UUID"))
     }
+}
+
+/// The budget a path names.
+pub struct BudgetPath(pub BudgetId);
+
+impl<S: Send + Sync> FromRequestParts<S> for BudgetPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+        named(parts, state, "name")
+            .await?
+            .parse()
+            .map(Self)
+            .map_err(|_| Problem::invalid("budget_id", "must be a UUID"))
+    }
+}
+
+/// Describes the part of a path that an extractor reads.
+macro_rules! path_parameter {
+    ( $( $extractor:ty: $name:literal as $schema:expr, $about:literal; )+ ) => { $(
+        impl IntoParams for $extractor {
+            fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                let parameter = ParameterBuilder::new()
+                    .name($name)
+                    .parameter_in(ParameterIn::Path)
+                    .required(Required::True)
+                    .description(Some($about))
+                    .schema(Some($schema));
+                vec![parameter.build()]
+            }
+        }
+    )+ };
+}
+
+path_parameter! {
+    Id: "id" as ExecutionId::schema(), "The execution.";
+    Number: "n" as u32::schema(), "The attempt by its index, counted from 0.";
+    Waitpoint: "waitpoint" as WaitpointId::schema(), "The waitpoint.";
+    QuotaPath: "quota" as QuotaPolicyId::schema(), "The quota.";
+    BudgetPath: "name" as BudgetId::schema(), "The budget.";
+    Flow: "flow" as FlowId::schema(), "The flow.";
 }

@@ -3,31 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use axum::http::StatusCode;
 use ff_core::ErrorCode;
 use ff_core::error::EngineError;
 use serde_json::Value;
 
-use crate::problem::Problem;
+use crate::problem::{OWN, Problem};
 
-/// Codes of this server, with their status and whether asking again may help. The library's have theirs from it.
-const OWN: [(&str, u16, bool); 16] = [
-    ("unauthenticated", 401, false),
-    ("forbidden", 403, false),
-    ("not_found", 404, false),
-    ("key_not_found", 404, false),
-    ("method_not_allowed", 405, false),
-    ("keys_fixed", 409, false),
-    ("cursor_expired", 410, false),
-    ("too_large", 413, false),
-    ("wrong_host", 421, false),
-    ("too_many_failures", 429, true),
-    ("internal", 500, false),
-    ("store_refused", 500, false),
-    ("closed", 503, false),
-    ("keys_unavailable", 503, true),
-    ("store_unavailable", 503, true),
-    ("store_full", 507, true),
-];
+/// A server that stops serves nothing again, whatever its status says.
+fn retryable(code: &'static str, status: StatusCode) -> bool {
+    code != "closed" && Problem::new(status, code, "").is_retryable()
+}
 
 fn pages() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors")
@@ -66,9 +52,11 @@ fn every_code_of_the_library_has_a_page_that_says_what_it_means() {
 #[test]
 fn every_code_of_the_server_has_a_page() {
     let index = page("README");
-    for (code, status, retryable) in OWN {
-        assert!(page(code).starts_with(&head(code, status.into(), retryable, "")), "docs/errors/{code}.md");
-        assert!(index.contains(&format!("| [{code}]({code}.md) | ")), "docs/errors/README.md does not list {code}");
+    for &(code, status, meaning) in OWN {
+        let head = head(code, status.as_u16().into(), retryable(code, status), meaning);
+        assert!(page(code).starts_with(&format!("{head}\n")), "docs/errors/{code}.md does not begin with\n{head}");
+        let row = format!("| [{code}]({code}.md) | {meaning} |\n");
+        assert!(index.contains(&row), "docs/errors/README.md has no row\n{row}");
     }
 }
 

@@ -15,6 +15,7 @@ mod execution_body;
 mod fleet;
 mod line;
 mod metrics;
+mod openapi;
 mod payload;
 mod problem;
 mod query;
@@ -29,6 +30,7 @@ mod word;
 
 pub use access::{Access, ROUTES};
 pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};
+pub use openapi::openapi_json;
 pub use serve::{Auth, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};
 pub use webhooks::WebhookOptions;

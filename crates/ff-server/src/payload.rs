@@ -6,6 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ff_script::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::problem::{Answer, Problem};
 
@@ -19,7 +20,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub const PAYLOAD_MAX: usize = 1024 * 1024;
 
 /// How a field carries bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// The field holds any JSON value.

@@ -11,6 +11,7 @@ use ff_core::{ErrorCode, error::Class};
 use ff_engine::FeedError;
 use ff_script::Error;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// What a handler answers.
 pub type Answer<T> = Result<T, Problem>;
@@ -30,23 +31,64 @@ struct Facts {
 }
 
 /// The body of a problem.
-#[derive(Serialize)]
-struct Document<'a> {
+#[derive(Serialize, ToSchema)]
+pub struct Document<'a> {
+    /// A name for the code that is unique beyond this API.
     r#type: String,
-    title: String,
+    /// What the code means.
+    title: &'a str,
     status: u16,
+    /// What happened, for programs: it never changes its meaning.
     code: &'a str,
+    /// What happened, for people.
     detail: &'a str,
+    /// What is wrong, by field of the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
     fields: &'a BTreeMap<String, String>,
+    /// What the code says more precisely, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
     facts: &'a BTreeMap<String, String>,
+    /// True when asking again later, the same way, may succeed.
     retryable: bool,
     request_id: &'a str,
 }
 
+/// Codes of this server, with their status and what they mean. The library's have theirs from it.
+pub const OWN: &[(&str, StatusCode, &str)] = &[
+    ("unauthenticated", StatusCode::UNAUTHORIZED, "A token is missing, unknown, revoked or expired."),
+    ("forbidden", StatusCode::FORBIDDEN, "The token's roles or scope do not cover this, or another site asks."),
+    ("not_found", StatusCode::NOT_FOUND, "There is nothing at this path."),
+    ("key_not_found", StatusCode::NOT_FOUND, "No signing key has this name."),
+    ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "This path does not take this method."),
+    ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body came too slowly to wait for the rest of it."),
+    ("keys_fixed", StatusCode::CONFLICT, "The signing keys come from the environment and are changed there."),
+    ("cursor_expired", StatusCode::GONE, "Events behind this cursor are no longer kept."),
+    ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body or a field is larger than its limit."),
+    ("wrong_host", StatusCode::MISDIRECTED_REQUEST, "The Host header names another server."),
+    ("too_many_failures", StatusCode::TOO_MANY_REQUESTS, "Too many failed credentials from this address."),
+    ("internal", StatusCode::INTERNAL_SERVER_ERROR, "The server made a mistake; its log has the details."),
+    ("store_refused", StatusCode::INTERNAL_SERVER_ERROR, "The store refuses this server's commands."),
+    ("closed", StatusCode::SERVICE_UNAVAILABLE, "The server is stopping."),
+    ("keys_unavailable", StatusCode::SERVICE_UNAVAILABLE, "No token can be signed: the keys cannot be used."),
+    ("store_unavailable", StatusCode::SERVICE_UNAVAILABLE, "The store does not answer."),
+    ("store_full", StatusCode::INSUFFICIENT_STORAGE, "The store has no room for more."),
+];
+
+/// Every code with its status and what it means.
+pub fn meanings() -> impl Iterator<Item = (&'static str, StatusCode, &'static str)> {
+    let library = ErrorCode::ALL.iter().map(|code| (code.as_str(), status_of(code.as_str(), code.class()), code.doc()));
+    library.chain(OWN.iter().copied())
+}
+
+/// The code itself, its status and what it means; nothing when it is none.
+pub fn meaning(code: &str) -> Option<(&'static str, StatusCode, &'static str)> {
+    meanings().find(|(known, _, _)| *known == code)
+}
+
 /// A problem of one item of a batch.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ItemProblem {
     code: &'static str,
     detail: String,
@@ -161,10 +203,7 @@ impl Problem {
     /// The body, with the request it answers.
     pub fn document(&self, request_id: &str) -> Vec<u8> {
         let facts = &self.0;
-        let title = facts.code.parse::<ErrorCode>().map_or_else(
-            |_| facts.status.canonical_reason().unwrap_or("Problem").to_owned(),
-            |code| code.doc().to_owned(),
-        );
+        let title = meaning(facts.code).map_or("A problem", |(_, _, meaning)| meaning);
         let document = Document {
             r#type: format!("urn:flowfabric:error:{}", facts.code),
             title,
@@ -195,8 +234,8 @@ impl IntoResponse for Problem {
 }
 
 /// The status of a stable code. What a user can bring about is never a 5xx.
-fn status_of(error: &EngineError) -> StatusCode {
-    match error.code() {
+fn status_of(code: &str, class: Class) -> StatusCode {
+    match code {
         "lane_full" | "at_capacity" => return StatusCode::TOO_MANY_REQUESTS,
         "invalid_token" => return StatusCode::UNAUTHORIZED,
         "store_full" => return StatusCode::INSUFFICIENT_STORAGE,
@@ -204,7 +243,7 @@ fn status_of(error: &EngineError) -> StatusCode {
         "not_capable" => return StatusCode::CONFLICT,
         _ => {}
     }
-    match error.class() {
+    match class {
         Class::Invalid => StatusCode::BAD_REQUEST,
         Class::NotFound => StatusCode::NOT_FOUND,
         Class::Conflict => StatusCode::CONFLICT,
@@ -252,7 +291,7 @@ impl From<EngineError> for Problem {
             let field = argument.unwrap_or(field);
             return Self::invalid(field, detail);
         }
-        let mut problem = Self::new(status_of(&error), error.code(), error.to_string());
+        let mut problem = Self::new(status_of(error.code(), error.class()), error.code(), error.to_string());
         problem.0.facts = facts_of(&error);
         problem.0.retryable = error.is_retryable();
         if problem.0.status == StatusCode::INTERNAL_SERVER_ERROR {

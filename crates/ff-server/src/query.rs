@@ -4,10 +4,13 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::body::unrepeated;
 use crate::problem::{Answer, Problem};
 
+/// The last time there is: 2^53 - 1.
+const TIME_MAX: i64 = 9_007_199_254_740_991;
 /// The longest page of a list.
 const LIST_MAX: i64 = 1000;
 
@@ -32,10 +35,42 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
     })
 }
 
+/// The key of a request, when a header says it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct IdempotencyHeader {
+    /// The same as `idempotency_key` in the body.
+    #[param(rename = "Idempotency-Key", min_length = 1, max_length = 256)]
+    idempotency_key: Option<String>,
+}
+
+/// The trace a submission belongs to.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct TraceHeader {
+    /// The W3C trace context, unless the body has a `trace_parent`.
+    #[param(min_length = 1, max_length = 256)]
+    traceparent: Option<String>,
+}
+
+/// Where a reader of a stream stands.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it describes a header")]
+pub struct LastEventId {
+    /// The id of the last event a reader has seen; it goes before `after`.
+    #[param(rename = "Last-Event-ID")]
+    last_event_id: Option<String>,
+}
+
 /// Where a page of a list begins and how long it is.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct PageQuery {
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }
@@ -92,6 +127,16 @@ pub fn limit_of(text: Option<&str>) -> Answer<i64> {
         Ok(limit)
     } else {
         Err(Problem::invalid("limit", format!("must be in 1..={LIST_MAX}, got {limit}")))
+    }
+}
+
+/// A parameter that is a time; an empty one is absent.
+pub fn time(name: &'static str, text: Option<&str>) -> Answer<Option<i64>> {
+    match number(name, text)? {
+        Some(ms) if !(0..=TIME_MAX).contains(&ms) => {
+            Err(Problem::invalid(name, format!("must be in 0..={TIME_MAX}, got {ms}")))
+        }
+        ms => Ok(ms),
     }
 }
 

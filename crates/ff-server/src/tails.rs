@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use crate::shape::frame::FrameShape;
@@ -126,8 +127,9 @@ impl Drop for Forget {
 }
 
 /// One line of the stream.
-#[derive(Serialize)]
-struct Line {
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamLine)]
+pub struct Line {
     event: &'static str,
     /// Where a reader that has seen it goes on.
     cursor: String,
@@ -136,11 +138,17 @@ struct Line {
     said: Said,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = StreamItem)]
 enum Said {
     Frame(FrameShape),
-    End { closed_at: Option<i64>, closed_reason: Option<&'static str> },
+    End {
+        #[schema(required)]
+        closed_at: Option<i64>,
+        #[schema(required)]
+        closed_reason: Option<&'static str>,
+    },
 }
 
 fn written(merged: Vec<Merged>, next: MergedCursor, form: Form) -> Piece {

@@ -1,5 +1,7 @@
 //! Secrets stay where they belong: tokens and keys are in no log, error, event or store; payloads in no log, error or event.
 
+#[path = "it/described.rs"]
+mod described;
 #[path = "it/kit.rs"]
 #[macro_use]
 #[expect(dead_code, unused_macros, reason = "the kit is the other tests'")]

@@ -22,6 +22,7 @@ pub mod import;
 pub mod key;
 pub mod lane;
 pub mod list;
+pub mod openapi;
 pub mod quota;
 pub mod reference;
 pub mod release;

@@ -70,6 +70,16 @@ macro_rules! wire_words {
             }
         }
 
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                ff_core::openapi::words($name::ALL.iter().map(|word| word.as_str()))
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
+
         $crate::wire::declare::wire_word_codec!($name);
     };
 }

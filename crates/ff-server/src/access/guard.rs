@@ -13,7 +13,7 @@ use ff_keys::BearerToken;
 
 use super::failures::Failures;
 use super::scope;
-use super::table::access_to;
+use super::table::{access_to, methods_of};
 use super::{Access, Caller, Credentials, Principal};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
@@ -65,22 +65,25 @@ async fn admit(app: &App, request: &mut Parts) -> Result<Caller, Response> {
     let roles = match access_to(request.method.as_str(), &path) {
         Some(Access::Open | Access::WaitpointToken) => return Ok(Caller(Arc::new(Principal::nobody()))),
         Some(Access::Roles(roles)) => roles,
-        // The path is served for other methods.
-        None => &[],
+        // The path is served for other methods, which the router would say; what the table does not know is not run.
+        None => return Err(wrong_method(&path)),
     };
     let caller = Caller(authenticate(app, request).await?);
     if !caller.has_any(roles) {
-        let detail = match roles {
-            [] => "nobody may do this".to_owned(),
-            roles => {
-                let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-                format!("{} may not do this; it takes one of the roles {}, admin", caller.name(), names.join(", "))
-            }
-        };
+        let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+        let detail =
+            format!("{} may not do this; it takes one of the roles {}, admin", caller.name(), names.join(", "));
         return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).into_response());
     }
     scope::check(app, &caller, &path, request).await.map_err(IntoResponse::into_response)?;
     Ok(caller)
+}
+
+fn wrong_method(path: &str) -> Response {
+    let mut response = Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).into_response();
+    let allowed = HeaderValue::from_str(&methods_of(path).join(", ")).expect("methods are printable ASCII");
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
 }
 
 async fn authenticate(app: &App, request: &Parts) -> Result<Arc<Principal>, Response> {

@@ -10,4 +10,4 @@ mod table;
 pub use bearer::Credentials;
 pub use guard::{Guard, Peer, pass};
 pub use principal::{Caller, Principal};
-pub use table::{Access, ROUTES};
+pub use table::{Access, ROUTES, access_to};

@@ -2,7 +2,7 @@
 
 use ff_script::generated::Role;
 
-use Role::{Admin, Metrics, Operator, Read, Submit, Worker};
+use Role::{Admin, Metrics, Operator, Read, Signal, Submit, Worker};
 
 /// What a route asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ const STEER: Access = Access::Roles(&[Operator]);
 const WORK: Access = Access::Roles(&[Worker]);
 /// Whoever spends, spends: a worker without its lease, and a submitter on its own behalf.
 const SPEND: Access = Access::Roles(&[Worker, Submit, Operator]);
+/// Whoever has a token at all.
+const KNOWN: Access = Access::Roles(&[Read, Submit, Signal, Worker, Operator, Metrics]);
 const RULE: Access = Access::Roles(&[Admin]);
 
 /// Method, path and access of every route.
@@ -31,6 +33,11 @@ pub const ROUTES: &[(&str, &str, Access)] = &[
     ("GET", "/readyz", Access::Open),
     ("GET", "/healthz", Access::Open),
     ("GET", "/metrics", Access::Roles(&[Metrics])),
+    // What is served, and its page. The page is empty until it is given a token.
+    ("GET", "/openapi.json", KNOWN),
+    ("GET", "/docs", Access::Open),
+    ("GET", "/docs/page.css", Access::Open),
+    ("GET", "/docs/page.js", Access::Open),
     // Executions.
     ("GET", "/v1/executions", FOLLOW),
     ("POST", "/v1/executions", PUT_IN),
@@ -157,6 +164,12 @@ pub fn access_to(method: &str, path: &str) -> Option<Access> {
     ROUTES.iter().find(|(known, at, _)| *known == method && *at == path).map(|(_, _, access)| *access)
 }
 
+/// The methods a path takes.
+pub fn methods_of(path: &str) -> Vec<&'static str> {
+    let known = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method);
+    known.flat_map(|method| if method == "GET" { vec!["GET", "HEAD"] } else { vec![method] }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -184,6 +197,6 @@ mod tests {
     fn only_what_tells_nothing_is_open() {
         let open = |(_, path, access): &(&str, &'static str, Access)| (*access == Access::Open).then_some(*path);
         let open: Vec<&str> = ROUTES.iter().filter_map(open).collect();
-        assert_eq!(open, ["/livez", "/readyz", "/healthz"]);
+        assert_eq!(open, ["/livez", "/readyz", "/healthz", "/docs", "/docs/page.css", "/docs/page.js"]);
     }
 }

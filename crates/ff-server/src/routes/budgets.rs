@@ -1,21 +1,22 @@
 //! Budgets: made and changed by operators, reserved from and reported to by anyone.
 
-use axum::extract::{FromRequestParts, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_core::types::{BudgetId, ExecutionId};
 use ff_engine::operations::{BudgetPatch, LimitPatch, reservation_id as reservation_id_of};
 use ff_engine::{BLOCKED_PAGE_MAX, BudgetCursor, BudgetFilter, NewBudget};
 use ff_script::generated::{DimensionLimit, OnHard, OnSoft, ScopeType};
 use serde::{Deserialize, Deserializer};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::suspend::word;
 use crate::access::Caller;
-use crate::app::{App, JsonAnswer, Name};
+use crate::app::{App, BudgetPath, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
@@ -28,49 +29,46 @@ const TTL_MS: i64 = 60_000;
 /// The most budgets of a page.
 const PAGE_MAX: i64 = 64;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/budgets", get(list).post(create))
-        .route("/v1/budgets/{name}", get(show).patch(change).delete(delete))
-        .route("/v1/budgets/{name}/blocked", get(blocked))
-        .route("/v1/budgets/{name}/reset", post(reset))
-        .route("/v1/budgets/{name}/approve", post(approve))
-        .route("/v1/budgets/{name}/correct", post(correct))
-        .route("/v1/budgets/{name}/reserve", post(reserve))
-        .route("/v1/budgets/{name}/usage", post(usage))
-        .route("/v1/budgets/{name}/settle", post(settle))
-        .route("/v1/budgets/{name}/release", post(release))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(list, create))
+        .with(routes!(show, change, delete))
+        .with(routes!(blocked))
+        .with(routes!(reset))
+        .with(routes!(approve))
+        .with(routes!(correct))
+        .with(routes!(reserve))
+        .with(routes!(usage))
+        .with(routes!(settle))
+        .with(routes!(release))
+        .showing::<LimitBody>()
+        .showing::<LimitPatchBody>()
 }
 
-/// The budget a path names.
-struct Path(BudgetId);
-
-impl<S: Send + Sync> FromRequestParts<S> for Path {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
-        let Name(text) = Name::from_request_parts(parts, state).await?;
-        text.parse().map(Self).map_err(|_| Problem::invalid("budget_id", "must be a UUID"))
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LimitBody {
+    #[schema(value_type = Option<vocabulary::LimitAmount>)]
     hard: Option<i64>,
+    #[schema(value_type = Option<vocabulary::LimitAmount>)]
     soft: Option<i64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CreateBudgetBody)]
 struct CreateBody {
     budget_id: Option<BudgetId>,
+    #[schema(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
     parent: Option<BudgetId>,
     scope: Option<ScopeBody>,
+    #[schema(schema_with = vocabulary::by_some_dimension::<LimitBody>)]
     dimensions: Once<LimitBody>,
     reset: Option<ResetShape>,
+    #[schema(value_type = Option<OnSoft>)]
     on_soft: Option<String>,
+    #[schema(value_type = Option<OnHard>)]
     on_hard: Option<String>,
 }
 
@@ -82,6 +80,14 @@ fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
     text.map(|text| word("on_hard", text, OnHard::ALL, OnHard::as_str)).transpose()
 }
 
+/// Makes a budget, below another one when it names a parent.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets",
+    request_body = CreateBody,
+    responses((status = 201, description = "It is new.", body = BudgetShape), (status = 200, description = "It was there already: the same id with the same definition.", body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found budget_in_use idempotency_conflict"))),
+)]
 async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -110,15 +116,26 @@ async fn create(
     Ok((status, Json(budget.into())))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ListQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<ScopeType>)]
     scope: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }
 
+/// One page of budgets, oldest first; at most 64.
+#[utoipa::path(
+    get,
+    path = "/v1/budgets",
+    params(ListQuery),
+    responses((status = 200, body = Listed<BudgetShape>)),
+)]
 async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -136,36 +153,67 @@ async fn list(
     }))
 }
 
-async fn show(State(app): State<App>, Path(id): Path) -> JsonAnswer<BudgetShape> {
+/// A budget as it stands.
+#[utoipa::path(
+    get,
+    path = "/v1/budgets/{name}",
+    params(BudgetPath),
+    responses((status = 200, body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
+async fn show(State(app): State<App>, BudgetPath(id): BudgetPath) -> JsonAnswer<BudgetShape> {
     Ok(Json(app.operations.budget(id).await?.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct BlockedQuery {
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }
 
 /// Who waits for it, the first to go on first.
-async fn blocked(State(app): State<App>, Path(id): Path, Query(query): Query<BlockedQuery>) -> JsonAnswer<LineShape> {
+#[utoipa::path(
+    get,
+    path = "/v1/budgets/{name}/blocked",
+    params(BudgetPath, BlockedQuery),
+    responses((status = 200, body = LineShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
+async fn blocked(
+    State(app): State<App>,
+    BudgetPath(id): BudgetPath,
+    Query(query): Query<BlockedQuery>,
+) -> JsonAnswer<LineShape> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
     let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
     Ok(Json(app.operations.blocked_on_budget(id, after, limit).await?.into()))
 }
 
-async fn delete(State(app): State<App>, caller: Caller, Path(id): Path) -> Answer<StatusCode> {
+/// Deletes a budget that nothing holds from.
+#[utoipa::path(
+    delete,
+    path = "/v1/budgets/{name}",
+    params(BudgetPath),
+    responses((status = 204, description = "It is gone.")),
+    extensions(("x-ff-codes" = json!("budget_not_found budget_in_use"))),
+)]
+async fn delete(State(app): State<App>, caller: Caller, BudgetPath(id): BudgetPath) -> Answer<StatusCode> {
     app.operations.delete_budget(id, caller.name()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Limits of one dimension; null means none, and what is not named stays.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LimitPatchBody {
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<vocabulary::LimitAmount>)]
     hard: Option<Option<i64>>,
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<vocabulary::LimitAmount>)]
     soft: Option<Option<i64>>,
 }
 
@@ -174,19 +222,32 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
     Option::deserialize(value).map(Some)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeBudgetBody)]
 struct ChangeBody {
     #[serde(default)]
+    #[schema(schema_with = vocabulary::by_dimension::<LimitPatchBody>, required = false)]
     dimensions: Once<LimitPatchBody>,
+    #[schema(value_type = Option<OnSoft>)]
     on_soft: Option<String>,
+    #[schema(value_type = Option<OnHard>)]
     on_hard: Option<String>,
 }
 
+/// Changes limits and what happens at them; what is not named stays.
+#[utoipa::path(
+    patch,
+    path = "/v1/budgets/{name}",
+    params(BudgetPath),
+    request_body = ChangeBody,
+    responses((status = 200, body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found budget_version_conflict"))),
+)]
 async fn change(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path,
+    BudgetPath(id): BudgetPath,
     Body(body): Body<ChangeBody>,
 ) -> JsonAnswer<BudgetShape> {
     for (name, patch) in &body.dimensions.0 {
@@ -202,26 +263,54 @@ async fn change(
     Ok(Json(app.operations.patch_budget(id, &patch, caller.name()).await?.into()))
 }
 
-async fn reset(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+/// Begins a new period: nothing is used.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/reset",
+    params(BudgetPath),
+    responses((status = 200, body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
+async fn reset(State(app): State<App>, caller: Caller, BudgetPath(id): BudgetPath) -> JsonAnswer<BudgetShape> {
     Ok(Json(app.operations.reset_budget(id, caller.name()).await?.into()))
 }
 
-async fn approve(State(app): State<App>, caller: Caller, Path(id): Path) -> JsonAnswer<BudgetShape> {
+/// Lets a budget pass its soft limits until its next reset.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/approve",
+    params(BudgetPath),
+    responses((status = 200, body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
+async fn approve(State(app): State<App>, caller: Caller, BudgetPath(id): BudgetPath) -> JsonAnswer<BudgetShape> {
     Ok(Json(app.operations.approve_budget(id, caller.name()).await?.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CorrectBody {
+    #[schema(value_type = vocabulary::Dimension)]
     dimension: String,
+    #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
     delta: i64,
+    #[schema(value_type = vocabulary::Reason)]
     reason: String,
 }
 
+/// Corrects what is used of a dimension, with a reason.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/correct",
+    params(BudgetPath),
+    request_body = CorrectBody,
+    responses((status = 200, body = BudgetShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
 async fn correct(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path,
+    BudgetPath(id): BudgetPath,
     Body(body): Body<CorrectBody>,
 ) -> JsonAnswer<BudgetShape> {
     let budget = app.operations.correct_budget(id, &body.dimension, body.delta, caller.name(), &body.reason).await?;
@@ -229,21 +318,32 @@ async fn correct(
 }
 
 /// The running attempt on whose behalf something is held or reported.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReserveBody {
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
+    #[schema(minimum = 1, maximum = 86_400_000)]
     ttl_ms: Option<i64>,
+    #[schema(value_type = Option<vocabulary::DedupKey>)]
     dedup_key: Option<String>,
     execution_id: Option<ExecutionId>,
     fence: Option<FenceBody>,
 }
 
 /// Holds amounts: with the lease under a fence, else for a time. The same key is the same reservation.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/reserve",
+    params(BudgetPath),
+    request_body = ReserveBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found idempotency_conflict fence"))),
+)]
 async fn reserve(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path,
+    BudgetPath(id): BudgetPath,
     Body(body): Body<ReserveBody>,
 ) -> JsonAnswer<OutcomeShape> {
     let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id_of(id, key));
@@ -263,40 +363,82 @@ async fn reserve(
     Ok(Json(OutcomeShape::of_reservation(reservation_id, reserved)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct UsageBody {
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
+    #[schema(value_type = Option<vocabulary::DedupKey>)]
     dedup_key: Option<String>,
 }
 
 /// Reports what was used outside of any execution.
-async fn usage(State(app): State<App>, Path(id): Path, Body(body): Body<UsageBody>) -> JsonAnswer<OutcomeShape> {
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/usage",
+    params(BudgetPath),
+    request_body = UsageBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found"))),
+)]
+async fn usage(
+    State(app): State<App>,
+    BudgetPath(id): BudgetPath,
+    Body(body): Body<UsageBody>,
+) -> JsonAnswer<OutcomeShape> {
     let answer = app.operations.spend(id, amounts(body.dimensions)?, body.dedup_key).await?;
     Ok(Json(answer.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SettleBody {
     reservation_id: Uuid,
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
 }
 
-async fn settle(State(app): State<App>, Path(id): Path, Body(body): Body<SettleBody>) -> JsonAnswer<OutcomeShape> {
+/// Turns a reservation into what was really used; the difference returns.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/settle",
+    params(BudgetPath),
+    request_body = SettleBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("budget_not_found reservation_not_found"))),
+)]
+async fn settle(
+    State(app): State<App>,
+    BudgetPath(id): BudgetPath,
+    Body(body): Body<SettleBody>,
+) -> JsonAnswer<OutcomeShape> {
     let answer = app.operations.settle_reservation(id, body.reservation_id, amounts(body.dimensions)?).await?;
     let mut shape = OutcomeShape::from(answer);
     shape.lease_ended = None;
     Ok(Json(shape))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReleaseReservationBody)]
 struct ReleaseBody {
     reservation_id: Uuid,
 }
 
-async fn release(State(app): State<App>, Path(id): Path, Body(body): Body<ReleaseBody>) -> Answer<StatusCode> {
+/// Gives a reservation back unused.
+#[utoipa::path(
+    post,
+    path = "/v1/budgets/{name}/release",
+    params(BudgetPath),
+    request_body = ReleaseBody,
+    responses((status = 204, description = "It is given back.")),
+    extensions(("x-ff-codes" = json!("budget_not_found reservation_not_found"))),
+)]
+async fn release(
+    State(app): State<App>,
+    BudgetPath(id): BudgetPath,
+    Body(body): Body<ReleaseBody>,
+) -> Answer<StatusCode> {
     app.operations.release_reservation(id, body.reservation_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,19 +1,21 @@
 //! `POST /v1/executions:cancel` and `:replay`: everything that matches the filters, a bounded number per request.
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
-use axum::{Json, Router};
-use ff_core::types::ExecutionId;
+use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::{ListCursor, Operations};
 use ff_script::Error;
-use ff_script::generated::{CancelExecutionReply, LifecyclePhase};
+use ff_script::generated::{CancelExecutionReply, LifecyclePhase, PublicState};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use super::list::FilterQuery;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
@@ -24,26 +26,39 @@ const PAGE: usize = 500;
 const AT_ONCE: usize = 16;
 const REASON_MAX: usize = 4096;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/executions:cancel", post(cancel)).route("/v1/executions:replay", post(replay))
+pub fn routes() -> Described {
+    Described::new().with(routes!(cancel)).with(routes!(replay))
 }
 
 /// The filters may stand in the body or in the query.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct BulkBody {
+    #[schema(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[schema(value_type = Option<vocabulary::LaneName>)]
     lane: Option<String>,
+    #[schema(value_type = Option<vocabulary::Kind>)]
     kind: Option<String>,
+    #[schema(value_type = Option<PublicState>)]
     state: Option<String>,
+    /// `key:value`.
+    #[schema(pattern = ":")]
     tag: Option<String>,
+    #[schema(value_type = Option<FlowId>)]
     flow_id: Option<String>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     created_after: Option<i64>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     created_before: Option<i64>,
+    #[schema(value_type = Option<vocabulary::Instance>)]
     worker: Option<String>,
+    #[schema(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
     cursor: Option<String>,
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     grace_ms: Option<i64>,
 }
 
@@ -74,7 +89,8 @@ impl BulkBody {
 }
 
 /// What a bulk request did.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = BulkCounts)]
 struct Counts {
     /// Executions that matched and were acted on.
     matched: usize,
@@ -145,6 +161,14 @@ fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<
     }
 }
 
+/// Cancels what matches the filters and has not ended, a bounded number per request.
+#[utoipa::path(
+    post,
+    path = "/v1/executions:cancel",
+    params(FilterQuery, ("limit" = Option<i64>, Query, description = "1_000 unless said.", minimum = 1, maximum = 10_000)),
+    request_body = BulkBody,
+    responses((status = 200, body = Counts)),
+)]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
@@ -170,6 +194,14 @@ async fn cancel(
     Ok(Json(counted(counts, &done, next)))
 }
 
+/// Replays what matches the filters and has ended, a bounded number per request.
+#[utoipa::path(
+    post,
+    path = "/v1/executions:replay",
+    params(FilterQuery, ("limit" = Option<i64>, Query, description = "1_000 unless said.", minimum = 1, maximum = 10_000)),
+    request_body = BulkBody,
+    responses((status = 200, body = Counts)),
+)]
 async fn replay(
     State(app): State<App>,
     caller: Caller,

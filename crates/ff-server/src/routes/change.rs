@@ -1,9 +1,8 @@
 //! What operators and submitters do with one execution.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     CancelExecutionReply, ChangeExecution, ChangeExecutionReply, GrantReclaim, HoldExecutionReply, Outcome,
@@ -11,11 +10,14 @@ use ff_script::generated::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
 use crate::shape::task::GrantShape;
@@ -23,18 +25,19 @@ use crate::shape::task::GrantShape;
 const REASON_MAX: usize = 4096;
 const RECLAIM_TTL_MS: i64 = 30_000;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/executions/{id}/cancel", post(cancel))
-        .route("/v1/executions/{id}/replay", post(replay))
-        .route("/v1/executions/{id}/hold", post(hold))
-        .route("/v1/executions/{id}/release", post(release))
-        .route("/v1/executions/{id}/revoke-lease", post(revoke))
-        .route("/v1/executions/{id}/reclaim", post(reclaim))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(cancel))
+        .with(routes!(replay))
+        .with(routes!(hold))
+        .with(routes!(release))
+        .with(routes!(revoke))
+        .with(routes!(reclaim))
 }
 
 /// What became of it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionDone)]
 struct Done {
     execution_id: ExecutionId,
     outcome: &'static str,
@@ -58,13 +61,25 @@ impl Done {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CancelExecutionBody)]
 struct CancelBody {
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     grace_ms: Option<i64>,
 }
 
+/// Cancels an execution. A running attempt ends at once, or within `grace_ms` after its worker was asked.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/cancel",
+    params(Id),
+    request_body = CancelBody,
+    responses((status = 200, body = Done)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<CancelBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let reply = app.operations.cancel(id, caller.name(), body.reason.as_deref(), body.grace_ms).await;
@@ -79,12 +94,22 @@ async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): 
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReasonBody {
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
 }
 
+/// Runs an ended execution again with a new attempt.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/replay",
+    params(Id),
+    request_body = ReasonBody,
+    responses((status = 200, body = Done)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_terminal max_replays flow_terminal"))),
+)]
 async fn replay(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let reply = app.operations.replay(id, caller.name(), body.reason.as_deref()).await;
@@ -93,6 +118,15 @@ async fn replay(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): 
     Ok(Json(Done { replay_count: Some(replay_count), ..Done::new(id, "replayed").in_state(state) }))
 }
 
+/// Keeps an execution from starting until it is released.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/hold",
+    params(Id),
+    request_body = ReasonBody,
+    responses((status = 200, body = Done)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable"))),
+)]
 async fn hold(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let reply = app.operations.hold(id, caller.name(), body.reason.as_deref()).await;
@@ -102,6 +136,15 @@ async fn hold(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Bo
     }))
 }
 
+/// Ends a hold.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/release",
+    params(Id),
+    request_body = ReasonBody,
+    responses((status = 200, body = Done)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable"))),
+)]
 async fn release(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<ReasonBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let call = ff_script::generated::ReleaseExecution {
@@ -117,13 +160,23 @@ async fn release(State(app): State<App>, caller: Caller, Id(id): Id, Body(body):
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RevokeBody {
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
     grace: Option<bool>,
 }
 
+/// Takes the lease away: at once, or by asking the worker to yield when `grace` is set.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/revoke-lease",
+    params(Id),
+    request_body = RevokeBody,
+    responses((status = 200, body = Done)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_active"))),
+)]
 async fn revoke(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<RevokeBody>) -> JsonAnswer<Done> {
     bounded("reason", &body.reason, REASON_MAX)?;
     let reply = app.operations.revoke(id, caller.name(), body.reason.as_deref(), body.grace.unwrap_or(false)).await;
@@ -133,19 +186,29 @@ async fn revoke(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): 
     }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReclaimBody {
+    #[schema(value_type = vocabulary::Instance)]
     instance: String,
+    #[schema(value_type = Option<vocabulary::GrantTtlMs>)]
     ttl_ms: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Reclaimed {
     grant: GrantShape,
 }
 
 /// Hands an interrupted execution to a chosen worker: one that claims from this server gets it with its next claim.
+#[utoipa::path(
+    post,
+    path = "/v1/executions/{id}/reclaim",
+    params(Id),
+    request_body = ReclaimBody,
+    responses((status = 200, body = Reclaimed)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable worker_not_registered at_capacity"))),
+)]
 async fn reclaim(
     State(app): State<App>,
     caller: Caller,
@@ -166,24 +229,39 @@ async fn reclaim(
 }
 
 /// What may change while an execution has not ended.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeExecutionBody)]
 pub struct PatchBody {
+    #[schema(value_type = Option<vocabulary::Priority>)]
     priority: Option<i64>,
+    #[schema(value_type = Option<vocabulary::LaneName>)]
     lane: Option<String>,
+    #[schema(value_type = Option<vocabulary::Tags>)]
     tags: Option<BTreeMap<String, String>>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     deadline_at: Option<i64>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     delay_until: Option<i64>,
 }
 
 /// The state after a change.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionChanged)]
 pub struct Changed {
     execution_id: ExecutionId,
     state: PublicState,
 }
 
 /// Changes what is named.
+#[utoipa::path(
+    patch,
+    path = "/v1/executions/{id}",
+    params(Id),
+    request_body = PatchBody,
+    responses((status = 200, body = Changed)),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable execution_terminal lane_disabled"))),
+)]
 pub async fn patch(
     State(app): State<App>,
     caller: Caller,
@@ -218,6 +296,13 @@ pub async fn patch(
 }
 
 /// Removes an ended execution.
+#[utoipa::path(
+    delete,
+    path = "/v1/executions/{id}",
+    params(Id),
+    responses((status = 204, description = "It is gone.")),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_terminal flow_not_terminal"))),
+)]
 pub async fn delete(State(app): State<App>, Id(id): Id) -> Answer<StatusCode> {
     app.operations.delete(id).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(StatusCode::NO_CONTENT)

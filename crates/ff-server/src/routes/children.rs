@@ -1,15 +1,16 @@
 //! Children: a running task spawns them, waits for them without a worker, and anyone may list them.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_core::types::{ExecutionId, SuspensionId};
 use ff_engine::{NewChild, Spawned, child_id};
 use ff_script::generated::{Child, Fence, ParentClose, Submission, Task, WaitChildrenReply};
 use ff_script::wire::Wire;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::submit::trace_of;
@@ -18,6 +19,7 @@ use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::execution_body::execution_body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query};
 use crate::shape::Listed;
@@ -31,34 +33,36 @@ const PAGE: i64 = 1_000;
 /// How many bytes of results one answer carries; whoever needs the others reads them apart.
 const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/tasks/{id}/spawn", post(spawn))
-        .route("/v1/tasks/{id}/wait-children", post(wait))
-        .route("/v1/executions/{id}/children", get(list))
+pub fn routes() -> Described {
+    Described::new().with(routes!(spawn)).with(routes!(wait)).with(routes!(list))
 }
 
 execution_body! {
     /// A child to spawn.
     pub struct ChildBody {
         /// What it is.
+        #[schema(value_type = vocabulary::Kind)]
         kind: String,
         /// A name its parent knows it by.
+        #[schema(value_type = Option<vocabulary::MemberKey>)]
         key: Option<String>,
         /// What the parent's end means for it.
+        #[schema(value_type = Option<ParentClose>)]
         parent_close: Option<Word<ParentClose>>,
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SpawnBody {
     fence: FenceBody,
+    #[schema(min_items = 1, max_items = 1_000)]
     children: Vec<ChildBody>,
     request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpawnedChild)]
 struct SpawnedShape {
     execution_id: ExecutionId,
     duplicate: bool,
@@ -70,13 +74,22 @@ impl From<Spawned> for SpawnedShape {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Spawned)]
 struct SpawnAnswer {
     children: Vec<SpawnedShape>,
 }
 
 /// Spawns children in the parent's namespace and lane unless they say others. The same request again answers the same
 /// children; without a request id, the same children under the same lease are the same request.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/spawn",
+    params(Id),
+    request_body = SpawnBody,
+    responses((status = 200, body = SpawnAnswer)),
+    extensions(("x-ff-codes" = json!("fence flow_full idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found"))),
+)]
 async fn spawn(
     State(app): State<App>,
     caller: Caller,
@@ -129,8 +142,9 @@ fn request_under(fence: &Fence, children: &[NewChild]) -> Uuid {
     uuid::Builder::from_custom_bytes(id).into_uuid()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = WaitChildrenBody)]
 struct WaitBody {
     fence: FenceBody,
     /// Lets go of the lease even when all children have ended.
@@ -138,8 +152,9 @@ struct WaitBody {
     request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
+#[schema(as = WaitedForChildren)]
 enum Waited {
     Waiting {
         /// How many have not ended.
@@ -153,6 +168,14 @@ enum Waited {
 }
 
 /// Sets the attempt aside until its children have ended; when they have already, the lease stays.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/wait-children",
+    params(Id),
+    request_body = WaitBody,
+    responses((status = 200, body = Waited)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn wait(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<WaitBody>) -> JsonAnswer<Waited> {
     app.check_fence(&caller, id, body.fence.lease_id).await?;
     let wait_id = SuspensionId::from_uuid(request_of(body.request_id.as_deref()).unwrap_or_else(Uuid::now_v7));
@@ -200,6 +223,13 @@ async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<Child>) -> Answe
 }
 
 /// Children in the order they were spawned.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/children",
+    params(Id, PageQuery),
+    responses((status = 200, body = Listed<ChildShape>)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn list(State(app): State<App>, Id(id): Id, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<ChildShape>> {
     let from = Some(query.offset()?).filter(|from| *from > 0);
     let page = app.operations.children(id, from, query.limit()?).await;

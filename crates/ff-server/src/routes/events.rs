@@ -3,14 +3,12 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bytes::Bytes;
-use ff_core::types::{ExecutionId, TimestampMs};
+use ff_core::types::{ExecutionId, FlowId, TimestampMs};
 use ff_engine::{Cursor, Delivered, Feed, FeedFilter};
 use ff_script::Route;
 use ff_script::generated::{NextDue, NextDueReply};
@@ -18,36 +16,51 @@ use futures::stream;
 use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
 use crate::metrics::Held;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, number};
+use crate::query::{LastEventId, Query, number};
 use crate::shape::event::EventShape;
 
 /// A silent stream says this often that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/events", get(events))
+pub fn routes() -> Described {
+    Described::new().with(routes!(events)).showing::<EventShape>()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct EventsQuery {
+    /// A cursor, `start` or `now`, which is meant unless said.
     after: Option<String>,
+    /// Types apart by commas; `execution.*` stands for all that begin so.
     types: Option<String>,
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<vocabulary::LaneName>)]
     lane: Option<String>,
+    #[param(value_type = Option<vocabulary::Kind>)]
     kind: Option<String>,
+    /// `key:value`.
+    #[param(pattern = ":")]
     tag: Option<String>,
+    #[param(value_type = Option<FlowId>)]
     flow_id: Option<String>,
+    #[param(value_type = Option<ExecutionId>)]
     execution_id: Option<String>,
     worker: Option<String>,
     /// The stream ends after this many.
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 9_007_199_254_740_991_i64)]
     limit: Option<String>,
     /// `false` ends the stream once everything that has happened was written.
+    #[param(value_type = Option<bool>)]
     follow: Option<String>,
 }
 
@@ -73,6 +86,14 @@ enum Form {
     Ndjson,
 }
 
+/// Everything that happened after a cursor, as server-sent events or, when accepted, NDJSON.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    params(EventsQuery, LastEventId),
+    responses((status = 200, content((String = "text/event-stream"), (String = "application/x-ndjson")))),
+    extensions(("x-ff-codes" = json!("cursor_expired")), ("x-ff-item" = json!("EventShape"))),
+)]
 async fn events(
     State(app): State<App>,
     caller: Caller,

@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{AwaitResultReply, Outcome, PublicState};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::app::{App, Id, JsonAnswer, Number};
-use crate::payload;
+use crate::openapi::{Described, vocabulary};
+use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
 use crate::shape::execution::{ActionShape, AttemptShape, ExecutionShape, FailureShape};
@@ -24,15 +26,23 @@ const WAIT_MAX_MS: i64 = 30_000;
 const ATTEMPTS_MAX: u32 = 1_000;
 const AT_ONCE: usize = 16;
 
-pub fn routes() -> Router<App> {
-    Router::new()
+pub fn routes() -> Described {
+    Described::new()
         // PATCH and DELETE of the same path change it.
-        .route("/v1/executions/{id}", get(show).patch(super::change::patch).delete(super::change::delete))
-        .route("/v1/executions/{id}/result", get(result))
-        .route("/v1/executions/{id}/history", get(history))
-        .route("/v1/executions/{id}/attempts/{n}", get(attempt))
+        .with(routes!(show, super::change::patch, super::change::delete))
+        .with(routes!(result))
+        .with(routes!(history))
+        .with(routes!(attempt))
 }
 
+/// Everything about one execution.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}",
+    params(Id),
+    responses((status = 200, body = ExecutionShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn show(State(app): State<App>, Id(id): Id) -> JsonAnswer<ExecutionShape> {
     let about = |error| Problem::from(error).about(id);
     let execution = app.operations.describe(id).await.map_err(about)?;
@@ -44,33 +54,54 @@ async fn show(State(app): State<App>, Id(id): Id) -> JsonAnswer<ExecutionShape> 
     Ok(Json(shape))
 }
 
+/// One attempt.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/attempts/{n}",
+    params(Id, Number),
+    responses((status = 200, body = AttemptShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
+)]
 async fn attempt(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<AttemptShape> {
     let attempt = app.operations.attempt(id, n).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(attempt.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ResultQuery {
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 30_000)]
     wait_ms: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionResult)]
 struct ResultShape {
     execution_id: ExecutionId,
     outcome: Outcome,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
     failure: Option<FailureShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ResultPending)]
 struct NotYet {
     execution_id: ExecutionId,
     state: PublicState,
 }
 
 /// The outcome; waits for it when asked to, and says where the execution stands when it has none yet.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/result",
+    params(Id, ResultQuery),
+    responses((status = 200, description = "It has ended.", body = ResultShape), (status = 202, description = "It has not ended yet.", body = NotYet)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQuery>) -> Answer<Response> {
     let wait_ms = number("wait_ms", query.wait_ms.as_deref())?.unwrap_or(0);
     if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
@@ -96,7 +127,7 @@ async fn result(State(app): State<App>, Id(id): Id, Query(query): Query<ResultQu
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct History {
     execution_id: ExecutionId,
     attempts: Vec<AttemptShape>,
@@ -105,6 +136,14 @@ struct History {
     operator_actions: Vec<ActionShape>,
 }
 
+/// What happened to an execution: its attempts, suspensions and what operators did.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/history",
+    params(Id),
+    responses((status = 200, body = History)),
+    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
+)]
 async fn history(State(app): State<App>, Id(id): Id) -> JsonAnswer<History> {
     let execution = app.operations.describe(id).await.map_err(|error| Problem::from(error).about(id))?;
     let older = u32::try_from(execution.attempts_spilled).unwrap_or(u32::MAX);

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_engine::operations::{Ahead, Room, set_of_lane};
 use ff_script::generated::{
     ChildrenFacts, Execution, ExplainExecutionReply, LaneState, LifecyclePhase, PublicState, Worker, WorkerState,
 };
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use super::explain_admission::{self, BudgetFacts, QuotaFacts, ROOM};
 use crate::app::{App, Id, JsonAnswer};
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::shape::child::{ChildCounts, OpenChildShape, OpenChildrenShape};
 use crate::shape::flow::DependenciesShape;
@@ -23,12 +25,13 @@ use crate::shape::suspension::SuspensionShape;
 const CHILDREN_LOOKS: i64 = 1_000;
 const CHILDREN_SHOWN: usize = 16;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/executions/{id}/explain", get(explain))
+pub fn routes() -> Described {
+    Described::new().with(routes!(explain))
 }
 
 /// Why an execution is not running, and what would change that.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Explanation)]
 struct Explained {
     execution_id: ExecutionId,
     state: PublicState,
@@ -53,7 +56,8 @@ struct Explained {
     children: Option<OpenChildrenShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlockingCause)]
 struct Reason {
     reason: &'static str,
     detail: BTreeMap<String, String>,
@@ -61,7 +65,7 @@ struct Reason {
     remedy: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LaneFacts {
     namespace: String,
     lane: String,
@@ -71,7 +75,8 @@ struct LaneFacts {
     active: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QueuePlace)]
 struct Place {
     queue: String,
     /// How many eligible executions of the lane stand before it.
@@ -81,7 +86,8 @@ struct Place {
     more: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RequiredCapabilities)]
 struct Requires {
     capabilities: Vec<String>,
     /// Some live worker of the lane has them all.
@@ -89,13 +95,21 @@ struct Requires {
     nearest: Option<Nearest>,
 }
 
-/// The worker that lacks the fewest capabilities.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = NearestWorker)]
 pub struct Nearest {
     pub instance: String,
     pub missing: Vec<String>,
 }
 
+/// Why an execution is not running, and what would change that.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/explain",
+    params(Id),
+    responses((status = 200, body = Explained)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
     let facts = app.operations.explain(id).await.map_err(|error| Problem::from(error).about(id))?;
     let ExplainExecutionReply::Facts {

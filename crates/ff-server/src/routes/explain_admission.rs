@@ -10,6 +10,7 @@ use ff_script::generated::{
     Budget, BudgetRef, Execution, LifecyclePhase, OnSoft, QuotaKeyState, QuotaPart, QuotaRef, QuotaUse,
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -18,7 +19,7 @@ use crate::shape::budget::{DimensionShape, dimensions};
 use crate::shape::quota::KeyShape;
 
 /// A quota an execution names, as its key stands now.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct QuotaFacts {
     quota_id: Uuid,
     weight: i64,
@@ -33,7 +34,7 @@ pub struct QuotaFacts {
 }
 
 /// A budget an execution names, and those above it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct BudgetFacts {
     budget_id: BudgetId,
     estimate: Option<BTreeMap<String, i64>>,
@@ -47,7 +48,8 @@ pub struct BudgetFacts {
     path: Vec<Level>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetLevel)]
 struct Level {
     budget_id: BudgetId,
     dimensions: BTreeMap<String, DimensionShape>,
@@ -56,7 +58,8 @@ struct Level {
 }
 
 /// The first limit that does not let an execution pass.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetInTheWay)]
 struct InTheWay {
     budget_id: BudgetId,
     /// `hard`, or `soft` when an approval is missing.

@@ -3,38 +3,43 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_core::types::{BudgetId, QuotaPolicyId};
 use ff_engine::operations::{LaneWaiters, Room, set_of_lane};
 use ff_script::generated::{
     BlockingReason, BudgetRef, LaneCounts, LaneState, LaneWaiter, QuotaRef, Worker, WorkerState,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use super::explain::{Nearest, nearest};
 use super::explain_admission::{self, ROOM};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::Query;
 
 /// How many requirement sets, quota keys and budgets are shown, those of most work first.
 const PARTS_SHOWN: usize = 16;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/lanes/{name}/explain", get(explain))
+pub fn routes() -> Described {
+    Described::new().with(routes!(explain))
 }
 
-#[derive(Deserialize)]
+/// Which namespace the lane is in.
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct NamespaceQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
 }
 
 /// Why the work of a lane is not running.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LaneExplained {
     namespace: String,
     lane: String,
@@ -50,14 +55,15 @@ struct LaneExplained {
 }
 
 /// The live workers that take from the lane.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = LaneWorkers)]
 struct Serving {
     live: usize,
     slots: i64,
 }
 
 /// Why some of the work waits.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LaneReason {
     reason: &'static str,
     count: i64,
@@ -70,7 +76,8 @@ struct LaneReason {
 }
 
 /// One thing in the way.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = LaneReasonPart)]
 struct Part {
     #[serde(flatten)]
     what: What,
@@ -80,14 +87,23 @@ struct Part {
     remedy: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = LaneReasonOf)]
 enum What {
     Requires { requires: Vec<String>, nearest: Option<Nearest> },
     Quota { quota_id: String, key: String },
     Budget { budget_id: String },
 }
 
+/// Why the work of a lane is not running, counted by reason, and what would change that.
+#[utoipa::path(
+    get,
+    path = "/v1/lanes/{name}/explain",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneExplained)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
+)]
 async fn explain(
     State(app): State<App>,
     caller: Caller,

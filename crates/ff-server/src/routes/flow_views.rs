@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_core::types::FlowId;
 use ff_engine::FlowFilter;
 use ff_script::generated::{Edge, FlowState, GraphPosition, Member, ReadFlow, ReadFlowReply};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query, limit_of, number};
 use crate::shape::Listed;
@@ -23,25 +25,36 @@ const WAIT_MAX_MS: i64 = 30_000;
 const MEMBERS_SHOWN: usize = 1_000;
 const EDGES_SHOWN: usize = 10_000;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/flows/{flow}", get(show))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(show))
         // POST of the same path adds to them.
-        .route("/v1/flows/{flow}/members", get(members).post(super::flows::add_members))
-        .route("/v1/flows/{flow}/graph", get(graph))
+        .with(routes!(members, super::flows::add_members))
+        .with(routes!(graph))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<vocabulary::Kind>)]
     kind: Option<String>,
+    #[param(value_type = Option<FlowState>)]
     state: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }
 
 /// One page, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/flows",
+    params(ListQuery),
+    responses((status = 200, body = Listed<FlowShape>)),
+)]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -66,13 +79,16 @@ pub async fn list(
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ShowQuery {
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 30_000)]
     wait_ms: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FlowShown)]
 struct Shown {
     #[serde(flatten)]
     flow: FlowShape,
@@ -86,6 +102,13 @@ struct Shown {
 }
 
 /// A flow with its first members; waits for its end when asked to.
+#[utoipa::path(
+    get,
+    path = "/v1/flows/{flow}",
+    params(Flow, ShowQuery),
+    responses((status = 200, body = Shown)),
+    extensions(("x-ff-codes" = json!("flow_not_found"))),
+)]
 async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQuery>) -> JsonAnswer<Shown> {
     let wait_ms = number("wait_ms", query.wait_ms.as_deref())?.unwrap_or(0);
     if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
@@ -153,6 +176,13 @@ async fn first_members(app: &App, flow_id: FlowId) -> Answer<First> {
 }
 
 /// Members in the order they were added.
+#[utoipa::path(
+    get,
+    path = "/v1/flows/{flow}/members",
+    params(Flow, PageQuery),
+    responses((status = 200, body = Listed<MemberShape>)),
+    extensions(("x-ff-codes" = json!("flow_not_found"))),
+)]
 async fn members(
     State(app): State<App>,
     Flow(id): Flow,
@@ -165,9 +195,11 @@ async fn members(
     Ok(Json(Listed { items, next_cursor: page.next.map(|number| number.to_string()) }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FlowGraph)]
 struct GraphShape {
     flow_id: FlowId,
+    #[schema(value_type = FlowState)]
     state: Word<FlowState>,
     version: i64,
     nodes: Vec<MemberShape>,
@@ -175,6 +207,13 @@ struct GraphShape {
 }
 
 /// Every member and every edge, at one version of the graph.
+#[utoipa::path(
+    get,
+    path = "/v1/flows/{flow}/graph",
+    params(Flow),
+    responses((status = 200, body = GraphShape)),
+    extensions(("x-ff-codes" = json!("flow_not_found flow_changed"))),
+)]
 async fn graph(State(app): State<App>, Flow(id): Flow) -> JsonAnswer<GraphShape> {
     let about = |error| Problem::from(error).about(id);
     let graph = app.operations.graph(id).await.map_err(about)?;

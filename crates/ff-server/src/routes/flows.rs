@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::{NewFlow, NewMember, trace_members};
 use ff_script::generated::{
     self as wire, CancelFlowReply, CancelPolicy, EdgeOn, FlowState, MemberState, NewEdge, OnMemberFailure,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::submit::trace_of;
@@ -21,6 +22,7 @@ use crate::access::Caller;
 use crate::app::{App, Flow, JsonAnswer};
 use crate::body::{BATCH, Body};
 use crate::execution_body::{BudgetBody, execution_body};
+use crate::openapi::{Described, vocabulary};
 use crate::payload::bounded;
 use crate::problem::{Answer, Problem};
 use crate::shape::flow::{FlowShape, InboundShape};
@@ -30,25 +32,28 @@ use crate::word::Word;
 /// How long a cancel that waits for the end may take.
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
 
-pub fn routes() -> Router<App> {
-    Router::new()
+pub fn routes() -> Described {
+    Described::new()
         // GET of the same path is the list's.
-        .route("/v1/flows", post(submit).get(super::flow_views::list))
-        .route("/v1/flows/{flow}/edges", post(add_edges))
-        .route("/v1/flows/{flow}/seal", post(seal))
-        .route("/v1/flows/{flow}/cancel", post(cancel))
+        .with(routes!(submit, super::flow_views::list))
+        .with(routes!(add_edges))
+        .with(routes!(seal))
+        .with(routes!(cancel))
 }
 
 execution_body! {
     /// A member of a flow: an execution, or a flow that runs in its place.
     pub struct MemberBody {
         /// Its name in the flow.
+        #[schema(value_type = vocabulary::MemberKey)]
         key: String,
         /// What it is; a flow in its place says so for it.
+        #[schema(value_type = Option<vocabulary::Kind>)]
         kind: Option<String>,
         /// When it may run.
         inbound: Option<InboundShape>,
         /// The flow that runs in its place.
+        #[schema(no_recursion, value_type = Option<FlowBody>)]
         flow: Option<Box<FlowBody>>,
     }
 }
@@ -73,12 +78,16 @@ fn new_members(members: Option<Vec<MemberBody>>, place: &str, namespace: &str) -
     members.map(|(at, member)| member.into_new(&format!("{place}members[{at}]."), namespace)).collect()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct EdgeBody {
+    #[schema(value_type = vocabulary::MemberKey)]
     from: String,
+    #[schema(value_type = vocabulary::MemberKey)]
     to: String,
+    #[schema(value_type = Option<EdgeOn>)]
     on: Option<Word<EdgeOn>>,
+    #[schema(value_type = Option<vocabulary::PassAs>)]
     pass_as: Option<String>,
 }
 
@@ -95,16 +104,19 @@ fn new_edges(edges: Option<Vec<EdgeBody>>) -> Vec<NewEdge> {
 }
 
 /// What a flow does when a member fails: the word, or an object with it.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(untagged, expecting = "it must be continue, fail_flow or isolate_branch")]
+#[schema(as = FlowPolicy)]
 enum PolicyBody {
+    #[schema(value_type = OnMemberFailure)]
     Bare(Word<OnMemberFailure>),
     Named(NamedPolicy),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NamedPolicy {
+    #[schema(value_type = Option<OnMemberFailure>)]
     on_member_failure: Option<Word<OnMemberFailure>>,
 }
 
@@ -118,20 +130,28 @@ impl PolicyBody {
 }
 
 /// Everything a submitter may say about a flow.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SubmitFlowBody)]
 pub struct FlowBody {
     flow_id: Option<FlowId>,
+    #[schema(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[schema(value_type = vocabulary::Kind)]
     kind: String,
     members: Option<Vec<MemberBody>>,
     edges: Option<Vec<EdgeBody>>,
     policy: Option<PolicyBody>,
+    #[schema(value_type = Option<vocabulary::LaneName>)]
     default_lane: Option<String>,
     default_retry: Option<RetryShape>,
+    #[schema(max_items = 16)]
     budgets: Option<Vec<BudgetBody>>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     deadline_at: Option<i64>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     deadline_ms: Option<i64>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     retention_ms: Option<i64>,
     completion_webhook: Option<String>,
     seal: Option<bool>,
@@ -177,21 +197,31 @@ impl FlowBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = MemberId)]
 struct MemberId {
     key: String,
     execution_id: ExecutionId,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FlowSubmitted)]
 struct Submitted {
     flow_id: FlowId,
+    #[schema(value_type = FlowState)]
     state: Word<FlowState>,
     duplicate: bool,
     members: Vec<MemberId>,
 }
 
 /// Checked whole before anything is written; the same id with the same body answers the first one.
+#[utoipa::path(
+    post,
+    path = "/v1/flows",
+    request_body = FlowBody,
+    responses((status = 201, description = "It is new.", body = Submitted), (status = 200, description = "It was there already: the same id with the same body.", body = Submitted)),
+    extensions(("x-ff-codes" = json!("idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
+)]
 async fn submit(
     State(app): State<App>,
     caller: Caller,
@@ -232,29 +262,40 @@ async fn check_members(app: &App, caller: &Caller, members: &[NewMember], defaul
 }
 
 /// What is added to a flow.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = AddMembersBody)]
 pub struct MembersBody {
     members: Option<Vec<MemberBody>>,
     edges: Option<Vec<EdgeBody>>,
 }
 
 /// The members that were added.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct AddedMembers {
     flow_id: FlowId,
     members: Vec<AddedShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AddedMember)]
 struct AddedShape {
     key: String,
     execution_id: ExecutionId,
+    #[schema(value_type = MemberState)]
     state: Word<MemberState>,
     duplicate: bool,
 }
 
 /// Adds members with the edges into them: none can start before its edges count.
+#[utoipa::path(
+    post,
+    path = "/v1/flows/{flow}/members",
+    params(Flow),
+    request_body = MembersBody,
+    responses((status = 200, body = AddedMembers)),
+    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
+)]
 pub async fn add_members(
     State(app): State<App>,
     caller: Caller,
@@ -285,13 +326,14 @@ pub async fn add_members(
     Ok(Json(AddedMembers { flow_id: id, members: members.collect() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = AddEdgesBody)]
 struct EdgesBody {
     edges: Vec<EdgeBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct AddedEdges {
     flow_id: FlowId,
     /// How many were new.
@@ -299,6 +341,14 @@ struct AddedEdges {
 }
 
 /// Adds edges between members that are there; what has started takes no more.
+#[utoipa::path(
+    post,
+    path = "/v1/flows/{flow}/edges",
+    params(Flow),
+    request_body = EdgesBody,
+    responses((status = 200, body = AddedEdges)),
+    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal flow_changed member_started cycle_detected idempotency_conflict"))),
+)]
 async fn add_edges(
     State(app): State<App>,
     Flow(id): Flow,
@@ -308,25 +358,37 @@ async fn add_edges(
     Ok(Json(AddedEdges { flow_id: id, added: added.map_err(|error| Problem::from(error).about(id))? }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SealBody {}
 
 /// Releases the members held so far.
+#[utoipa::path(
+    post,
+    path = "/v1/flows/{flow}/seal",
+    params(Flow),
+    request_body = SealBody,
+    responses((status = 200, body = FlowShape)),
+    extensions(("x-ff-codes" = json!("flow_not_found"))),
+)]
 async fn seal(State(app): State<App>, Flow(id): Flow, Body(SealBody {}): Body<SealBody>) -> JsonAnswer<FlowShape> {
     let flow = app.operations.seal_flow(id).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(flow.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CancelFlowBody)]
 struct CancelBody {
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
+    #[schema(value_type = Option<CancelPolicy>)]
     policy: Option<Word<CancelPolicy>>,
     wait: Option<bool>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FlowCancelled)]
 struct Cancelled {
     /// `already` when the flow had ended, or was stopped, before.
     outcome: &'static str,
@@ -336,6 +398,14 @@ struct Cancelled {
 
 /// When this answers, nothing of the flow can be claimed any more. With `wait` it answers when the flow has ended, or with
 /// 202 and how it stands.
+#[utoipa::path(
+    post,
+    path = "/v1/flows/{flow}/cancel",
+    params(Flow),
+    request_body = CancelBody,
+    responses((status = 200, body = Cancelled), (status = 202, description = "It has not ended within the time a request may wait.", body = Cancelled)),
+    extensions(("x-ff-codes" = json!("flow_not_found"))),
+)]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,

@@ -1,17 +1,19 @@
 //! `POST /v1/tasks/{id}/frames`: a running attempt writes its stream.
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{FrameMode, NewFrame};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use super::suspend::{request_of, settled, word};
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
 use crate::shape::task::FenceBody;
@@ -23,17 +25,21 @@ const FRAME_MAX: usize = 64 * 1024;
 /// The most frames of one request.
 const FRAMES_MAX: usize = 4_096;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/tasks/{id}/frames", post(append))
+pub fn routes() -> Described {
+    Described::new().with(routes!(append))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FrameBody {
+    #[schema(value_type = vocabulary::FrameType)]
     r#type: String,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     payload: Option<Box<RawValue>>,
     payload_encoding: Option<Encoding>,
+    #[schema(value_type = Option<vocabulary::CorrelationId>)]
     correlation_id: Option<String>,
+    #[schema(value_type = Option<FrameMode>)]
     mode: Option<String>,
 }
 
@@ -49,16 +55,19 @@ impl FrameBody {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FramesBody {
     fence: FenceBody,
+    #[schema(min_items = 1, max_items = 4_096)]
     frames: Vec<FrameBody>,
+    #[schema(value_type = Option<vocabulary::Count>)]
     first_sequence: Option<u64>,
     request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AppendedFrames)]
 struct AppendedShape {
     execution_id: ExecutionId,
     ids: Vec<String>,
@@ -67,6 +76,14 @@ struct AppendedShape {
 }
 
 /// Appends in order; the same request, or the same first sequence, answers the ids of what was written.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/frames",
+    params(Id),
+    request_body = FramesBody,
+    responses((status = 200, body = AppendedShape)),
+    extensions(("x-ff-codes" = json!("fence frames_missing"))),
+)]
 async fn append(
     State(app): State<App>,
     caller: Caller,

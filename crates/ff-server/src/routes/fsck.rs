@@ -1,27 +1,30 @@
 //! `POST /v1/admin/fsck`: verifies every invariant of the store, and repairs what has one right answer when asked to.
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_engine::Fsck;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::Described;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/admin/fsck", post(fsck))
+pub fn routes() -> Described {
+    Described::new().with(routes!(fsck))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FsckBody {
     repair: Option<bool>,
 }
 
 /// What was found.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FsckReport)]
 struct Report {
     clean: bool,
     executions: i64,
@@ -31,7 +34,8 @@ struct Report {
     foreign: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FsckFinding)]
 struct FindingShape {
     invariant: i64,
     key: String,
@@ -39,6 +43,13 @@ struct FindingShape {
     repaired: bool,
 }
 
+/// Verifies every invariant of the store; with `repair` it mends what has one right answer.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/fsck",
+    request_body = FsckBody,
+    responses((status = 200, body = Report)),
+)]
 async fn fsck(State(app): State<App>, caller: Caller, Body(body): Body<FsckBody>) -> JsonAnswer<Report> {
     let repair = body.repair.unwrap_or(false);
     let found = Fsck::run(app.operations.client(), repair).await?;

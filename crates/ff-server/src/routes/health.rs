@@ -2,25 +2,48 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use ff_script::Route;
 use ff_script::generated::NextDue;
+use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::door::Said;
+use crate::openapi::Described;
 
 const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/livez", get(async || "ok")).route("/readyz", get(ready)).route("/healthz", get(ready))
+pub fn routes() -> Described {
+    Described::new().with(routes!(live)).with(routes!(ready)).with(routes!(healthy))
+}
+
+/// The process runs.
+#[utoipa::path(get, path = "/livez", responses((status = 200, body = String, content_type = "text/plain")))]
+async fn live() -> &'static str {
+    "ok"
 }
 
 /// Ready while the store answers and the server is not stopping.
-async fn ready(State(app): State<App>) -> Response {
+#[utoipa::path(get, path = "/readyz", responses(
+    (status = 200, description = "`ok`", body = String, content_type = "text/plain"),
+    (status = 503, description = "`unavailable` or `stopping`", body = String, content_type = "text/plain"),
+))]
+async fn ready(app: State<App>) -> Response {
+    state(app).await
+}
+
+/// The same as `/readyz`.
+#[utoipa::path(get, path = "/healthz", responses(
+    (status = 200, description = "`ok`", body = String, content_type = "text/plain"),
+    (status = 503, description = "`unavailable` or `stopping`", body = String, content_type = "text/plain"),
+))]
+async fn healthy(app: State<App>) -> Response {
+    state(app).await
+}
+
+async fn state(State(app): State<App>) -> Response {
     if app.stop.is_cancelled() {
         return word(StatusCode::SERVICE_UNAVAILABLE, "stopping");
     }

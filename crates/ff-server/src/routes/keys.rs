@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_keys::{KeyFacts, KeyId};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::shape::Listed;
 
@@ -19,15 +21,13 @@ const GRACE_MS: u64 = 24 * 60 * 60 * 1000;
 /// The longest grace: ten years.
 const GRACE_MAX_MS: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/admin/keys", get(list))
-        .route("/v1/admin/keys/rotate", post(rotate))
-        .route("/v1/admin/keys/{key}/revoke", post(revoke))
+pub fn routes() -> Described {
+    Described::new().with(routes!(list)).with(routes!(rotate)).with(routes!(revoke))
 }
 
 /// A key by its name.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SigningKey)]
 struct KeyShape {
     key_id: String,
     made_at: i64,
@@ -53,17 +53,24 @@ fn listed(app: &App) -> Listed<KeyShape> {
 }
 
 /// The signing key first; none before the first token is needed.
+#[utoipa::path(
+    get,
+    path = "/v1/admin/keys",
+    responses((status = 200, body = Listed<KeyShape>)),
+)]
 async fn list(State(app): State<App>) -> JsonAnswer<Listed<KeyShape>> {
     Ok(Json(listed(&app)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RotateBody {
+    #[schema(minimum = 0, maximum = 315_360_000_000_i64)]
     grace_ms: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = KeysChanged)]
 struct Changed {
     /// The key that signs now.
     key_id: String,
@@ -71,6 +78,13 @@ struct Changed {
 }
 
 /// Signs with a new key from now on; tokens of the old one are accepted until the grace is over.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/keys/rotate",
+    request_body = RotateBody,
+    responses((status = 200, body = Changed)),
+    extensions(("x-ff-codes" = json!("keys_fixed keys_unavailable"))),
+)]
 async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateBody>) -> JsonAnswer<Changed> {
     let grace_ms = body.grace_ms.unwrap_or(GRACE_MS);
     if grace_ms > GRACE_MAX_MS {
@@ -83,6 +97,13 @@ async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateB
 }
 
 /// Accepts no token of this key any more; if it signs, a new one is made.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/keys/{key}/revoke",
+    params(("key" = String, Path, description = "The name of the key.")),
+    responses((status = 200, body = Changed)),
+    extensions(("x-ff-codes" = json!("key_not_found keys_fixed keys_unavailable"))),
+)]
 async fn revoke(State(app): State<App>, caller: Caller, Path(key): Path<String>) -> JsonAnswer<Changed> {
     let id: KeyId =
         key.parse().map_err(|error: ff_keys::InvalidKeyId| Problem::invalid("key_id", error.to_string()))?;

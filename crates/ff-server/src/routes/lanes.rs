@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_script::Route;
 use ff_script::generated::{
     DefineLane, Fairness, LaneEntry, LaneState, ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Deserializer};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
@@ -23,25 +25,22 @@ use crate::shape::retry::RetryShape;
 
 const AT_ONCE: usize = 32;
 
-pub fn routes() -> Router<App> {
-    let state = |state: LaneState| {
-        post(async move |app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>| {
-            set_state(app, caller, name, query, state).await
-        })
-    };
-    Router::new()
-        .route("/v1/lanes", get(list))
-        .route("/v1/lanes/{name}", get(show).put(define))
-        .route("/v1/lanes/{name}/pause", state(LaneState::Paused))
-        .route("/v1/lanes/{name}/resume", state(LaneState::Active))
-        .route("/v1/lanes/{name}/drain", state(LaneState::Draining))
-        .route("/v1/lanes/{name}/disable", state(LaneState::Disabled))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(list))
+        .with(routes!(show, define))
+        .with(routes!(pause))
+        .with(routes!(resume))
+        .with(routes!(drain))
+        .with(routes!(disable))
 }
 
 /// Which namespace the lane is in.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct NamespaceQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
 }
 
@@ -51,14 +50,25 @@ impl NamespaceQuery {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ListQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
+    #[param(value_type = Option<vocabulary::Count>)]
     cursor: Option<String>,
 }
 
+/// One page of lanes.
+#[utoipa::path(
+    get,
+    path = "/v1/lanes",
+    params(ListQuery),
+    responses((status = 200, body = Listed<LaneShape>)),
+)]
 async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
@@ -78,6 +88,14 @@ async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQu
     Ok(Json(Listed { items: entries.into_iter().map(LaneShape::from).collect(), next_cursor }))
 }
 
+/// A lane and how many of its executions are in which state.
+#[utoipa::path(
+    get,
+    path = "/v1/lanes/{name}",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneShape)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
+)]
 async fn show(
     State(app): State<App>,
     caller: Caller,
@@ -101,22 +119,32 @@ async fn show(
 }
 
 /// What a lane may be told; what is not named stays.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LaneBody {
+    #[schema(value_type = Option<LaneState>)]
     state: Option<String>,
+    #[schema(minimum = 0, maximum = 1_000_000_000_000_i64)]
     priority_weight: Option<i64>,
+    #[schema(value_type = Option<Fairness>)]
     fairness: Option<String>,
+    #[schema(value_type = Option<vocabulary::FairnessWeights>)]
     fairness_weights: Option<BTreeMap<String, i64>>,
+    #[schema(value_type = Option<vocabulary::Count>)]
     max_depth: Option<i64>,
     clear_max_depth: Option<bool>,
     /// Null means none; not named, it stays.
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1_000_000)]
     max_active: Option<Option<i64>>,
+    #[schema(value_type = Option<vocabulary::Weight>)]
     weight: Option<i64>,
     retry: Option<RetryShape>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     attempt_timeout_ms: Option<i64>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     retention_ms: Option<i64>,
+    #[schema(value_type = Option<vocabulary::LeaseTtlMs>)]
     lease_ttl_ms: Option<i64>,
 }
 
@@ -125,6 +153,14 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
     Option::deserialize(value).map(Some)
 }
 
+/// Defines a lane; what is not named stays.
+#[utoipa::path(
+    put,
+    path = "/v1/lanes/{name}",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    request_body = LaneBody,
+    responses((status = 200, body = LaneShape)),
+)]
 async fn define(
     State(app): State<App>,
     caller: Caller,
@@ -169,4 +205,48 @@ async fn set_state(
     caller.check(&namespace, Some(&lane))?;
     let entry = app.operations.set_lane_state(&namespace, &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
+}
+
+/// Nothing starts from the lane until it is resumed; it takes submissions.
+#[utoipa::path(
+    post,
+    path = "/v1/lanes/{name}/pause",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneShape)),
+)]
+async fn pause(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+    set_state(app, caller, name, query, LaneState::Paused).await
+}
+
+/// The lane takes submissions, and they start.
+#[utoipa::path(
+    post,
+    path = "/v1/lanes/{name}/resume",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneShape)),
+)]
+async fn resume(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+    set_state(app, caller, name, query, LaneState::Active).await
+}
+
+/// The lane takes no more submissions; what is there goes on.
+#[utoipa::path(
+    post,
+    path = "/v1/lanes/{name}/drain",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneShape)),
+)]
+async fn drain(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+    set_state(app, caller, name, query, LaneState::Draining).await
+}
+
+/// The lane takes no more submissions, and nothing starts from it.
+#[utoipa::path(
+    post,
+    path = "/v1/lanes/{name}/disable",
+    params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
+    responses((status = 200, body = LaneShape)),
+)]
+async fn disable(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
+    set_state(app, caller, name, query, LaneState::Disabled).await
 }

@@ -2,30 +2,46 @@
 
 use axum::Json;
 use axum::extract::State;
+use ff_core::types::FlowId;
 use ff_engine::ExecutionFilter;
+use ff_script::generated::PublicState;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
+use crate::openapi::vocabulary;
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number};
+use crate::query::{Query, limit_of, time};
 use crate::shape::Listed;
 use crate::shape::execution::SummaryShape;
 
 /// The filters of a list, as texts of a query or a body.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct FilterQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<vocabulary::LaneName>)]
     lane: Option<String>,
+    #[param(value_type = Option<vocabulary::Kind>)]
     kind: Option<String>,
+    #[param(value_type = Option<PublicState>)]
     state: Option<String>,
+    /// `key:value`.
+    #[param(pattern = ":")]
     tag: Option<String>,
+    #[param(value_type = Option<FlowId>)]
     flow_id: Option<String>,
+    #[param(value_type = Option<vocabulary::TimeMs>)]
     created_after: Option<String>,
+    #[param(value_type = Option<vocabulary::TimeMs>)]
     created_before: Option<String>,
+    #[param(value_type = Option<vocabulary::Instance>)]
     worker: Option<String>,
     /// How many at most.
+    #[param(ignore)]
     pub limit: Option<String>,
     cursor: Option<String>,
 }
@@ -91,8 +107,8 @@ impl FilterQuery {
             tag,
             worker: said(&self.worker),
             flow,
-            created_after: number("created_after", self.created_after.as_deref())?,
-            created_before: number("created_before", self.created_before.as_deref())?,
+            created_after: time("created_after", self.created_after.as_deref())?,
+            created_before: time("created_before", self.created_before.as_deref())?,
         };
         let narrowed = filter != ExecutionFilter::default();
         Ok(Wanted { filter, narrowed })
@@ -107,7 +123,13 @@ impl FilterQuery {
     }
 }
 
-/// One page.
+/// One page of the executions that match, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/executions",
+    params(FilterQuery, ("limit" = Option<i64>, Query, description = "100 unless said.", minimum = 1, maximum = 1_000)),
+    responses((status = 200, body = Listed<SummaryShape>)),
+)]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,

@@ -1,20 +1,30 @@
 //! `GET /metrics`: everything that is counted, for Prometheus and what reads its text.
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
 use crate::metrics::Form;
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/metrics", get(metrics))
+pub fn routes() -> Described {
+    Described::new().with(routes!(metrics))
 }
 
+/// Everything that is counted, for Prometheus and what reads its text.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((
+        status = 200,
+        description = "In the form that Accept asks for.",
+        content((String = "text/plain"), (String = "application/openmetrics-text")),
+    )),
+)]
 async fn metrics(State(app): State<App>, caller: Caller, headers: HeaderMap) -> Answer<Response> {
     // The page speaks of every lane at once.
     if caller.is_scoped() {

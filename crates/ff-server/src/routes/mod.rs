@@ -5,6 +5,7 @@ mod budgets;
 mod bulk;
 mod change;
 mod children;
+mod docs;
 mod events;
 mod execution;
 mod explain;
@@ -42,57 +43,60 @@ use axum::middleware::from_fn_with_state;
 use crate::access;
 use crate::app::App;
 use crate::door::{self, Door};
+use crate::openapi::Described;
+
+/// Everything this server serves, with what it says about itself.
+pub fn described() -> Described {
+    Described::new()
+        .and(submit::routes())
+        .and(batch::routes())
+        .and(bulk::routes())
+        .and(execution::routes())
+        .and(explain::routes())
+        .and(explain_lane::routes())
+        .and(change::routes())
+        .and(flows::routes())
+        .and(flow_views::routes())
+        .and(children::routes())
+        .and(budgets::routes())
+        .and(lanes::routes())
+        .and(quotas::routes())
+        .and(workers::routes())
+        .and(worker_protocol::routes())
+        .and(results::routes())
+        .and(tasks::routes())
+        .and(usage::routes())
+        .and(suspend::routes())
+        .and(frames::routes())
+        .and(waitpoints::routes())
+        .and(signals::routes())
+        .and(resume::routes())
+        .and(stream::routes())
+        .and(tail::routes())
+        .and(keys::routes())
+        .and(tokens::routes())
+        .and(fsck::routes())
+        .and(events::routes())
+        .and(stats::routes())
+        .and(metrics::routes())
+        .and(webhooks::routes())
+        .and(health::routes())
+        .and(docs::routes())
+}
 
 /// Everything this server serves, behind its door.
 pub fn router(app: App, door: Door) -> Router {
-    served()
+    let (router, _) = described().parts();
+    router
         .route_layer(from_fn_with_state(app.clone(), access::pass))
         .with_state(app)
         .layer(from_fn_with_state(door, door::pass))
 }
 
-/// Everything this server serves, whoever asks.
-fn served() -> Router<App> {
-    Router::new()
-        .merge(submit::routes())
-        .merge(batch::routes())
-        .merge(bulk::routes())
-        .merge(execution::routes())
-        .merge(explain::routes())
-        .merge(explain_lane::routes())
-        .merge(change::routes())
-        .merge(flows::routes())
-        .merge(flow_views::routes())
-        .merge(children::routes())
-        .merge(budgets::routes())
-        .merge(lanes::routes())
-        .merge(quotas::routes())
-        .merge(workers::routes())
-        .merge(worker_protocol::routes())
-        .merge(results::routes())
-        .merge(tasks::routes())
-        .merge(usage::routes())
-        .merge(suspend::routes())
-        .merge(frames::routes())
-        .merge(waitpoints::routes())
-        .merge(signals::routes())
-        .merge(resume::routes())
-        .merge(stream::routes())
-        .merge(tail::routes())
-        .merge(keys::routes())
-        .merge(tokens::routes())
-        .merge(fsck::routes())
-        .merge(events::routes())
-        .merge(stats::routes())
-        .merge(metrics::routes())
-        .merge(webhooks::routes())
-        .merge(health::routes())
-}
-
 /// Method and path of every route, as the router itself tells them; a GET is a HEAD too.
 #[cfg(test)]
 pub fn served_routes() -> std::collections::BTreeSet<(String, String)> {
-    let text = format!("{:?}", served());
+    let text = format!("{:?}", described().parts().0);
     let (routes, _) = text.split_once(", fallback_router").expect("the router tells of its paths first");
     let (mut methods, mut paths) = (std::collections::BTreeMap::new(), Vec::new());
     for entry in routes.split("RouteId(").skip(1) {

@@ -1,18 +1,20 @@
 //! Quotas: make, read, change, delete, and throttle a key.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_core::types::QuotaPolicyId;
 use ff_engine::BLOCKED_PAGE_MAX;
 use ff_script::generated::{Quota, QuotaRate, QuotaWeights, RateMode};
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, QuotaPath};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, number};
 use crate::shape::Listed;
@@ -22,35 +24,45 @@ use crate::shape::quota::{KeyShape, QuotaShape};
 /// How many keys a quota shows when none is asked for.
 const KEYS_SHOWN: usize = 100;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/quotas", get(list).post(create))
-        .route("/v1/quotas/{quota}", get(show).patch(change).delete(delete))
-        .route("/v1/quotas/{quota}/blocked", get(blocked))
-        .route("/v1/quotas/{quota}/throttle", post(throttle))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(list, create))
+        .with(routes!(show, change, delete))
+        .with(routes!(blocked))
+        .with(routes!(throttle))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = QuotaRateBody)]
 struct RateBody {
+    #[schema(minimum = 1, maximum = 1_000_000)]
     limit: i64,
+    #[schema(value_type = vocabulary::WindowMs)]
     window_ms: i64,
+    #[schema(value_type = Option<RateMode>)]
     mode: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = QuotaWeightsBody)]
 struct WeightsBody {
+    #[schema(value_type = vocabulary::Amount)]
     limit: i64,
+    #[schema(value_type = vocabulary::WindowMs)]
     window_ms: i64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CreateQuotaBody)]
 struct CreateBody {
     quota_id: Option<Uuid>,
+    #[schema(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
     rate: Option<RateBody>,
+    #[schema(minimum = 1, maximum = 1_000_000)]
     concurrency: Option<i64>,
     weighted: Option<WeightsBody>,
     hold_while_suspended: Option<bool>,
@@ -74,6 +86,14 @@ impl From<WeightsBody> for QuotaWeights {
     }
 }
 
+/// Makes a quota; it has a rate, a concurrency or a weighted part.
+#[utoipa::path(
+    post,
+    path = "/v1/quotas",
+    request_body = CreateBody,
+    responses((status = 201, description = "It is new.", body = QuotaShape), (status = 200, description = "It was there already: the same id with the same definition.", body = QuotaShape)),
+    extensions(("x-ff-codes" = json!("quota_version_conflict"))),
+)]
 async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -94,14 +114,25 @@ async fn create(
     Ok((if new { StatusCode::CREATED } else { StatusCode::OK }, Json(entry.into())))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ListQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
+    #[param(value_type = Option<vocabulary::Count>)]
     cursor: Option<String>,
 }
 
+/// One page of quotas.
+#[utoipa::path(
+    get,
+    path = "/v1/quotas",
+    params(ListQuery),
+    responses((status = 200, body = Listed<QuotaShape>)),
+)]
 async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -116,12 +147,22 @@ async fn list(
     Ok(Json(Listed { items, next_cursor: more.then(|| (offset + limit).to_string()) }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ShowQuery {
+    #[param(value_type = Option<vocabulary::QuotaKey>)]
     key: Option<String>,
 }
 
+/// A quota and how far its keys are used: the one asked for, or the first hundred.
+#[utoipa::path(
+    get,
+    path = "/v1/quotas/{quota}",
+    params(QuotaPath, ShowQuery),
+    responses((status = 200, body = QuotaShape)),
+    extensions(("x-ff-codes" = json!("quota_not_found"))),
+)]
 async fn show(
     State(app): State<App>,
     QuotaPath(id): QuotaPath,
@@ -136,15 +177,25 @@ async fn show(
     Ok(Json(QuotaShape::from(entry).with(keys)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct BlockedQuery {
+    #[param(value_type = vocabulary::QuotaKey)]
     key: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
     cursor: Option<String>,
 }
 
 /// Who waits under a key, the next to be called first.
+#[utoipa::path(
+    get,
+    path = "/v1/quotas/{quota}/blocked",
+    params(QuotaPath, BlockedQuery),
+    responses((status = 200, body = LineShape)),
+    extensions(("x-ff-codes" = json!("quota_not_found"))),
+)]
 async fn blocked(
     State(app): State<App>,
     QuotaPath(id): QuotaPath,
@@ -158,14 +209,18 @@ async fn blocked(
 }
 
 /// What is not named stays; null takes a part away.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ChangeQuotaBody)]
 struct ChangeBody {
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<RateBody>)]
     rate: Option<Option<RateBody>>,
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1_000_000)]
     concurrency: Option<Option<i64>>,
     #[serde(default, deserialize_with = "named")]
+    #[schema(value_type = Option<WeightsBody>)]
     weighted: Option<Option<WeightsBody>>,
     hold_while_suspended: Option<bool>,
 }
@@ -175,6 +230,15 @@ fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Opt
     Option::deserialize(value).map(Some)
 }
 
+/// Changes a quota; what is not named stays, null takes a part away.
+#[utoipa::path(
+    patch,
+    path = "/v1/quotas/{quota}",
+    params(QuotaPath),
+    request_body = ChangeBody,
+    responses((status = 200, body = QuotaShape)),
+    extensions(("x-ff-codes" = json!("quota_not_found quota_version_conflict"))),
+)]
 async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -201,26 +265,46 @@ async fn change(
     Ok(Json(entry.map_err(|error| Problem::from(error).about(id))?.into()))
 }
 
+/// Deletes a quota; nothing starts that names it.
+#[utoipa::path(
+    delete,
+    path = "/v1/quotas/{quota}",
+    params(QuotaPath),
+    responses((status = 204, description = "It is gone.")),
+    extensions(("x-ff-codes" = json!("quota_not_found"))),
+)]
 async fn delete(State(app): State<App>, caller: Caller, QuotaPath(id): QuotaPath) -> Answer<StatusCode> {
     app.operations.delete_quota(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ThrottleBody)]
 struct ThrottleBody {
+    #[schema(value_type = vocabulary::QuotaKey)]
     key: String,
     /// Until when nothing starts; a time that has passed changes nothing, 0 ends it.
+    #[schema(value_type = vocabulary::TimeMs)]
     until: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Throttled {
     quota_id: QuotaPolicyId,
     key: String,
     throttled_until: Option<i64>,
 }
 
+/// Lets nothing start under a key until a time.
+#[utoipa::path(
+    post,
+    path = "/v1/quotas/{quota}/throttle",
+    params(QuotaPath),
+    request_body = ThrottleBody,
+    responses((status = 200, body = Throttled)),
+    extensions(("x-ff-codes" = json!("quota_not_found"))),
+)]
 async fn throttle(
     State(app): State<App>,
     caller: Caller,

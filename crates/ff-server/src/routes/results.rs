@@ -1,13 +1,14 @@
 //! `POST /v1/workers/{instance}/results`: many ends at once, and the next claim with them.
 
+use axum::Json;
 use axum::extract::{Request, State};
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{CompleteExecutions, CompleteExecutionsReply, Completion};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::tasks::{TaskDone, fail_with, failure, refused};
@@ -15,6 +16,7 @@ use super::worker_protocol::{ClaimBody, by_partition, claim_for};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{FenceBody, TaskShape};
@@ -22,36 +24,42 @@ use crate::shape::task::{FenceBody, TaskShape};
 const RESULTS_MAX: usize = 4_096;
 const AT_ONCE: usize = 32;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/workers/{name}/results", post(results))
+pub fn routes() -> Described {
+    Described::new().with(routes!(results))
 }
 
 /// An end of one task.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResultBody {
     execution_id: ExecutionId,
     fence: FenceBody,
     op: Op,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
     result_encoding: Option<Encoding>,
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
+    #[schema(value_type = Option<vocabulary::Category>)]
     category: Option<String>,
     retryable: Option<bool>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     retry_after_ms: Option<i64>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = ResultOp)]
 enum Op {
     Complete,
     Fail,
 }
 
 /// The results, and the claim that goes with them.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResultsBody {
+    #[schema(value_type = Vec<Object>, max_items = 4_096)]
     results: Vec<Box<RawValue>>,
     claim: Option<ClaimBody>,
     incarnation: Option<Uuid>,
@@ -59,15 +67,27 @@ struct ResultsBody {
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+/// The results with a claim, or their bare list.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes what is read item by item")]
+enum ResultsOrList {
+    With(ResultsBody),
+    #[schema(value_type = Vec<Object>)]
+    Bare(Vec<Box<RawValue>>),
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = ResultsAnswered)]
 struct Answered {
     results: Vec<ItemAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<Vec<TaskShape>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = ResultAnswer)]
 enum ItemAnswer {
     Done(TaskDone),
     Refused {
@@ -138,6 +158,15 @@ struct IdOnly {
     execution_id: Option<ExecutionId>,
 }
 
+/// Ends many tasks at once, each answered on its own; the body may ask for the next claim.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/results",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = ResultsOrList,
+    responses((status = 200, body = Answered)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
+)]
 async fn results(
     State(app): State<App>,
     caller: Caller,

@@ -3,44 +3,55 @@
 //! The token is verified before the store is asked. Whatever keeps a genuine token from being accepted is answered with the
 //! same body: whoever holds one learns nothing about waitpoints that are not theirs.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::{ExecutionId, SignalId, WaitpointToken};
 use ff_engine::{NewSignal, SignalOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::app::{App, Waitpoint};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
+use crate::query::IdempotencyHeader;
 
 /// The largest payload of a signal.
 const SIGNAL_MAX: usize = 256 * 1024;
 const SCHEME: &str = "waitpoint";
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/waitpoints/{waitpoint}/signals", post(answered))
+pub fn routes() -> Described {
+    Described::new().with(routes!(answered))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SignalBody {
     execution_id: ExecutionId,
+    #[schema(value_type = vocabulary::SignalName)]
     name: String,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     payload: Option<Box<RawValue>>,
     payload_encoding: Option<Encoding>,
+    #[schema(value_type = Option<vocabulary::Source>)]
     source: Option<String>,
+    #[schema(value_type = Option<vocabulary::Source>)]
     source_identity: Option<String>,
+    #[schema(value_type = Option<vocabulary::Source>)]
     category: Option<String>,
+    #[schema(value_type = Option<vocabulary::CorrelationId>)]
     correlation_id: Option<String>,
+    #[schema(value_type = Option<vocabulary::IdempotencyKey>)]
     idempotency_key: Option<String>,
     /// The same in every repetition.
     signal_id: Option<SignalId>,
     #[serde(default, deserialize_with = "secret")]
+    #[schema(value_type = Option<String>)]
     token: Option<WaitpointToken>,
 }
 
@@ -51,7 +62,8 @@ fn secret<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Waitpoint
         .map_err(|_| serde::de::Error::custom("must be text"))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SignalDelivered)]
 struct Delivered {
     outcome: &'static str,
     signal_id: SignalId,
@@ -59,6 +71,15 @@ struct Delivered {
     effect: Option<&'static str>,
 }
 
+/// Delivers a signal under the token of a waitpoint.
+#[utoipa::path(
+    post,
+    path = "/v1/waitpoints/{waitpoint}/signals",
+    params(Waitpoint, IdempotencyHeader),
+    request_body = SignalBody,
+    responses((status = 200, body = Delivered)),
+    extensions(("x-ff-codes" = json!("waitpoint_not_open invalid_token signal_not_allowed signals_full keys_unavailable"))),
+)]
 async fn answered(
     State(app): State<App>,
     Waitpoint(waitpoint_id): Waitpoint,

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_script::Route;
 use ff_script::generated::{Library, LibraryReply, PartitionStatsReply};
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
+use crate::openapi::Described;
 use crate::shape::lane::CountsShape;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/stats", get(stats)).route("/v1/capabilities", get(capabilities))
+pub fn routes() -> Described {
+    Described::new().with(routes!(stats)).with(routes!(capabilities))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Stats {
     executions: i64,
     partitions: usize,
@@ -35,20 +37,26 @@ struct Stats {
     pending_cancels: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LaneStats {
     namespace: String,
     lane: String,
     counts: CountsShape,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, ToSchema)]
 struct WorkerStats {
     live: usize,
     draining: usize,
     slots: i64,
 }
 
+/// How much the store holds, by lane and state.
+#[utoipa::path(
+    get,
+    path = "/v1/stats",
+    responses((status = 200, body = Stats)),
+)]
 async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     let partitions = app.operations.stats().await?;
     let mut sum = Stats {
@@ -105,7 +113,8 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
     Ok(Json(sum))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerCapabilities)]
 struct Capabilities {
     version: &'static str,
     library: LibraryShape,
@@ -117,13 +126,15 @@ struct Capabilities {
     worker_capabilities: BTreeMap<String, usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerLibrary)]
 struct LibraryShape {
     number: i64,
     hash: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerStore)]
 struct StoreShape {
     kind: &'static str,
     durability: String,
@@ -131,7 +142,8 @@ struct StoreShape {
     partitions: u16,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerLimits)]
 struct Limits {
     input_bytes: usize,
     result_bytes: usize,
@@ -142,6 +154,12 @@ struct Limits {
     list_limit: usize,
 }
 
+/// What this server can do: versions, store, features, limits.
+#[utoipa::path(
+    get,
+    path = "/v1/capabilities",
+    responses((status = 200, body = Capabilities)),
+)]
 async fn capabilities(State(app): State<App>) -> JsonAnswer<Capabilities> {
     let client = app.operations.client();
     let LibraryReply::Library { hash, number } = client.call(Route::Fleet, &Library {}).await?;

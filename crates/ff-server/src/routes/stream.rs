@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_engine::{FrameRange, StreamPage};
-use ff_script::generated::{ReadSummary, ReadSummaryReply};
+use ff_script::generated::{AttemptState, ReadSummary, ReadSummaryReply};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::app::{App, Id, JsonAnswer, Number};
+use crate::openapi::{Described, vocabulary};
 use crate::payload;
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, number};
@@ -20,32 +22,41 @@ use crate::shape::frame::FrameShape;
 const BLOCK_MAX_MS: i64 = 30_000;
 const LIMIT_MAX: i64 = 10_000;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/executions/{id}/attempts/{n}/stream", get(read))
-        .route("/v1/executions/{id}/attempts/{n}/stream/summary", get(attempt_summary))
-        .route("/v1/executions/{id}/stream/summary", get(latest_summary))
+pub fn routes() -> Described {
+    Described::new().with(routes!(read)).with(routes!(attempt_summary)).with(routes!(latest_summary))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ReadQuery {
     after: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 10_000)]
     limit: Option<String>,
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 30_000)]
     block_ms: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamPage)]
 struct StreamShape {
     frames: Vec<FrameShape>,
     /// Where to go on.
     next: String,
     /// Set once everything up to the end was read.
     closed_at: Option<i64>,
+    #[schema(value_type = Option<AttemptState>)]
     closed_reason: Option<&'static str>,
 }
 
 /// Frames after a cursor; waits for the first of them when asked to.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/attempts/{n}/stream",
+    params(Id, Number, ReadQuery),
+    responses((status = 200, body = StreamShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
+)]
 async fn read(
     State(app): State<App>,
     Id(id): Id,
@@ -93,19 +104,37 @@ fn after(text: Option<&str>) -> Answer<Option<String>> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamSummary)]
 struct SummaryShape {
     execution_id: ExecutionId,
     attempt_index: Option<i64>,
     /// The folded document; null when no summary was written.
+    #[schema(value_type = vocabulary::Payload, required = false)]
     document: Option<Box<RawValue>>,
     version: i64,
 }
 
+/// The folded summary of an attempt's stream.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/attempts/{n}/stream/summary",
+    params(Id, Number),
+    responses((status = 200, body = SummaryShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
+)]
 async fn attempt_summary(State(app): State<App>, Id(id): Id, Number(n): Number) -> JsonAnswer<SummaryShape> {
     summary(&app, id, Some(n)).await
 }
 
+/// The folded summary of the latest attempt's stream.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/stream/summary",
+    params(Id),
+    responses((status = 200, body = SummaryShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found attempt_not_found"))),
+)]
 async fn latest_summary(State(app): State<App>, Id(id): Id) -> JsonAnswer<SummaryShape> {
     summary(&app, id, None).await
 }

@@ -1,36 +1,42 @@
 //! `POST /v1/executions`: one submission, accepted whole or refused whole.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_engine::NewExecution;
 use ff_script::generated::{PublicState, SubmitExecutionReply};
 use ff_trace::TraceParent;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
 use crate::body::{Body, PAYLOAD};
 use crate::execution_body::execution_body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
+use crate::query::{IdempotencyHeader, TraceHeader};
 
-pub fn routes() -> Router<App> {
+pub fn routes() -> Described {
     // GET of the same path is the list's.
-    Router::new().route("/v1/executions", post(submit).get(super::list::list))
+    Described::new().with(routes!(submit, super::list::list))
 }
 
 execution_body! {
     /// Everything a submitter may say.
     pub struct SubmitBody {
+        /// What it is: workers go by it.
+        #[schema(value_type = vocabulary::Kind)]
         kind: String,
     }
 }
 
 /// What became of a submission.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Submitted)]
 pub struct SubmittedShape {
     execution_id: ExecutionId,
     state: Option<PublicState>,
@@ -79,6 +85,15 @@ pub fn trace_of(headers: &HeaderMap) -> Option<String> {
     trace.parse::<TraceParent>().ok().map(|trace| trace.to_string())
 }
 
+/// Submits one execution: accepted whole or refused whole.
+#[utoipa::path(
+    post,
+    path = "/v1/executions",
+    params(IdempotencyHeader, TraceHeader),
+    request_body = SubmitBody,
+    responses((status = 201, description = "It is new.", body = SubmittedShape), (status = 200, description = "It was there already: the same id or key with the same body.", body = SubmittedShape)),
+    extensions(("x-ff-codes" = json!("idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found"))),
+)]
 async fn submit(
     State(app): State<App>,
     caller: Caller,

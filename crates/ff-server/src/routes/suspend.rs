@@ -1,8 +1,7 @@
 //! What a worker does to wait: suspend, open and give up waitpoints, read the signals that let it go on.
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_core::condition::Condition;
 use ff_core::types::{ExecutionId, SuspensionId, WaitpointId};
 use ff_engine::{NewSuspension, Suspended, WaitpointSpec};
@@ -10,12 +9,15 @@ use ff_script::generated::{SuspensionReason, TimeoutBehavior};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer, Waitpoint};
 use crate::body::Body;
 use crate::continuation;
+use crate::openapi::{Described, vocabulary};
 use crate::payload::Encoding;
 use crate::problem::{Answer, Problem};
 use crate::shape::suspension::{OpenedShape, SignalShape};
@@ -26,12 +28,8 @@ const APPROVERS_MAX: usize = 64;
 /// The longest name of one of them.
 const APPROVER_BYTES_MAX: usize = 128;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/tasks/{id}/suspend", post(suspend))
-        .route("/v1/tasks/{id}/waitpoints", post(create))
-        .route("/v1/tasks/{id}/waitpoints/{waitpoint}/close", post(close))
-        .route("/v1/tasks/{id}/signals", get(signals))
+pub fn routes() -> Described {
+    Described::new().with(routes!(suspend)).with(routes!(create)).with(routes!(close)).with(routes!(signals))
 }
 
 /// The answer of a fenced call; a lease that ended with it, or before it, frees its slot.
@@ -58,14 +56,19 @@ pub fn request_of(text: Option<&str>) -> Option<Uuid> {
 }
 
 /// A waitpoint to open, or a pending one to wait at.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitpointBody {
     waitpoint_id: Option<WaitpointId>,
+    #[schema(value_type = Option<vocabulary::WaitpointKey>)]
     key: Option<String>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     expires_in_ms: Option<i64>,
+    #[schema(value_type = Option<Vec<vocabulary::SignalName>>, max_items = 64)]
     allowed_signals: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<vocabulary::Approver>>, max_items = 64)]
     approvers: Option<Vec<String>>,
+    #[schema(minimum = 1, maximum = 1_000_000)]
     uses: Option<u32>,
 }
 
@@ -113,22 +116,44 @@ impl WaitpointBody {
     }
 }
 
-#[derive(Deserialize)]
+/// What happens when the time is over.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TimeoutBehaviorWord)]
+#[expect(dead_code, reason = "it describes a word")]
+enum TimeoutWord {
+    Fail,
+    Cancel,
+    Expire,
+    AutoResume,
+    AutoResumeWithTimeoutSignal,
+    Escalate,
+}
+
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SuspendBody {
     fence: FenceBody,
+    #[schema(value_type = SuspensionReason)]
     reason: String,
+    #[schema(max_items = 64)]
     waitpoints: Option<Vec<WaitpointBody>>,
+    #[schema(value_type = Option<vocabulary::Condition>)]
     condition: Option<Condition>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     timeout_ms: Option<i64>,
+    /// `auto_resume` is short for `auto_resume_with_timeout_signal`.
+    #[schema(value_type = Option<TimeoutWord>)]
     timeout_behavior: Option<String>,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<Encoding>,
     request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[schema(as = SuspendAnswer)]
 enum SuspendAnswer {
     Suspended {
         execution_id: ExecutionId,
@@ -140,12 +165,21 @@ enum SuspendAnswer {
     AlreadySatisfied {
         execution_id: ExecutionId,
         suspension_id: SuspensionId,
+        #[schema(value_type = Vec<OpenedShape>, max_items = 0)]
         waitpoints: [OpenedShape; 0],
         signals: Vec<SignalShape>,
     },
 }
 
 /// Releases the lease until the condition is met; early signals that are enough leave it with the worker.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/suspend",
+    params(Id),
+    request_body = SuspendBody,
+    responses((status = 200, body = SuspendAnswer)),
+    extensions(("x-ff-codes" = json!("fence waitpoint_not_found keys_unavailable"))),
+)]
 async fn suspend(
     State(app): State<App>,
     caller: Caller,
@@ -215,19 +249,33 @@ pub fn word<T: Copy>(field: &str, text: &str, all: &[T], spelled: impl Fn(T) -> 
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CreateWaitpointBody)]
 struct CreateBody {
     fence: FenceBody,
+    #[schema(value_type = vocabulary::WaitpointKey)]
     key: String,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     expires_in_ms: Option<i64>,
+    #[schema(value_type = Option<Vec<vocabulary::SignalName>>, max_items = 64)]
     allowed_signals: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<vocabulary::Approver>>, max_items = 64)]
     approvers: Option<Vec<String>>,
+    #[schema(minimum = 1, maximum = 1_000_000)]
     uses: Option<u32>,
     request_id: Option<String>,
 }
 
 /// Opens a waitpoint while the attempt runs; signals that come before the suspend are kept.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/waitpoints",
+    params(Id),
+    request_body = CreateBody,
+    responses((status = 200, body = OpenedShape)),
+    extensions(("x-ff-codes" = json!("fence keys_unavailable"))),
+)]
 async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -247,15 +295,17 @@ async fn create(
     Ok(Json(settled(&app, id, body.fence, made, false)?.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CloseWaitpointBody)]
 struct CloseBody {
     fence: FenceBody,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WaitpointClosed)]
 struct Closed {
     execution_id: ExecutionId,
     waitpoint_id: WaitpointId,
@@ -264,6 +314,14 @@ struct Closed {
 }
 
 /// The worker gives up a pending waitpoint.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/waitpoints/{waitpoint}/close",
+    params(Id, Waitpoint),
+    request_body = CloseBody,
+    responses((status = 200, body = Closed)),
+    extensions(("x-ff-codes" = json!("fence waitpoint_not_found"))),
+)]
 async fn close(
     State(app): State<App>,
     caller: Caller,
@@ -277,13 +335,21 @@ async fn close(
     Ok(Json(Closed { execution_id: id, waitpoint_id, outcome: "closed", replayed }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = TaskSignals)]
 struct Signals {
     execution_id: ExecutionId,
     signals: Vec<SignalShape>,
 }
 
 /// The signals that let the attempt go on, in order of arrival.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks/{id}/signals",
+    params(Id),
+    responses((status = 200, body = Signals)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn signals(State(app): State<App>, Id(id): Id) -> JsonAnswer<Signals> {
     let signals = app.operations.signals(id, true).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(Json(Signals { execution_id: id, signals: signals.into_iter().map(SignalShape::from).collect() }))

@@ -2,28 +2,30 @@
 
 use std::convert::Infallible;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bytes::Bytes;
 use ff_engine::MergedCursor;
 use futures::stream;
 use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::routes;
 
 use crate::app::{App, Id};
+use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
-use crate::query::Query;
-use crate::tails::{Form, Piece};
+use crate::query::{LastEventId, Query};
+use crate::tails::{Form, Line, Piece};
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/executions/{id}/stream", get(tail))
+pub fn routes() -> Described {
+    Described::new().with(routes!(tail)).showing::<Line>()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct TailQuery {
     after: Option<String>,
 }
@@ -35,6 +37,14 @@ enum Reader {
     Done,
 }
 
+/// The frames of all attempts in one stream, as server-sent events or, when accepted, NDJSON; it ends with the execution.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/stream",
+    params(Id, TailQuery, LastEventId),
+    responses((status = 200, content((String = "text/event-stream"), (String = "application/x-ndjson")))),
+    extensions(("x-ff-codes" = json!("execution_not_found")), ("x-ff-item" = json!("StreamLine"))),
+)]
 async fn tail(
     State(app): State<App>,
     Id(id): Id,

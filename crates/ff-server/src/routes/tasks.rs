@@ -1,8 +1,7 @@
 //! What a worker does with a task it holds; every call is fenced and safe to repeat.
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply,
@@ -12,10 +11,13 @@ use ff_script::generated::{
 use ff_script::{Call, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::{Body, PAYLOAD};
+use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding, bounded};
 use crate::problem::{Answer, Problem};
 use crate::shape::task::FenceBody;
@@ -23,18 +25,18 @@ use crate::shape::task::FenceBody;
 /// The longest reason.
 pub const REASON_MAX: usize = 4096;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/tasks/{id}/complete", post(complete))
-        .route("/v1/tasks/{id}/fail", post(fail))
-        .route("/v1/tasks/{id}/cancel", post(cancel))
-        .route("/v1/tasks/{id}/delay", post(delay))
-        .route("/v1/tasks/{id}/yield", post(yield_back))
-        .route("/v1/tasks/{id}/progress", post(progress))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(complete))
+        .with(routes!(fail))
+        .with(routes!(cancel))
+        .with(routes!(delay))
+        .with(routes!(yield_back))
+        .with(routes!(progress))
 }
 
 /// What became of a task.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct TaskDone {
     /// The task's execution.
     pub execution_id: ExecutionId,
@@ -84,16 +86,26 @@ async fn fenced<C: Call>(
     answer
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CompleteBody {
     fence: FenceBody,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
     result_encoding: Option<Encoding>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
+/// Ends the attempt with a result.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/complete",
+    params(Id),
+    request_body = CompleteBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn complete(
     State(app): State<App>,
     caller: Caller,
@@ -107,18 +119,31 @@ async fn complete(
 }
 
 /// A failure of an attempt.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = FailTaskBody)]
 struct FailBody {
     fence: FenceBody,
+    #[schema(value_type = vocabulary::Reason)]
     reason: String,
+    #[schema(value_type = vocabulary::Category)]
     category: String,
     retryable: Option<bool>,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     retry_after_ms: Option<i64>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
+/// Ends the attempt with a failure; the retry policy decides what follows.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/fail",
+    params(Id),
+    request_body = FailBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn fail(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<TaskDone> {
     let call = failure(id, body.fence, body.reason, body.category, body.retryable, body.retry_after_ms)?;
     Ok(Json(fail_with(&app, &caller, body.fence, call).await?))
@@ -151,15 +176,26 @@ pub async fn fail_with(app: &App, caller: &Caller, fence: FenceBody, call: FailE
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CancelTaskBody)]
 struct CancelBody {
     fence: FenceBody,
+    #[schema(value_type = Option<vocabulary::Reason>)]
     reason: Option<String>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
+/// The worker cancels the execution.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/cancel",
+    params(Id),
+    request_body = CancelBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
@@ -172,16 +208,27 @@ async fn cancel(
     Ok(Json(TaskDone::new(id, "cancelled", reply == CancelAttemptReply::Replayed)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct DelayBody {
     fence: FenceBody,
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     delay_ms: Option<i64>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     delay_until: Option<i64>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
+/// Hands the execution back until a time; counted against neither attempts nor reclaims.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/delay",
+    params(Id),
+    request_body = DelayBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn delay(
     State(app): State<App>,
     caller: Caller,
@@ -202,7 +249,7 @@ async fn delay(
     Ok(Json(TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "delayed", replayed) }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct YieldBody {
     fence: FenceBody,
@@ -210,6 +257,15 @@ struct YieldBody {
     _request_id: Option<String>,
 }
 
+/// Hands the execution back: eligible at once, counted nowhere.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/yield",
+    params(Id),
+    request_body = YieldBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn yield_back(
     State(app): State<App>,
     caller: Caller,
@@ -221,16 +277,27 @@ async fn yield_back(
     Ok(Json(TaskDone::new(id, "yielded", reply == YieldExecutionReply::Replayed)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ProgressBody {
     fence: FenceBody,
+    #[schema(minimum = 0, maximum = 100)]
     pct: i64,
+    #[schema(value_type = Option<vocabulary::ProgressMessage>)]
     message: Option<String>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
+/// Notes how far the attempt is.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/progress",
+    params(Id),
+    request_body = ProgressBody,
+    responses((status = 200, body = TaskDone)),
+    extensions(("x-ff-codes" = json!("fence"))),
+)]
 async fn progress(
     State(app): State<App>,
     caller: Caller,

@@ -1,33 +1,35 @@
 //! Access tokens: made, listed and revoked by an admin. A token is told once, when it is made.
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::get;
-use axum::{Json, Router};
 use ff_keys::BearerToken;
 use ff_script::generated::{self, GrantAccess, Role};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::suspend::word;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/admin/tokens", get(list).post(create))
-        .route("/v1/admin/tokens/{token}", axum::routing::delete(revoke))
+pub fn routes() -> Described {
+    Described::new().with(routes!(list, create)).with(routes!(revoke))
 }
 
 /// Who may act by a token.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccessToken)]
 struct TokenShape {
     token_id: Uuid,
     name: String,
+    #[schema(value_type = Vec<Role>)]
     roles: Vec<&'static str>,
     namespaces: Option<Vec<String>>,
     lanes: Option<Vec<String>>,
@@ -53,25 +55,41 @@ impl From<generated::Access> for TokenShape {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = CreateTokenBody)]
 struct CreateBody {
+    #[schema(value_type = vocabulary::PrincipalName)]
     name: String,
+    #[schema(value_type = Vec<Role>, min_items = 1)]
     roles: Vec<String>,
+    #[schema(value_type = Option<Vec<vocabulary::Namespace>>, min_items = 1, max_items = 64)]
     namespaces: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<vocabulary::LaneName>>, min_items = 1, max_items = 64)]
     lanes: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<vocabulary::Capability>>, min_items = 1, max_items = 64)]
     capabilities: Option<Vec<String>>,
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     expires_at: Option<i64>,
 }
 
 /// A new token; it is not told again.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CreatedToken)]
 struct Created {
     token: String,
     #[serde(flatten)]
     facts: TokenShape,
 }
 
+/// Makes a token.
+#[utoipa::path(
+    post,
+    path = "/v1/admin/tokens",
+    request_body = CreateBody,
+    responses((status = 201, description = "The token, told this once.", body = Created)),
+    extensions(("x-ff-codes" = json!("idempotency_conflict"))),
+)]
 async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -104,13 +122,23 @@ async fn create(
     Ok((StatusCode::CREATED, Json(Created { token: token.reveal().to_owned(), facts })))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct ListQuery {
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1_000)]
     limit: Option<String>,
+    #[param(value_type = Option<Uuid>)]
     cursor: Option<String>,
 }
 
+/// One page of tokens, without the tokens.
+#[utoipa::path(
+    get,
+    path = "/v1/admin/tokens",
+    params(ListQuery),
+    responses((status = 200, body = Listed<TokenShape>)),
+)]
 async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<TokenShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse::<Uuid>).transpose();
@@ -120,6 +148,14 @@ async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAns
     Ok(Json(Listed { items: items.into_iter().map(TokenShape::from).collect(), next_cursor }))
 }
 
+/// Revokes a token: it is refused from now on.
+#[utoipa::path(
+    delete,
+    path = "/v1/admin/tokens/{token}",
+    params(("token" = Uuid, Path, description = "The id of the token.")),
+    responses((status = 204, description = "It is nobody's any more.")),
+    extensions(("x-ff-codes" = json!("access_not_found"))),
+)]
 async fn revoke(State(app): State<App>, caller: Caller, Path(token): Path<String>) -> Answer<StatusCode> {
     let id: Uuid = token.parse().map_err(|_| Problem::invalid("token_id", "must be a UUID"))?;
     app.operations.revoke_access(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;

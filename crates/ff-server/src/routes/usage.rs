@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_engine::UsageAnswer;
 use ff_engine::operations::{ThrottleUntil, reservation_id};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::shape::budget::{AMOUNT_MAX, LedgerShape, Once, OutcomeShape, amounts};
 use crate::shape::task::FenceBody;
@@ -21,15 +23,15 @@ use crate::shape::task::FenceBody;
 /// The longest a key is throttled at once.
 const THROTTLE_MAX_MS: i64 = 86_400_000;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/tasks/{id}/usage", post(report))
-        .route("/v1/tasks/{id}/reserve", post(reserve))
-        .route("/v1/tasks/{id}/settle", post(settle))
-        .route("/v1/tasks/{id}/release", post(release))
-        .route("/v1/tasks/{id}/throttle", post(throttle))
-        .route("/v1/tasks/{id}/weight", post(weigh))
-        .route("/v1/executions/{id}/usage", get(ledger))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(report))
+        .with(routes!(reserve))
+        .with(routes!(settle))
+        .with(routes!(release))
+        .with(routes!(throttle))
+        .with(routes!(weigh))
+        .with(routes!(ledger))
 }
 
 /// The answer of a fenced call; a lease that ended with it, or before it, frees its slot.
@@ -55,17 +57,28 @@ fn ended(answer: &UsageAnswer) -> bool {
     matches!(answer, UsageAnswer::HardBreach { ended: true, .. })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReportUsageBody)]
 struct ReportBody {
     fence: FenceBody,
     budget_id: BudgetId,
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
+    #[schema(value_type = Option<vocabulary::DedupKey>)]
     dedup_key: Option<String>,
     request_id: Option<String>,
 }
 
 /// Reports what a running attempt used; a request id makes it safe to repeat as well as a key does.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/usage",
+    params(Id),
+    request_body = ReportBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("fence budget_not_found hard_breach usage_pending"))),
+)]
 async fn report(
     State(app): State<App>,
     caller: Caller,
@@ -80,17 +93,28 @@ async fn report(
     Ok(Json(heard(&app, id, body.fence, answer, ended)?.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReserveForTaskBody)]
 struct ReserveBody {
     fence: FenceBody,
     budget_id: BudgetId,
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
+    #[schema(value_type = Option<vocabulary::DedupKey>)]
     dedup_key: Option<String>,
     request_id: Option<String>,
 }
 
 /// Holds amounts for as long as the lease lives. The same key under the same lease is the same reservation.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/reserve",
+    params(Id),
+    request_body = ReserveBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("fence budget_not_found idempotency_conflict hard_breach"))),
+)]
 async fn reserve(
     State(app): State<App>,
     caller: Caller,
@@ -108,19 +132,29 @@ async fn reserve(
     Ok(Json(OutcomeShape::of_reservation(reserved_as, reserved)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = SettleForTaskBody)]
 struct SettleBody {
     /// Without one, what was used stands in no execution's ledger.
     fence: Option<FenceBody>,
     budget_id: BudgetId,
     reservation_id: Uuid,
+    #[schema(value_type = vocabulary::Amounts)]
     dimensions: Once<i64>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
 /// Turns a reservation into what was really used; the difference returns.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/settle",
+    params(Id),
+    request_body = SettleBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("fence budget_not_found reservation_not_found hard_breach usage_pending"))),
+)]
 async fn settle(
     State(app): State<App>,
     caller: Caller,
@@ -140,8 +174,9 @@ async fn settle(
     Ok(Json(heard(&app, id, fence, answer, ended)?.into()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReleaseForTaskBody)]
 struct ReleaseBody {
     fence: Option<FenceBody>,
     budget_id: BudgetId,
@@ -151,6 +186,14 @@ struct ReleaseBody {
 }
 
 /// Gives a reservation back unused.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/release",
+    params(Id),
+    request_body = ReleaseBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("fence budget_not_found reservation_not_found hard_breach"))),
+)]
 async fn release(
     State(app): State<App>,
     caller: Caller,
@@ -167,22 +210,26 @@ async fn release(
     Ok(Json(OutcomeShape { outcome: "released", ..OutcomeShape::default() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ThrottleForTaskBody)]
 struct ThrottleBody {
     fence: FenceBody,
     quota_id: QuotaPolicyId,
+    #[schema(value_type = vocabulary::QuotaKey)]
     key: String,
     /// Until when nothing starts; a time that has passed changes nothing, 0 ends it.
     #[serde(alias = "until_ms")]
+    #[schema(value_type = Option<vocabulary::TimeMs>)]
     until: Option<i64>,
     /// For how long, as a provider's `Retry-After` says it.
+    #[schema(minimum = 1, maximum = 86_400_000)]
     retry_after_ms: Option<i64>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Throttled {
     quota_id: QuotaPolicyId,
     key: String,
@@ -190,6 +237,14 @@ struct Throttled {
 }
 
 /// A provider had enough: nobody starts under the key until it recovers.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/throttle",
+    params(Id),
+    request_body = ThrottleBody,
+    responses((status = 200, body = Throttled)),
+    extensions(("x-ff-codes" = json!("fence quota_not_found hard_breach"))),
+)]
 async fn throttle(
     State(app): State<App>,
     caller: Caller,
@@ -213,18 +268,28 @@ async fn throttle(
     Ok(Json(Throttled { quota_id, key, throttled_until }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct WeightBody {
     fence: FenceBody,
     quota_id: QuotaPolicyId,
+    #[schema(value_type = vocabulary::QuotaKey)]
     key: String,
+    #[schema(value_type = vocabulary::Count)]
     weight: i64,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
 /// Says what the attempt really weighed under a key: more or less than it was admitted with.
+#[utoipa::path(
+    post,
+    path = "/v1/tasks/{id}/weight",
+    params(Id),
+    request_body = WeightBody,
+    responses((status = 200, body = OutcomeShape)),
+    extensions(("x-ff-codes" = json!("fence quota_not_found hard_breach"))),
+)]
 async fn weigh(
     State(app): State<App>,
     caller: Caller,
@@ -243,7 +308,8 @@ async fn weigh(
 }
 
 /// What an execution used.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionUsage)]
 struct UsageShape {
     execution_id: ExecutionId,
     ledger: Vec<LedgerShape>,
@@ -253,6 +319,14 @@ struct UsageShape {
     pending: usize,
 }
 
+/// What an execution used of its budgets, by attempt.
+#[utoipa::path(
+    get,
+    path = "/v1/executions/{id}/usage",
+    params(Id),
+    responses((status = 200, body = UsageShape)),
+    extensions(("x-ff-codes" = json!("execution_not_found"))),
+)]
 async fn ledger(State(app): State<App>, Id(id): Id) -> JsonAnswer<UsageShape> {
     let usage = app.operations.usage(id).await.map_err(|error| Problem::from(error).about(id))?;
     let mut used: BTreeMap<String, i64> = BTreeMap::new();

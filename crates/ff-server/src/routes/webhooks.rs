@@ -1,35 +1,42 @@
 //! `GET /v1/webhooks/key`: what a receiver checks webhooks with.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, HeaderName};
-use axum::routing::get;
-use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::Query;
 
-pub fn routes() -> Router<App> {
-    Router::new().route("/v1/webhooks/key", get(key))
+pub fn routes() -> Described {
+    Described::new().with(routes!(key))
 }
 
-#[derive(Deserialize)]
+/// Whose webhooks.
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct KeyQuery {
+    #[param(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
 }
 
 /// The keys of a namespace: every webhook is signed with each of them.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookKeys)]
 struct KeysShape {
     namespace: String,
     /// The newest first; one is enough for a receiver.
     keys: Vec<KeyShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookKey)]
 struct KeyShape {
     key_id: String,
     /// A secret: who has it can also make webhooks.
@@ -38,6 +45,14 @@ struct KeyShape {
     signs_until: Option<i64>,
 }
 
+/// What a receiver checks webhooks with.
+#[utoipa::path(
+    get,
+    path = "/v1/webhooks/key",
+    params(KeyQuery),
+    responses((status = 200, body = KeysShape)),
+    extensions(("x-ff-codes" = json!("keys_unavailable"))),
+)]
 async fn key(
     State(app): State<App>,
     caller: Caller,

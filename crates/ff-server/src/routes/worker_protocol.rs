@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
-use axum::{Json, Router};
 use ff_core::PartitionConfig;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
@@ -14,6 +13,8 @@ use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply,
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::children::complete_children;
@@ -21,6 +22,7 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::fleet::ClaimWish;
+use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{GrantShape, TaskShape};
 
@@ -31,30 +33,35 @@ const GRANT_TTL_MS: i64 = 5_000;
 const BATCH: usize = 64;
 const AT_ONCE: usize = 32;
 
-pub fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/workers/{name}/register", post(register))
-        .route("/v1/workers/{name}/heartbeat", post(heartbeat))
-        .route("/v1/workers/{name}/attend", post(attend))
-        .route("/v1/workers/{name}/claim", post(claim))
-        .route("/v1/workers/{name}/grant", post(grant))
-        .route("/v1/workers/{name}/consume", post(consume))
+pub fn routes() -> Described {
+    Described::new()
+        .with(routes!(register))
+        .with(routes!(heartbeat))
+        .with(routes!(attend))
+        .with(routes!(claim))
+        .with(routes!(grant))
+        .with(routes!(consume))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RegisterBody {
+    #[schema(value_type = vocabulary::WorkerId)]
     worker_id: String,
+    #[schema(value_type = Option<vocabulary::Namespace>)]
     namespace: Option<String>,
+    #[schema(value_type = Vec<vocabulary::LaneName>, min_items = 1, max_items = 64)]
     lanes: Vec<String>,
+    #[schema(value_type = Option<Vec<vocabulary::Capability>>, max_items = 64)]
     capabilities: Option<Vec<String>>,
+    #[schema(minimum = 1, maximum = 4_096)]
     slots: Option<i64>,
     incarnation: Option<Uuid>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Registered {
     heartbeat_ms: i64,
     expires_at: i64,
@@ -63,6 +70,14 @@ struct Registered {
 }
 
 /// An upsert: the same instance replaces its lanes, capabilities and slots.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/register",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = RegisterBody,
+    responses((status = 200, body = Registered)),
+    extensions(("x-ff-codes" = json!("instance_in_use capability_invalid worker_not_registered"))),
+)]
 async fn register(
     State(app): State<App>,
     caller: Caller,
@@ -89,22 +104,31 @@ async fn register(
     Ok(Json(Registered { heartbeat_ms, expires_at, partitions: app.operations.client().partitions() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AttendBody {
     incarnation: Option<Uuid>,
     draining: Option<bool>,
+    #[schema(value_type = Option<vocabulary::WaitMs>)]
     wait_ms: Option<u64>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Attended {
     draining: bool,
 }
 
 /// A long poll that says two things at once: the worker is there for as long as it is held, and whether it is to drain.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/attend",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = AttendBody,
+    responses((status = 200, body = Attended)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
+)]
 async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<AttendBody>) -> JsonAnswer<Attended> {
     let wait_ms = body.wait_ms.unwrap_or(0);
     if wait_ms > WAIT_MAX_MS {
@@ -122,7 +146,7 @@ async fn attend(State(app): State<App>, Name(instance): Name, Body(body): Body<A
     Ok(Json(Attended { draining }))
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaveBody {
     incarnation: Option<Uuid>,
@@ -135,6 +159,14 @@ pub struct LeaveBody {
 /// Ends the registration; its leases run out by themselves unless they are given back first.
 ///
 /// A process that named its incarnation is not sent away by one that does not know it.
+#[utoipa::path(
+    delete,
+    path = "/v1/workers/{name}",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = LeaveBody,
+    responses((status = 204, description = "It is not registered any more.")),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
+)]
 pub async fn deregister(
     State(app): State<App>,
     caller: Caller,
@@ -158,7 +190,7 @@ pub async fn deregister(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct HeartbeatBody {
     renew: Option<Vec<RenewBody>>,
@@ -167,23 +199,25 @@ struct HeartbeatBody {
     _request_id: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RenewBody {
     execution_id: ExecutionId,
     attempt_id: AttemptId,
     lease_id: LeaseId,
+    #[schema(value_type = vocabulary::Count)]
     lease_epoch: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = HeartbeatAnswer)]
 struct Beaten {
     leases: Vec<LeaseAnswer>,
     /// The worker takes nothing new.
     draining: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum LeaseAnswer {
     Renewed {
@@ -200,6 +234,14 @@ enum LeaseAnswer {
 }
 
 /// Keeps the worker registered and renews all its leases: one call per partition that holds some.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/heartbeat",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = HeartbeatBody,
+    responses((status = 200, body = Beaten)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use execution_not_found"))),
+)]
 async fn heartbeat(
     State(app): State<App>,
     caller: Caller,
@@ -289,23 +331,36 @@ pub fn by_partition<T>(items: Vec<T>, route_of: impl Fn(&T) -> Route) -> Vec<(Ro
 }
 
 /// What a claim asks for.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
+    #[schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64)]
     lanes: Option<Vec<String>>,
+    #[schema(minimum = 1, maximum = 256)]
     max: Option<u16>,
+    #[schema(value_type = Option<vocabulary::WaitMs>)]
     wait_ms: Option<u64>,
+    #[schema(value_type = Option<vocabulary::LeaseTtlMs>)]
     lease_ttl_ms: Option<i64>,
     request_id: Option<Uuid>,
     incarnation: Option<Uuid>,
 }
 
 /// The tasks a claim brought.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Claimed {
     tasks: Vec<TaskShape>,
 }
 
+/// A long poll for tasks; it answers none when nothing came.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/claim",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = ClaimBody,
+    responses((status = 200, body = Claimed)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
+)]
 async fn claim(State(app): State<App>, Name(instance): Name, Body(body): Body<ClaimBody>) -> JsonAnswer<Claimed> {
     let tasks = claim_for(&app, &instance, body).await?;
     Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
@@ -342,23 +397,34 @@ pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec
     Ok(tasks)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct GrantBody {
+    #[schema(value_type = Option<Vec<vocabulary::LaneName>>, max_items = 64)]
     lanes: Option<Vec<String>>,
+    #[schema(minimum = 1, maximum = 64)]
     max: Option<u16>,
+    #[schema(value_type = Option<vocabulary::GrantTtlMs>)]
     grant_ttl_ms: Option<i64>,
     incarnation: Option<Uuid>,
     #[serde(rename = "request_id")]
     _request_id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Granted {
     grants: Vec<GrantShape>,
 }
 
 /// Reserves admitted work for a worker that consumes the grant directly on the store.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/grant",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = GrantBody,
+    responses((status = 200, body = Granted)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
+)]
 async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<GrantBody>) -> JsonAnswer<Granted> {
     let max = body.max.unwrap_or(1);
     if !(1..=64).contains(&max) {
@@ -378,22 +444,31 @@ async fn grant(State(app): State<App>, Name(instance): Name, Body(body): Body<Gr
     Ok(Json(Granted { grants: grants.into_iter().map(GrantShape::from).collect() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ConsumeBody {
     execution_id: ExecutionId,
     grant_id: Uuid,
+    #[schema(value_type = Option<vocabulary::LeaseTtlMs>)]
     lease_ttl_ms: Option<i64>,
     request_id: Option<Uuid>,
     incarnation: Option<Uuid>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Consumed {
     task: TaskShape,
 }
 
 /// Turns a grant into a lease, for a worker that cannot reach the store itself.
+#[utoipa::path(
+    post,
+    path = "/v1/workers/{name}/consume",
+    params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
+    request_body = ConsumeBody,
+    responses((status = 200, body = Consumed)),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use execution_not_found grant_not_found not_capable"))),
+)]
 async fn consume(State(app): State<App>, Name(instance): Name, Body(body): Body<ConsumeBody>) -> JsonAnswer<Consumed> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let profile = worker.profile(None, body.lease_ttl_ms.unwrap_or(LEASE_TTL_MS))?;

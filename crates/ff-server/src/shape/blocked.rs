@@ -6,9 +6,11 @@ use std::fmt::Display;
 use ff_core::types::ExecutionId;
 use ff_engine::{Blocked, BlockedPage};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A page of those that wait.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlockedPage)]
 pub struct LineShape {
     /// How many wait in all.
     count: i64,
@@ -16,7 +18,8 @@ pub struct LineShape {
     next_cursor: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlockedExecution)]
 struct BlockedShape {
     execution_id: ExecutionId,
     namespace: String,

@@ -6,15 +6,21 @@ use std::fmt;
 use ff_core::types::BudgetId;
 use ff_engine::{BudgetStatus, Reserved, UsageAnswer};
 use ff_script::generated::{
-    Budget, BudgetAction, BudgetPeriod, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, ResetType, ScopeType,
+    Budget, BudgetAction, BudgetPeriod, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, OnHard, OnSoft,
+    ResetType, ScopeType,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
+use crate::openapi::vocabulary;
 use crate::problem::{Answer, Problem};
 
 /// The largest amount.
 pub const AMOUNT_MAX: i64 = 9_007_199_254_740_991;
+
+/// The longest name of a dimension.
+const DIMENSION_BYTES_MAX: usize = 64;
 
 /// A map in which every name stands once; JSON alone would let the last one win.
 #[derive(Debug, Clone, Default)]
@@ -45,9 +51,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
     }
 }
 
+fn named(name: &str) -> Answer<()> {
+    if (1..=DIMENSION_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    let problem = format!("must have names of 1 to {DIMENSION_BYTES_MAX} bytes, got one of {}", name.len());
+    Err(Problem::invalid("dimensions", problem))
+}
+
 /// Amounts by dimension, none of them out of bounds.
 pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
     for (name, n) in &dimensions.0 {
+        named(name)?;
         if !(1..=AMOUNT_MAX).contains(n) {
             return Err(Problem::invalid(
                 format!("dimensions.{name}"),
@@ -60,6 +75,7 @@ pub fn amounts(dimensions: Once<i64>) -> Answer<BTreeMap<String, i64>> {
 
 /// Refuses limits out of bounds; 0 lets nothing pass.
 pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
+    named(name)?;
     for (which, limit) in [("hard", hard), ("soft", soft)] {
         if let Some(n) = limit.filter(|n| !(0..=AMOUNT_MAX).contains(n)) {
             let field = format!("dimensions.{name}.{which}");
@@ -70,18 +86,25 @@ pub fn limits(name: &str, hard: Option<i64>, soft: Option<i64>) -> Answer<()> {
 }
 
 /// What a budget applies to: a type with its id, or the bare type.
-#[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged, expecting = "it must be a type of scope, or an object with type and id")]
 pub enum ScopeBody {
     /// The type alone.
+    #[schema(value_type = ScopeType)]
     Bare(String),
     /// The type and what it names.
-    Named {
-        /// The type.
-        r#type: String,
-        /// The lane, the flow, the tenant.
-        id: Option<String>,
-    },
+    Named(NamedScope),
+}
+
+/// A type of scope and what it names.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedScope {
+    #[schema(value_type = ScopeType)]
+    r#type: String,
+    /// The lane, the flow, the tenant.
+    #[schema(value_type = Option<vocabulary::ScopeId>)]
+    id: Option<String>,
 }
 
 impl ScopeBody {
@@ -89,7 +112,7 @@ impl ScopeBody {
     pub fn scope(self) -> Answer<BudgetScope> {
         let (word, id) = match self {
             Self::Bare(word) => (word, None),
-            Self::Named { r#type, id } => (r#type, id),
+            Self::Named(NamedScope { r#type, id }) => (r#type, id),
         };
         let r#type = crate::routes::suspend::word("scope.type", &word, ScopeType::ALL, ScopeType::as_str)?;
         Ok(BudgetScope { r#type, id })
@@ -97,24 +120,55 @@ impl ScopeBody {
 }
 
 /// When a period ends; both ways, as the API takes and shows it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(untagged, expecting = "it must be none, {interval_ms} or {calendar, zone}")]
+#[schema(as = BudgetReset)]
 pub enum ResetShape {
     /// After so many milliseconds.
-    Interval {
-        /// How long a period is.
-        interval_ms: i64,
-    },
+    Interval(IntervalReset),
     /// With the day or month of a time zone.
-    Calendar {
-        /// `day` or `month`.
-        calendar: String,
-        /// The zone by its IANA name; UTC when it is not said.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        zone: Option<String>,
-    },
+    Calendar(CalendarReset),
     /// `none`.
+    #[schema(value_type = NoReset)]
     Word(String),
+}
+
+/// A period that lasts so long.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalReset {
+    /// How long a period is.
+    #[schema(minimum = 1_000, maximum = 315_360_000_000_i64)]
+    interval_ms: i64,
+}
+
+/// A period that is a day or a month of a time zone.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalendarReset {
+    #[schema(value_type = CalendarUnit)]
+    calendar: String,
+    /// UTC when it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<vocabulary::Zone>)]
+    zone: Option<String>,
+}
+
+/// How long a period of the calendar is.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes a word")]
+enum CalendarUnit {
+    Day,
+    Month,
+}
+
+/// A budget that is never reset.
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes a word")]
+enum NoReset {
+    None,
 }
 
 impl ResetShape {
@@ -122,10 +176,10 @@ impl ResetShape {
     pub fn reset(self) -> Answer<BudgetReset> {
         let none = BudgetReset { r#type: ResetType::None, interval_ms: None, zone: None };
         Ok(match self {
-            Self::Interval { interval_ms } => {
+            Self::Interval(IntervalReset { interval_ms }) => {
                 BudgetReset { r#type: ResetType::Interval, interval_ms: Some(interval_ms), ..none }
             }
-            Self::Calendar { calendar, zone } => {
+            Self::Calendar(CalendarReset { calendar, zone }) => {
                 let all = [ResetType::Day, ResetType::Month];
                 let r#type = crate::routes::suspend::word("reset.calendar", &calendar, &all, ResetType::as_str)?;
                 BudgetReset { r#type, zone, ..none }
@@ -142,15 +196,18 @@ impl ResetShape {
 impl From<BudgetReset> for ResetShape {
     fn from(reset: BudgetReset) -> Self {
         match reset {
-            BudgetReset { interval_ms: Some(interval_ms), .. } => Self::Interval { interval_ms },
+            BudgetReset { interval_ms: Some(interval_ms), .. } => Self::Interval(IntervalReset { interval_ms }),
             BudgetReset { r#type: ResetType::None, .. } => Self::Word("none".to_owned()),
-            BudgetReset { r#type, zone, .. } => Self::Calendar { calendar: r#type.as_str().to_owned(), zone },
+            BudgetReset { r#type, zone, .. } => {
+                Self::Calendar(CalendarReset { calendar: r#type.as_str().to_owned(), zone })
+            }
         }
     }
 }
 
 /// One dimension as it stands.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DimensionStatus)]
 pub struct DimensionShape {
     hard: Option<i64>,
     soft: Option<i64>,
@@ -160,13 +217,16 @@ pub struct DimensionShape {
     remaining: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetScope)]
 struct ScopeShape {
+    #[schema(value_type = ScopeType)]
     r#type: &'static str,
     id: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetAction)]
 struct ActionShape {
     action: String,
     actor: String,
@@ -186,7 +246,8 @@ impl From<BudgetAction> for ActionShape {
 }
 
 /// A period that ended.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetPeriod)]
 struct PeriodShape {
     since: i64,
     ended_at: i64,
@@ -200,7 +261,7 @@ impl From<BudgetPeriod> for PeriodShape {
 }
 
 /// A budget as it stands.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct BudgetShape {
     budget_id: BudgetId,
     namespace: String,
@@ -208,7 +269,9 @@ pub struct BudgetShape {
     scope: ScopeShape,
     dimensions: BTreeMap<String, DimensionShape>,
     reset: ResetShape,
+    #[schema(value_type = OnSoft)]
     on_soft: &'static str,
+    #[schema(value_type = OnHard)]
     on_hard: &'static str,
     version: i64,
     created_at: i64,
@@ -263,7 +326,8 @@ impl From<BudgetStatus> for BudgetShape {
 }
 
 /// What a budget answered to a report, a settlement or a reservation.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = BudgetOutcome)]
 pub struct OutcomeShape {
     /// ok, already_applied, soft_breach or hard_breach; released; gone when a weight does not count any more.
     pub outcome: &'static str,
@@ -287,6 +351,7 @@ pub struct OutcomeShape {
     pub limit: Option<i64>,
     /// What the budget says to do at its hard limit.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<OnHard>)]
     pub action: Option<&'static str>,
     /// The lease is over.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -350,7 +415,8 @@ pub fn used(ledger: &[LedgerLine]) -> BTreeMap<String, i64> {
 }
 
 /// What an attempt used of a budget's dimension.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = UsageLine)]
 pub struct LedgerShape {
     attempt_index: i64,
     budget_id: BudgetId,

@@ -4,18 +4,22 @@ use ff_core::types::{ExecutionId, FlowId};
 use ff_script::generated::{Child, Outcome, PassedValue, PublicState};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::execution::FailureShape;
-use crate::payload;
+use crate::openapi::vocabulary;
+use crate::payload::{self, Encoding};
 
 /// What became of a child.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct ChildShape {
     execution_id: ExecutionId,
     key: Option<String>,
     state: PublicState,
     outcome: Option<Outcome>,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
     failure: Option<FailureShape>,
 }
@@ -37,7 +41,7 @@ impl From<Child> for ChildShape {
 }
 
 /// How many children an execution has.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct ChildCounts {
     /// Spawned.
     pub total: i64,
@@ -46,7 +50,7 @@ pub struct ChildCounts {
 }
 
 /// The children an execution waits for, for whoever asks why it does not run.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct OpenChildrenShape {
     #[serde(flatten)]
     pub counts: ChildCounts,
@@ -58,7 +62,7 @@ pub struct OpenChildrenShape {
 }
 
 /// A child that has not ended.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct OpenChildShape {
     execution_id: ExecutionId,
     key: Option<String>,
@@ -90,11 +94,13 @@ impl OpenChildrenShape {
 }
 
 /// What an upstream member passes under a name: its result, or how it failed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct PassedShape {
     execution_id: ExecutionId,
     outcome: Outcome,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     value: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     encoding: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<FailureShape>,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::Delivered;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// An event as readers get it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct EventShape {
     /// Where a reader that has seen it goes on.
     pub cursor: String,

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use ff_core::types::{AttemptId, ExecutionId, FlowId};
 use ff_script::generated::{
-    self, Attempt, BlockingReason, BudgetRef, Execution, LifecyclePhase, Outcome, PublicState, Summary,
+    self, Attempt, AttemptState, AttemptType, BlockingReason, BudgetRef, Execution, LifecyclePhase, Outcome,
+    PublicState, Summary,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::budget::used;
@@ -16,10 +18,12 @@ use super::flow::InboundShape;
 use super::retry::RetryShape;
 use super::suspension::{OpenShape, PastShape, SuspensionShape};
 use super::webhook::WebhookShape;
-use crate::payload;
+use crate::openapi::vocabulary;
+use crate::payload::{self, Encoding};
 
 /// An execution in a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionSummary)]
 pub struct SummaryShape {
     execution_id: ExecutionId,
     namespace: String,
@@ -65,7 +69,7 @@ impl From<Summary> for SummaryShape {
 }
 
 /// Why an attempt or an execution failed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct FailureShape {
     reason: String,
     category: String,
@@ -78,11 +82,13 @@ impl From<generated::Failure> for FailureShape {
 }
 
 /// One attempt.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct AttemptShape {
     index: i64,
     attempt_id: AttemptId,
+    #[schema(value_type = AttemptType)]
     r#type: &'static str,
+    #[schema(value_type = AttemptState)]
     state: &'static str,
     worker_instance: String,
     started_at: i64,
@@ -110,7 +116,7 @@ impl From<Attempt> for AttemptShape {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LeaseShape {
     worker_id: String,
     worker_instance: String,
@@ -120,14 +126,15 @@ struct LeaseShape {
     yield_requested: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ProgressShape {
     pct: i64,
     message: Option<String>,
 }
 
 /// What an operator did.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OperatorAction)]
 pub struct ActionShape {
     action: String,
     actor: String,
@@ -142,7 +149,8 @@ impl From<generated::OperatorAction> for ActionShape {
 }
 
 /// A budget an execution or a flow spends from.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = BudgetRef)]
 pub struct BudgetShape {
     budget_id: Uuid,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +163,8 @@ impl From<BudgetRef> for BudgetShape {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaRef)]
 struct QuotaShape {
     quota_id: Uuid,
     key: String,
@@ -164,7 +173,7 @@ struct QuotaShape {
 }
 
 /// Everything about one execution.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct ExecutionShape {
     execution_id: ExecutionId,
     namespace: String,
@@ -188,10 +197,14 @@ pub struct ExecutionShape {
     requires: Vec<String>,
     prefers: Vec<String>,
     fairness_key: Option<String>,
+    #[schema(value_type = vocabulary::Payload)]
     input: Box<RawValue>,
     /// Absent when there is no input.
+    #[schema(value_type = Option<Encoding>)]
     input_encoding: Option<&'static str>,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     result: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     result_encoding: Option<&'static str>,
     failure: Option<FailureShape>,
     attempts: Vec<AttemptShape>,

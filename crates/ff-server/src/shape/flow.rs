@@ -8,6 +8,7 @@ use ff_script::generated::{
     MemberState, OnMemberFailure, OnSatisfied, Upstream,
 };
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::execution::BudgetShape;
 use super::retry::RetryShape;
@@ -15,15 +16,18 @@ use super::webhook::WebhookShape;
 use crate::word::Word;
 
 /// A flow without its members.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct FlowShape {
     flow_id: FlowId,
     namespace: String,
     kind: String,
     /// How it stands.
+    #[schema(value_type = FlowState)]
     pub state: Word<FlowState>,
+    #[schema(value_type = OnMemberFailure)]
     policy: Word<OnMemberFailure>,
     /// Members by their state; states nobody is in are left out.
+    #[schema(value_type = BTreeMap<String, i64>)]
     counts: BTreeMap<&'static str, i64>,
     member_count: i64,
     /// Changes whenever edges are added.
@@ -50,8 +54,10 @@ pub struct FlowShape {
     pub webhook: Option<WebhookShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FlowStop)]
 struct StopShape {
+    #[schema(value_type = CancelPolicy)]
     policy: Word<CancelPolicy>,
     reason: Option<String>,
     actor: Option<String>,
@@ -93,13 +99,16 @@ impl From<Flow> for FlowShape {
 }
 
 /// When a member may run.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundShape {
+    #[schema(value_type = InboundPolicy)]
     policy: Word<InboundPolicy>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100_000)]
     k: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<OnSatisfied>)]
     on_satisfied: Option<Word<OnSatisfied>>,
 }
 
@@ -116,10 +125,11 @@ impl From<Inbound> for InboundShape {
 }
 
 /// A member in a list, or a node of the graph.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct MemberShape {
     key: String,
     execution_id: ExecutionId,
+    #[schema(value_type = MemberState)]
     state: Word<MemberState>,
     kind: String,
     lane: String,
@@ -149,13 +159,15 @@ impl From<Member> for MemberShape {
 }
 
 /// An edge between two members.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct EdgeShape {
     from: String,
     to: String,
+    #[schema(value_type = EdgeOn)]
     on: Word<EdgeOn>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pass_as: Option<String>,
+    #[schema(value_type = EdgeState)]
     state: Word<EdgeState>,
 }
 
@@ -178,8 +190,9 @@ pub fn edges_between(members: &[Member], edges: Vec<Edge>) -> Vec<EdgeShape> {
 }
 
 /// What a member waits for, for whoever asks why it does not run.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct DependenciesShape {
+    #[schema(value_type = InboundPolicy)]
     policy: Word<InboundPolicy>,
     /// How many edges must be met.
     needed: i64,
@@ -190,11 +203,13 @@ pub struct DependenciesShape {
     open: Vec<UpstreamShape>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct UpstreamShape {
     key: String,
     execution_id: ExecutionId,
+    #[schema(value_type = MemberState)]
     state: Word<MemberState>,
+    #[schema(value_type = EdgeOn)]
     on: Word<EdgeOn>,
 }
 

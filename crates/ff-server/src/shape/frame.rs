@@ -1,21 +1,26 @@
 //! A frame of an attempt's stream.
 
-use ff_script::generated::Frame;
+use ff_script::generated::{Frame, FrameMode};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
-use crate::payload;
+use crate::openapi::vocabulary;
+use crate::payload::{self, Encoding};
 
 /// A frame as readers get it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct FrameShape {
     id: String,
     sequence: i64,
     r#type: String,
     at: i64,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     payload: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     payload_encoding: Option<&'static str>,
     correlation_id: Option<String>,
+    #[schema(value_type = FrameMode)]
     mode: &'static str,
 }
 

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use ff_script::generated::{LaneCounts, LaneEntry};
+use ff_script::generated::{Fairness, LaneCounts, LaneEntry, LaneState};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::retry::RetryShape;
 
 /// A lane's definition.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct LaneShape {
     namespace: String,
     lane: String,
     version: i64,
+    #[schema(value_type = LaneState)]
     state: &'static str,
     priority_weight: i64,
+    #[schema(value_type = Fairness)]
     fairness: &'static str,
     fairness_weights: Option<BTreeMap<String, i64>>,
     max_depth: Option<i64>,
@@ -60,7 +63,8 @@ impl From<LaneEntry> for LaneShape {
 }
 
 /// How many executions of a lane are in which state, over all partitions.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[schema(as = LaneCounts)]
 pub struct CountsShape {
     eligible: i64,
     granted: i64,
@@ -72,7 +76,8 @@ pub struct CountsShape {
     oldest_eligible_at: Option<i64>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[schema(as = BlockedCounts)]
 struct BlockedShape {
     waiting_for_capable_worker: i64,
     waiting_for_quota: i64,

@@ -16,9 +16,10 @@ pub mod webhook;
 pub mod worker;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct Listed<T> {
     /// The page.
     pub items: Vec<T>,

@@ -1,11 +1,12 @@
 //! A quota and how far its keys are used.
 
 use ff_core::types::QuotaPolicyId;
-use ff_script::generated::{QuotaEntry, QuotaKeyState, QuotaRate, QuotaUse, QuotaWeights};
+use ff_script::generated::{QuotaEntry, QuotaKeyState, QuotaPart, QuotaRate, QuotaUse, QuotaWeights, RateMode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A quota's definition and, where they were asked for, its keys.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct QuotaShape {
     quota_id: QuotaPolicyId,
     namespace: String,
@@ -21,21 +22,25 @@ pub struct QuotaShape {
     keys: Option<Vec<KeyShape>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaRate)]
 struct RateShape {
     limit: i64,
     window_ms: i64,
+    #[schema(value_type = RateMode)]
     mode: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaWeights)]
 struct WeightsShape {
     limit: i64,
     window_ms: i64,
 }
 
 /// One key of a quota.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaKeyState)]
 pub struct KeyShape {
     key: String,
     parts: Vec<UseShape>,
@@ -44,8 +49,10 @@ pub struct KeyShape {
     throttled_until: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = QuotaUse)]
 struct UseShape {
+    #[schema(value_type = QuotaPart)]
     part: &'static str,
     used: i64,
     limit: i64,

@@ -2,34 +2,46 @@
 
 use ff_script::generated::{Backoff, BackoffType, Jitter, Retry};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::openapi::vocabulary;
 
 /// A retry policy; what is not said has the lane's or the general default.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = RetryPolicy)]
 pub struct RetryShape {
+    #[schema(minimum = 1, maximum = 10_000)]
     max_attempts: Option<i64>,
     backoff: Option<BackoffShape>,
     jitter: Option<Jitter>,
+    #[schema(value_type = Option<Vec<vocabulary::Category>>, max_items = 64)]
     retry_on: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<vocabulary::Category>>, max_items = 64)]
     never_on: Option<Vec<String>>,
 }
 
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct BackoffShape {
     r#type: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     delay_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     initial_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 100)]
     factor: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<vocabulary::DurationMs>)]
     max_ms: Option<i64>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = BackoffType)]
 enum Kind {
     Fixed,
     Exponential,

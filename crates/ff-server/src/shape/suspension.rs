@@ -3,25 +3,32 @@
 use ff_core::types::{ExecutionId, SignalId, SuspensionId, WaitpointId};
 use ff_engine::{IssuedToken, OpenedWaitpoint};
 use ff_script::generated::{
-    ApproverState, ConditionOp, ConditionProgress, OpenWaitpoint, PastSuspension, Resume, Signal, Suspension, Waitpoint,
+    ApproverState, ConditionOp, ConditionProgress, OpenWaitpoint, PastSuspension, Resume, ResumeCause, Signal,
+    Suspension, SuspensionReason, TimeoutBehavior, Waitpoint, WaitpointState,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use super::child::ChildShape;
+use crate::openapi::vocabulary;
+use crate::payload::Encoding;
 use crate::{continuation, payload};
 
 /// A suspension that has not ended.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct SuspensionShape {
     suspension_id: SuspensionId,
+    #[schema(value_type = SuspensionReason)]
     reason: &'static str,
     suspended_at: i64,
     timeout_at: Option<i64>,
+    #[schema(value_type = TimeoutBehavior)]
     timeout_behavior: &'static str,
     waitpoints: Vec<OpenShape>,
     /// The condition as it was given, with what counted so far.
+    #[schema(value_type = Option<Object>)]
     condition: Value,
     /// The same in words.
     progress: String,
@@ -57,10 +64,12 @@ impl SuspensionShape {
 }
 
 /// A waitpoint that takes signals, or did.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenWaitpoint)]
 pub struct OpenShape {
     waitpoint_id: WaitpointId,
     key: String,
+    #[schema(value_type = WaitpointState)]
     state: &'static str,
     expires_at: Option<i64>,
 }
@@ -73,9 +82,11 @@ impl From<OpenWaitpoint> for OpenShape {
 }
 
 /// A suspension that has ended.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = PastSuspension)]
 pub struct PastShape {
     suspension_id: SuspensionId,
+    #[schema(value_type = SuspensionReason)]
     reason: &'static str,
     attempt_index: i64,
     suspended_at: i64,
@@ -99,7 +110,7 @@ impl From<PastSuspension> for PastShape {
 }
 
 /// A waitpoint as an operator sees it: who may answer, and how far the wait is.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WaitpointShape {
     waitpoint_id: WaitpointId,
     execution_id: ExecutionId,
@@ -107,8 +118,10 @@ pub struct WaitpointShape {
     lane: String,
     kind: String,
     key: String,
+    #[schema(value_type = WaitpointState)]
     state: &'static str,
     suspension_id: Option<SuspensionId>,
+    #[schema(value_type = Option<SuspensionReason>)]
     reason: Option<&'static str>,
     created_at: i64,
     expires_at: Option<i64>,
@@ -119,11 +132,13 @@ pub struct WaitpointShape {
     approvers: Vec<ApproverShape>,
     /// How many came.
     signals: i64,
+    #[schema(value_type = Option<Object>)]
     condition: Value,
     progress: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApproverState)]
 struct ApproverShape {
     approver: Option<String>,
     answered: bool,
@@ -163,7 +178,8 @@ impl From<Waitpoint> for WaitpointShape {
 }
 
 /// A waitpoint that was opened now, with the tokens that are shown this once.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = OpenedWaitpoint)]
 pub struct OpenedShape {
     waitpoint_id: WaitpointId,
     key: String,
@@ -183,7 +199,8 @@ impl From<OpenedWaitpoint> for OpenedShape {
 }
 
 /// A token and whom it was made for.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IssuedToken)]
 pub struct TokenShape {
     approver: Option<String>,
     token: String,
@@ -196,11 +213,13 @@ impl From<IssuedToken> for TokenShape {
 }
 
 /// A signal that came.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct SignalShape {
     signal_id: SignalId,
     name: String,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     payload: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     payload_encoding: Option<&'static str>,
     source: Option<String>,
     source_identity: Option<String>,
@@ -234,12 +253,15 @@ impl From<Signal> for SignalShape {
 }
 
 /// Why an attempt goes on, for the worker that continues it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct ResumeShape {
     suspension_id: SuspensionId,
+    #[schema(value_type = ResumeCause)]
     cause: &'static str,
     signals: Vec<SignalShape>,
+    #[schema(value_type = vocabulary::Payload, required = false)]
     continuation: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Encoding>)]
     continuation_encoding: Option<&'static str>,
     /// What became of the children it waited for.
     #[serde(skip_serializing_if = "Option::is_none")]

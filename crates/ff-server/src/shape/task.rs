@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 
 use ff_core::types::{AttemptId, ExecutionId, FlowId, LeaseId};
-use ff_script::generated::{Fence, Grant, Task};
+use ff_script::generated::{AttemptType, Fence, Grant, Task};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::child::PassedShape;
 use super::suspension::ResumeShape;
-use crate::payload;
+use crate::openapi::vocabulary;
+use crate::payload::{self, Encoding};
 
 /// Proof of the current lease.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Fence)]
 pub struct FenceBody {
     attempt_id: AttemptId,
     /// The lease it proves.
     pub lease_id: LeaseId,
+    #[schema(value_type = vocabulary::Count)]
     lease_epoch: i64,
 }
 
@@ -29,11 +33,12 @@ impl From<FenceBody> for Fence {
 }
 
 /// A task as its worker gets it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct TaskShape {
     execution_id: ExecutionId,
     attempt_index: i64,
     attempt_id: AttemptId,
+    #[schema(value_type = AttemptType)]
     attempt_type: &'static str,
     lease_id: LeaseId,
     lease_epoch: i64,
@@ -41,8 +46,10 @@ pub struct TaskShape {
     namespace: String,
     lane: String,
     kind: String,
+    #[schema(value_type = vocabulary::Payload)]
     input: Box<RawValue>,
     /// Absent when there is no input.
+    #[schema(value_type = Option<Encoding>)]
     input_encoding: Option<&'static str>,
     tags: BTreeMap<String, String>,
     priority: i64,
@@ -50,6 +57,7 @@ pub struct TaskShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = vocabulary::Payload, required = false)]
     fallback: Option<Box<RawValue>>,
     trace_parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +116,7 @@ impl From<Task> for TaskShape {
 }
 
 /// A reserved execution.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct GrantShape {
     execution_id: ExecutionId,
     grant_id: Uuid,

@@ -2,10 +2,12 @@
 
 use ff_script::generated::WebhookStatus;
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// The webhook of the last end of an execution or a flow.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Webhook)]
 pub struct WebhookShape {
     delivery_id: Uuid,
     state: &'static str,

@@ -1,10 +1,11 @@
 //! A registered worker.
 
-use ff_script::generated::Worker;
+use ff_script::generated::{Worker, WorkerState};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A worker, without what would let someone else speak for it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub struct WorkerShape {
     instance: String,
     worker_id: String,
@@ -12,6 +13,7 @@ pub struct WorkerShape {
     lanes: Vec<String>,
     capabilities: Vec<String>,
     slots: i64,
+    #[schema(value_type = WorkerState)]
     state: &'static str,
     registered_at: i64,
     expires_at: i64,

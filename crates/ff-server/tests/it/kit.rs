@@ -17,6 +17,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::described::{self, Exchange};
+
 /// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -282,13 +284,18 @@ impl Api {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Reply {
-        let mut request = self.http.request(method, format!("{}{path}", self.base)).body(body);
+        let body = body.into();
+        let sent = body.as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
+        let mut request = self.http.request(method.clone(), format!("{}{path}", self.base)).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let answer = request.send().await.expect("the server answers");
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Reply { status, headers, bytes: answer.bytes().await.expect("the answer arrives").to_vec() }
+        let bytes = answer.bytes().await.expect("the answer arrives").to_vec();
+        let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        described::check(&Exchange { method: method.as_str(), path, sent: &sent, status, content_type, got: &bytes });
+        Reply { status, headers, bytes }
     }
 
     pub async fn get(&self, path: &str) -> Reply {

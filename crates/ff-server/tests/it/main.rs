@@ -8,6 +8,8 @@ mod budgets;
 mod bulk;
 mod children;
 mod clients;
+mod described;
+mod documentation;
 mod events;
 mod executions;
 mod explain_lane;

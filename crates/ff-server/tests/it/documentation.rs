@@ -1,0 +1,66 @@
+//! The document and its page as they are served, and what is answered to requests no route takes.
+
+use ff_server::ROUTES;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::kit::Api;
+
+const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
+
+on_both_hosts! {
+    async fn the_page_asks_nobody_else_and_the_document_asks_for_a_token(kit) {
+        let (server, root) = kit.guarded().await;
+        let nobody = Api::of(&server);
+        nobody.get("/openapi.json").await.refused(401, "unauthenticated");
+        let made = root.post("/v1/admin/tokens", json!({ "name": "m", "roles": ["metrics"] })).await.with(201);
+        let document = root.bearing(made["token"].as_str().expect("a token")).get("/openapi.json").await.with(200);
+        assert_eq!(document["openapi"], "3.1.0");
+        assert!(document["paths"]["/v1/executions"]["post"]["responses"]["409"].is_object());
+        for (path, content_type) in [("/docs", "text/html"), ("/docs/page.css", "text/css"), ("/docs/page.js", "text/javascript")] {
+            let page = nobody.get(path).await;
+            assert_eq!(page.status, 200, "{path}");
+            let header = |name: &str| page.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+            assert!(header("content-type").starts_with(content_type), "{path}");
+            let policy = header("content-security-policy");
+            for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"] {
+                assert!(policy.contains(part), "{path}: {policy}");
+            }
+            assert!(!page.text().contains("://") && !page.text().contains("innerHTML"), "{path} asks somebody else");
+        }
+        let page = nobody.get("/docs").await;
+        for inline in ["<script>", "<style", "style=", "onclick", "onload"] {
+            assert!(!page.text().contains(inline), "{inline} stands inline");
+        }
+        server.stop().await;
+    }
+
+    async fn another_method_is_answered_with_those_there_are(kit) {
+        let (server, root) = kit.guarded().await;
+        let paths: std::collections::BTreeSet<&str> = ROUTES.iter().map(|(_, path, _)| *path).collect();
+        for path in paths {
+            let taken: Vec<&str> = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method).collect();
+            let filled: Vec<&str> = path.split('/').map(|part| match part {
+                "{n}" => "0",
+                part if part.starts_with('{') => UNKNOWN,
+                part => part,
+            }).collect();
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
+                if taken.contains(&method) {
+                    continue;
+                }
+                for api in [&root, &Api::of(&server)] {
+                    let refused = api.send(method.parse::<Method>().expect("a method"), &filled.join("/"), &[], "").await;
+                    let allow = refused.headers.get("allow").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+                    refused.refused(405, "method_not_allowed");
+                    let allowed: Vec<&str> = allow.split(", ").filter(|method| *method != "HEAD").collect();
+                    assert_eq!(allowed, taken, "{method} {path}");
+                }
+            }
+        }
+        root.get("/v1/nothing").await.refused(404, "not_found");
+        root.get("/v1/executions/").await.refused(404, "not_found");
+        root.get("/v1/schedules").await.refused(404, "not_found");
+        server.stop().await;
+    }
+}
