@@ -214,7 +214,7 @@ for_each_host! {
         store.call(route, &PutQuota { actor: None, quota, version: None }).await.unwrap();
         let candidates = (0..3).map(|n| QuotaCandidate {
             execution_id: store.execution_id(), expires_at: store.now() + 60_000, holder_id: store.uuid(0),
-            key: if n == 2 { "b" } else { "a" }.into(), score: n, weight: 1,
+            key: if n == 2 { "b" } else { "a" }.into(), number: 1, score: n, weight: 1,
         }).collect();
         store.call(route, &AdmitQuota { candidates, quota_id }).await.unwrap();
         store.call(route, &ThrottleQuota { actor: None, key: "b".into(), quota_id, until: store.now() + 5_000 }).await.unwrap();

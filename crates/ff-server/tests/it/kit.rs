@@ -87,7 +87,7 @@ impl Kit {
     /// One more server over the same store that asks for tokens, and its root's client.
     pub async fn guarded(&self) -> (Server, Api) {
         let server = self.serve(self.keys(), Auth::Root(self.root.clone())).await;
-        let root = Api::of(&server).bearing(self.root.reveal());
+        let root = Api::of(&server).bearing(self.root());
         (server, root)
     }
 

@@ -55,8 +55,11 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
         match kind {
             "execution.submitted" => add("ff_executions_submitted_total", &[], true),
             "execution.started" => {
-                let kind =
-                    if data("continues") == Some("true") { "continuation" } else { data("attempt_type").unwrap() };
+                let kind = if data("continues") == Some("true") {
+                    "continuation"
+                } else {
+                    data("attempt_type").expect("it is there")
+                };
                 add("ff_executions_started_total", &[("type", kind)], true);
             }
             "execution.completed" => add("ff_executions_finished_total", &[("outcome", "success")], true),
@@ -67,8 +70,12 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
             "execution.retried" => add("ff_executions_retried_total", &[], true),
             "execution.resumed" => add("ff_executions_resumed_total", &[], true),
             "execution.replayed" => add("ff_executions_replayed_total", &[], true),
-            "execution.suspended" => add("ff_executions_suspended_total", &[("reason", data("reason").unwrap())], true),
-            "execution.blocked" => add("ff_executions_blocked_total", &[("reason", data("reason").unwrap())], true),
+            "execution.suspended" => {
+                add("ff_executions_suspended_total", &[("reason", data("reason").expect("it is there"))], true)
+            }
+            "execution.blocked" => {
+                add("ff_executions_blocked_total", &[("reason", data("reason").expect("it is there"))], true)
+            }
             _ => {}
         }
         match (kind, data("cause")) {
@@ -82,7 +89,7 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
         match kind {
             "flow.created" => add("ff_flows_created_total", &[("namespace", namespace)], false),
             "flow.completed" | "flow.failed" | "flow.cancelled" => {
-                let outcome = kind.strip_prefix("flow.").unwrap();
+                let outcome = kind.strip_prefix("flow.").expect("it is there");
                 add("ff_flows_finished_total", &[("namespace", namespace), ("outcome", outcome)], false);
             }
             _ => {}
@@ -96,11 +103,12 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
         for event in events {
             let Some(ms) = event["data"][field].as_str() else { continue };
             let lane = labels(&[
-                ("namespace", event["namespace"].as_str().unwrap()),
-                ("lane", event["lane"].as_str().unwrap()),
+                ("namespace", event["namespace"].as_str().expect("it is there")),
+                ("lane", event["lane"].as_str().expect("it is there")),
             ]);
             *counts.entry((format!("{histogram}_count"), lane.clone())).or_default() += 1.0;
-            *counts.entry((format!("{histogram}_sum"), lane)).or_default() += ms.parse::<f64>().unwrap() / 1_000.0;
+            *counts.entry((format!("{histogram}_sum"), lane)).or_default() +=
+                ms.parse::<f64>().expect("it is there") / 1_000.0;
         }
     }
     counts
