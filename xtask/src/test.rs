@@ -108,6 +108,7 @@ impl Run<'_> {
     }
 
     fn servers(&self) -> Result<Outcome> {
+        ff_testkit::install_tools();
         let found = ff_testkit::install()?;
         let names: Vec<String> = found
             .iter()

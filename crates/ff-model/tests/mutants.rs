@@ -103,8 +103,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "priority counts against an execution",
-        from: "- rec.prio * copy.priority_weight",
-        to: "+ rec.prio * copy.priority_weight",
+        from: "- rec.prio * copy.priority_weight\nend",
+        to: "+ rec.prio * copy.priority_weight\nend",
     },
     Mutant { name: "a grant never runs out", from: "      sooner(rec.grant_until)\n", to: "" },
     Mutant {

@@ -1,4 +1,6 @@
-//! Reads the query of a URL into a struct; unknown names are refused like unknown fields.
+//! Reads the query of a URL into a struct; unknown names are refused like unknown fields, and an empty value is none.
+
+use std::borrow::Cow;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -26,13 +28,26 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
-    serde_urlencoded::from_str(text).map_err(|error| {
+    let mut pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+        serde_urlencoded::from_str(text).map_err(|error| Problem::invalid("query", unrepeated(&error.to_string())))?;
+    pairs.retain(|(_, value)| !value.is_empty());
+    for (name, value) in &pairs {
+        if matches!(name.as_ref(), "namespace" | "lane") && !is_name(value) {
+            return Err(Problem::invalid(name.as_ref(), "must be 1 to 64 of A-Z a-z 0-9 . _ -"));
+        }
+    }
+    let text = serde_urlencoded::to_string(pairs).map_err(|error| Problem::invalid("query", error.to_string()))?;
+    serde_urlencoded::from_str(&text).map_err(|error| {
         let text = error.to_string();
         match text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
             Some((name, _)) => Problem::invalid(name, "is not a parameter of this path"),
             None => Problem::invalid("query", unrepeated(&text)),
         }
     })
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// The key of a request, when a header says it.
@@ -50,8 +65,7 @@ pub struct IdempotencyHeader {
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it describes a header")]
 pub struct TraceHeader {
-    /// The W3C trace context, unless the body has a `trace_parent`.
-    #[param(min_length = 1, max_length = 256)]
+    /// The W3C trace context, unless the body has a `trace_parent`; one that cannot be read is passed over.
     traceparent: Option<String>,
 }
 
@@ -83,10 +97,10 @@ impl PageQuery {
 
     /// How many entries to skip, in a list whose cursor is a number.
     pub fn offset(&self) -> Answer<i64> {
-        match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
+        match self.cursor.as_deref() {
             None => Ok(0),
             Some(cursor) => match cursor.parse() {
-                Ok(offset) if offset >= 0 => Ok(offset),
+                Ok(offset) if (0..=TIME_MAX).contains(&offset) => Ok(offset),
                 _ => Err(Problem::invalid("cursor", "is not a cursor of this list")),
             },
         }

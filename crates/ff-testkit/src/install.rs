@@ -8,6 +8,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::binary::{Flavour, ServerBinary};
 
+/// What checks of the docs and the API run beside the servers: a package, and what works once it is there.
+const TOOLS: &[(&str, &[&str])] = &[
+    ("curl", &["curl", "--version"]),
+    ("jq", &["jq", "--version"]),
+    ("openssl", &["openssl", "version"]),
+    ("python3", &["python3", "--version"]),
+    ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
+];
+
 const BACKPORTS: &str = "/etc/apt/sources.list.d/flowfabric-backports.sources";
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
@@ -35,6 +44,25 @@ pub fn install() -> Result<Vec<ServerBinary>> {
         bail!("neither valkey-server nor redis-server could be installed");
     }
     Ok(found)
+}
+
+/// Installs what is missing of the small programs that docs and checks use; says on stderr what it does.
+///
+/// What cannot be installed is reported: the checks that need it say so too.
+pub fn install_tools() {
+    let works = |command: &[&str]| {
+        let mut asked = Command::new(command[0]);
+        asked.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        asked.status().is_ok_and(|status| status.success())
+    };
+    let missing: Vec<&str> = TOOLS.iter().filter(|(_, command)| !works(command)).map(|(package, _)| *package).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let install = [&["install", "-y", "-q", "--no-install-recommends"], missing.as_slice()].concat();
+    if let Err(error) = apt(&["update", "-q"]).and_then(|()| apt(&install)) {
+        eprintln!("not installed: {}: {error:#}", missing.join(", "));
+    }
 }
 
 fn install_one(flavour: Flavour) -> Result<ServerBinary> {

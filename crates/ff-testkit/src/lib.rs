@@ -11,5 +11,5 @@ mod server;
 
 pub use binary::{Flavour, ServerBinary};
 pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
-pub use install::install;
+pub use install::{install, install_tools};
 pub use server::{Aof, Options, TestServer};

@@ -21,7 +21,7 @@ use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
-use crate::shape::budget::{BudgetShape, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
+use crate::shape::budget::{BudgetShape, Object, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
 use crate::shape::task::FenceBody;
 
 /// How long a reservation without a lease holds, unless it says.
@@ -64,7 +64,7 @@ struct CreateBody {
     parent: Option<BudgetId>,
     scope: Option<ScopeBody>,
     #[schema(schema_with = vocabulary::by_some_dimension::<LimitBody>)]
-    dimensions: Once<LimitBody>,
+    dimensions: Once<Object<LimitBody>>,
     reset: Option<ResetShape>,
     #[schema(value_type = Option<OnSoft>)]
     on_soft: Option<String>,
@@ -94,7 +94,7 @@ async fn create(
     Body(body): Body<CreateBody>,
 ) -> Answer<(StatusCode, Json<BudgetShape>)> {
     let scope = body.scope.unwrap_or_else(|| ScopeBody::Bare("custom".to_owned())).scope()?;
-    let limit = |(name, LimitBody { hard, soft }): (String, LimitBody)| {
+    let limit = |(name, Object(LimitBody { hard, soft })): (String, Object<LimitBody>)| {
         limits(&name, hard, soft).map(|()| DimensionLimit { name, hard, soft })
     };
     let new = NewBudget {
@@ -142,7 +142,7 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> JsonAnswer<Listed<BudgetShape>> {
     let limit = limit_of(query.limit.as_deref())?.min(PAGE_MAX);
-    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse::<BudgetCursor>).transpose()?;
+    let after = query.cursor.as_deref().map(str::parse::<BudgetCursor>).transpose()?;
     let scope =
         query.scope.as_deref().map(|text| word("scope", text, ScopeType::ALL, ScopeType::as_str)).transpose()?;
     let filter = BudgetFilter { namespace: caller.namespace(query.namespace)?, scope };
@@ -188,7 +188,7 @@ async fn blocked(
     Query(query): Query<BlockedQuery>,
 ) -> JsonAnswer<LineShape> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
-    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
+    let after = query.cursor.as_deref().map(str::parse).transpose()?;
     Ok(Json(app.operations.blocked_on_budget(id, after, limit).await?.into()))
 }
 
@@ -228,7 +228,7 @@ fn named<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<i64>>, D::
 struct ChangeBody {
     #[serde(default)]
     #[schema(schema_with = vocabulary::by_dimension::<LimitPatchBody>, required = false)]
-    dimensions: Once<LimitPatchBody>,
+    dimensions: Once<Object<LimitPatchBody>>,
     #[schema(value_type = Option<OnSoft>)]
     on_soft: Option<String>,
     #[schema(value_type = Option<OnHard>)]
@@ -250,13 +250,12 @@ async fn change(
     BudgetPath(id): BudgetPath,
     Body(body): Body<ChangeBody>,
 ) -> JsonAnswer<BudgetShape> {
-    for (name, patch) in &body.dimensions.0 {
+    for (name, Object(patch)) in &body.dimensions.0 {
         limits(name, patch.hard.flatten(), patch.soft.flatten())?;
     }
-    let patched =
-        body.dimensions.0.into_iter().map(|(name, LimitPatchBody { hard, soft })| (name, LimitPatch { hard, soft }));
+    let patched = |(name, Object(LimitPatchBody { hard, soft }))| (name, LimitPatch { hard, soft });
     let patch = BudgetPatch {
-        limits: patched.collect(),
+        limits: body.dimensions.0.into_iter().map(patched).collect(),
         on_soft: on_soft(body.on_soft.as_deref())?,
         on_hard: on_hard(body.on_hard.as_deref())?,
     };
@@ -346,6 +345,9 @@ async fn reserve(
     BudgetPath(id): BudgetPath,
     Body(body): Body<ReserveBody>,
 ) -> JsonAnswer<OutcomeShape> {
+    if body.dedup_key.as_deref().is_some_and(|key| !(1..=256).contains(&key.len())) {
+        return Err(Problem::invalid("dedup_key", "must be 1 to 256 bytes long"));
+    }
     let reservation_id = body.dedup_key.as_deref().map_or_else(Uuid::now_v7, |key| reservation_id_of(id, key));
     let dimensions = amounts(body.dimensions)?;
     let reserved = match (body.execution_id, body.fence) {

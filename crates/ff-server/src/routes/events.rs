@@ -100,26 +100,26 @@ async fn events(
     headers: HeaderMap,
     Query(query): Query<EventsQuery>,
 ) -> Answer<Response> {
-    let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let cursor = cursor(&app, last_seen.or_else(|| said(&query.after))).await?;
-    let tag = match said(&query.tag) {
+    let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let cursor = cursor(&app, last_seen.map(str::to_owned).or(query.after)).await?;
+    let tag = match query.tag {
         None => None,
         Some(tag) => {
             let (key, value) = tag.split_once(':').ok_or_else(|| Problem::invalid("tag", "must be key:value"))?;
             Some((key.to_owned(), value.to_owned()))
         }
     };
-    let execution_id = match said(&query.execution_id) {
+    let execution_id = match query.execution_id {
         None => None,
         Some(id) => Some(id.parse().map_err(|_| Problem::invalid("execution_id", "must be a UUID"))?),
     };
     let filter = FeedFilter {
-        namespace: caller.namespace(said(&query.namespace))?,
-        lane: caller.lane(said(&query.lane))?,
-        kind: said(&query.kind),
+        namespace: caller.namespace(query.namespace)?,
+        lane: caller.lane(query.lane)?,
+        kind: query.kind,
         tag,
-        types: said(&query.types)
+        types: query
+            .types
             .map(|types| types.split(',').map(|one| one.trim().trim_end_matches('*').to_owned()).collect())
             .unwrap_or_default(),
     };
@@ -130,7 +130,7 @@ async fn events(
             .filter(|limit| *limit > 0)
             .ok_or_else(|| Problem::invalid("limit", "must be at least 1"))?,
     };
-    let follow = match said(&query.follow).as_deref() {
+    let follow = match query.follow.as_deref() {
         None | Some("true") => true,
         Some("false") => false,
         Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
@@ -140,7 +140,7 @@ async fn events(
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
-    let further = Further { execution_id, flow_id: said(&query.flow_id), worker: said(&query.worker) };
+    let further = Further { execution_id, flow_id: query.flow_id, worker: query.worker };
     let first = Some(first);
     let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
     let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false, _open };

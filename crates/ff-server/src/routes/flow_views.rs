@@ -60,20 +60,19 @@ pub async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> JsonAnswer<Listed<FlowShape>> {
-    let said = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let state = match said(query.state) {
+    let state = match query.state {
         None => None,
         Some(word) => {
             let state: Result<FlowState, _> = word.parse();
             Some(state.map_err(|_| Problem::invalid("state", format!("{word:?} is not a state of a flow")))?)
         }
     };
-    let cursor = match said(query.cursor) {
+    let cursor = match query.cursor {
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
-    let filter = FlowFilter { namespace: caller.namespace(said(query.namespace))?, kind: said(query.kind), state };
+    let filter = FlowFilter { namespace: caller.namespace(query.namespace)?, kind: query.kind, state };
     let page = app.operations.flows(&filter, cursor, limit).await?;
     let items = page.items.into_iter().map(FlowShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))

@@ -72,7 +72,7 @@ struct ListQuery {
 async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
-    if offset < 0 {
+    if !(0..=9_007_199_254_740_991).contains(&offset) {
         return Err(Problem::invalid("cursor", "is not a cursor of this list"));
     }
     let wanted = |entry: &LaneEntry| {

@@ -203,7 +203,7 @@ async fn blocked(
 ) -> JsonAnswer<LineShape> {
     let key = query.key.ok_or_else(|| Problem::invalid("key", "is missing"))?;
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(BLOCKED_PAGE_MAX);
-    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse).transpose()?;
+    let after = query.cursor.as_deref().map(str::parse).transpose()?;
     let page = app.operations.blocked_on_quota(id, &key, after, limit).await;
     Ok(Json(page.map_err(|error| Problem::from(error).about(id))?.into()))
 }

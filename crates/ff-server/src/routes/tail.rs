@@ -52,7 +52,7 @@ async fn tail(
     Query(query): Query<TailQuery>,
 ) -> Answer<Response> {
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
-    let after = last_seen.map(str::to_owned).or(query.after).filter(|after| !after.is_empty());
+    let after = last_seen.map(str::to_owned).or(query.after);
     let cursor: MergedCursor = match after {
         None => MergedCursor::default(),
         Some(after) => after.parse().map_err(Problem::from)?,

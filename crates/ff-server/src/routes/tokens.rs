@@ -67,7 +67,7 @@ struct CreateBody {
     namespaces: Option<Vec<String>>,
     #[schema(value_type = Option<Vec<vocabulary::LaneName>>, min_items = 1, max_items = 64)]
     lanes: Option<Vec<String>>,
-    #[schema(value_type = Option<Vec<vocabulary::Capability>>, min_items = 1, max_items = 64)]
+    #[schema(value_type = Option<Vec<vocabulary::Capability>>, max_items = 64)]
     capabilities: Option<Vec<String>>,
     #[schema(value_type = Option<vocabulary::TimeMs>)]
     expires_at: Option<i64>,
@@ -88,7 +88,7 @@ struct Created {
     path = "/v1/admin/tokens",
     request_body = CreateBody,
     responses((status = 201, description = "The token, told this once.", body = Created)),
-    extensions(("x-ff-codes" = json!("idempotency_conflict"))),
+    extensions(("x-ff-codes" = json!("idempotency_conflict capability_invalid"))),
 )]
 async fn create(
     State(app): State<App>,
@@ -141,7 +141,7 @@ struct ListQuery {
 )]
 async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<TokenShape>> {
     let limit = limit_of(query.limit.as_deref())?;
-    let after = query.cursor.as_deref().filter(|text| !text.is_empty()).map(str::parse::<Uuid>).transpose();
+    let after = query.cursor.as_deref().map(str::parse::<Uuid>).transpose();
     let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor of this list"))?;
     let (items, more) = app.operations.list_access(after, limit).await?;
     let next_cursor = items.last().filter(|_| more).map(|access| access.access_id.to_string());

@@ -54,18 +54,17 @@ async fn inbox(
     caller: Caller,
     Query(query): Query<InboxQuery>,
 ) -> JsonAnswer<Listed<WaitpointShape>> {
-    let said = |text: Option<String>| text.filter(|text| !text.is_empty());
-    if let Some(state) = said(query.state)
+    if let Some(state) = query.state
         && state != "open"
     {
         return Err(Problem::invalid("state", "must be open: closed waitpoints are listed with their execution"));
     }
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(1);
-    let after = match said(query.cursor) {
+    let after = match query.cursor {
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),
     };
-    let namespace = caller.namespace(said(query.namespace))?;
+    let namespace = caller.namespace(query.namespace)?;
     let page = app.operations.open_waitpoints(namespace.as_deref(), after, limit).await?;
     let items = page.items.into_iter().map(WaitpointShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))

@@ -9,6 +9,7 @@ use ff_script::generated::{
     Budget, BudgetAction, BudgetPeriod, BudgetReset, BudgetScope, DimensionStatus, LedgerLine, OnHard, OnSoft,
     ResetType, ScopeType,
 };
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -45,6 +46,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Once<T> {
                     read.insert(name, value);
                 }
                 Ok(Once(read))
+            }
+        }
+        deserializer.deserialize_map(Reader(std::marker::PhantomData))
+    }
+}
+
+/// Named fields, never a list of them in their order, which readers take as well.
+#[derive(Debug, Clone, Default)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
             }
         }
         deserializer.deserialize_map(Reader(std::marker::PhantomData))
