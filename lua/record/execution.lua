@@ -25,8 +25,9 @@ local fields = {
   { "input" }, { "input_far", true },
   { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "wanted" }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
-  -- A member: what it waits for, its edges out and how many of them its end has reached, what its outcome means for the flow.
-  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "fault" }, { "verdict" },
+  -- A member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
+  -- reached all, what its outcome means for the flow.
+  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "halted", true }, { "fault" }, { "verdict" },
   -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
   { "hidden", true }, { "bound", true }, { "freed", true },
   -- Children and the wait for them; what is owed to other records because of this one.

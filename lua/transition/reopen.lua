@@ -65,7 +65,7 @@ local function take_back(tx, f, up, e)
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
-    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached = "runnable", nil, nil, nil, nil, 1, nil
+    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
     event.of_execution(tx, down, "execution.reopened", { "cause", up.spec.key })
@@ -83,7 +83,7 @@ function owed.steps.reopen(tx, up, from, share)
   if last < (up.outs or 0) then return last - from + 1, last + 1 end
   -- It has ended again before all its edges knew that it ran.
   if up.phase == "terminal" then
-    up.reached, up.fault = nil, nil
+    up.reached, up.halted, up.fault = nil, nil, nil
     owed.add(tx, up, "resolve", 1)
   end
   return math.max(0, last - from + 1), nil
@@ -115,7 +115,7 @@ end
 function reopen.member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   reopen_flow(tx, f)
-  rec.reached, rec.fault = nil, nil
+  rec.reached, rec.halted, rec.fault = nil, nil, nil
   resolve.weigh(tx, f, rec)
   owed.add(tx, rec, "reopen", 1)
 end

@@ -189,7 +189,10 @@ function owed.steps.resolve(tx, up, from, share)
   local f = flow.load(tx, up.spec.flow_id)
   owed.look_at_flow(tx, f.id)
   if f.stop or up.phase ~= "terminal" then
-    if up.phase == "terminal" then resolve.weigh(tx, f, up) end
+    if up.phase == "terminal" then
+      up.halted = 1
+      resolve.weigh(tx, f, up)
+    end
     return 0, nil
   end
   local outs = up.outs or 0

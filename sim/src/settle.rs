@@ -100,7 +100,11 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
             limits::reconcile(world)?;
         }
         unblock(world)?;
-        for (route, lane) in busy(world) {
+        let mut places: Vec<_> = busy(world).into_iter().collect();
+        // No place is always asked first: each of two could take what the other needs, give it back, and so on for ever.
+        let first = world.rng.between(0, i64::try_from(places.len()).unwrap_or(0).max(1) - 1);
+        places.rotate_left(usize::try_from(first).unwrap_or(0));
+        for (route, lane) in places {
             work(world, route, &lane)?;
         }
         // What was completed may have let others go on, at once or by what is owed to them.

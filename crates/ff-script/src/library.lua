@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 32, hash = "84d4971b824ba9b1017cb57a8a187768bfd97213f3a93359bc9a57060e16c2cd" }
+local LIBRARY = { number = 33, hash = "3e2e69c3154304444885ea1d202c70273ed5d3b8ac889a48e6b645cb64fa14ae" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -2488,8 +2488,9 @@ local fields = {
   { "input" }, { "input_far", true },
   { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "wanted" }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
   { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
-  -- A member: what it waits for, its edges out and how many of them its end has reached, what its outcome means for the flow.
-  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "fault" }, { "verdict" },
+  -- A member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
+  -- reached all, what its outcome means for the flow.
+  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "halted", true }, { "fault" }, { "verdict" },
   -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
   { "hidden", true }, { "bound", true }, { "freed", true },
   -- Children and the wait for them; what is owed to other records because of this one.
@@ -5446,7 +5447,10 @@ function owed.steps.resolve(tx, up, from, share)
   local f = flow.load(tx, up.spec.flow_id)
   owed.look_at_flow(tx, f.id)
   if f.stop or up.phase ~= "terminal" then
-    if up.phase == "terminal" then resolve.weigh(tx, f, up) end
+    if up.phase == "terminal" then
+      up.halted = 1
+      resolve.weigh(tx, f, up)
+    end
     return 0, nil
   end
   local outs = up.outs or 0
@@ -5948,7 +5952,7 @@ local function take_back(tx, f, up, e)
   d.decided = nil
   dependencies.store(down, d)
   if skipped then
-    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached = "runnable", nil, nil, nil, nil, 1, nil
+    down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
     event.of_execution(tx, down, "execution.reopened", { "cause", up.spec.key })
@@ -5966,7 +5970,7 @@ function owed.steps.reopen(tx, up, from, share)
   if last < (up.outs or 0) then return last - from + 1, last + 1 end
   -- It has ended again before all its edges knew that it ran.
   if up.phase == "terminal" then
-    up.reached, up.fault = nil, nil
+    up.reached, up.halted, up.fault = nil, nil, nil
     owed.add(tx, up, "resolve", 1)
   end
   return math.max(0, last - from + 1), nil
@@ -5998,7 +6002,7 @@ end
 function reopen.member(tx, rec)
   local f = flow.load(tx, rec.spec.flow_id)
   reopen_flow(tx, f)
-  rec.reached, rec.fault = nil, nil
+  rec.reached, rec.halted, rec.fault = nil, nil, nil
   resolve.weigh(tx, f, rec)
   owed.add(tx, rec, "reopen", 1)
 end
@@ -13378,7 +13382,8 @@ local function check_outbound(tx, rec, f, findings, found)
       found(findings, 19, key, "edge to " .. e.to .. " was passed over", false)
     end
   end
-  if rec.phase == "terminal" and (rec.reached or 0) < outs and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
+  -- What ended while its flow was stopped decides nothing, also after the flow was opened again.
+  if rec.phase == "terminal" and (rec.reached or 0) < outs and not rec.halted and rec.owed == nil and f.stop == nil and f.outcome == nil then found(findings, 19, key, "its end has not reached all its edges", false) end
   if f.stop == nil then expect(found, findings, 21, keys.core(tx, rec.id), "verdict", rec.verdict, resolve.verdict(rec)) end
 end
 

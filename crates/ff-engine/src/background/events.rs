@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::share::Owned;
 
 /// Every partition is trimmed about once in this time.
-const ROUND: Duration = Duration::from_secs(3600);
+const ROUND: Duration = Duration::from_secs(3 * 3600);
 
 /// Starts trimming the partitions this server owns.
 pub fn start(client: Client, owned: Owned, tasks: &mut JoinSet<()>, stop: CancellationToken) {

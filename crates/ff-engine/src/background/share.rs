@@ -16,8 +16,10 @@ use uuid::Uuid;
 
 use crate::feed::Readers;
 
-/// A record lasts two seconds. A beat is four commands of the store, most of what an idle server costs.
-const BEAT: Duration = Duration::from_millis(1_400);
+const BEAT: Duration = Duration::from_secs(1);
+/// A server that is alone has nobody to tell that it lives but those that come, and a record lasts two seconds. A beat is four
+/// commands of the store, most of what an idle server costs.
+const BEAT_ALONE: Duration = Duration::from_millis(1_800);
 
 /// The routes this server owns, as they change.
 pub type Owned = watch::Receiver<Arc<BTreeSet<Route>>>;
@@ -45,9 +47,13 @@ pub fn start(
     tasks.spawn(async move {
         let mut first = Some(first);
         loop {
+            let mut pause = BEAT;
             let beat = beat(&client, server_id, &readers).await;
             match &beat {
                 Ok(live) => {
+                    if matches!(live[..], [only] if only == server_id) {
+                        pause = BEAT_ALONE;
+                    }
                     let mine = Arc::new(share(&client, server_id, live));
                     owned.send_if_modified(|current| {
                         let changed = **current != *mine;
@@ -65,7 +71,7 @@ pub fn start(
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     });

@@ -44,7 +44,7 @@ const NEXT_SHARE: Duration = Duration::from_millis(100);
 /// Between the two walks for one room: longer than the grants of the dispatcher, under which a refusal may still be recorded.
 const SECOND_WALK: Duration = Duration::from_secs(6);
 /// This often one partition of executions is looked at, for budgets and for quotas in turn.
-const SWEEP_EVERY: Duration = Duration::from_secs(4);
+const SWEEP_EVERY: Duration = Duration::from_secs(8);
 
 /// What one step did in one partition of budgets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

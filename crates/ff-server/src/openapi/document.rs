@@ -126,7 +126,9 @@ fn tag(path: &str) -> &str {
 fn complete(method: &str, path: &str, operation: &mut Map<String, Value>, shapes: &Value, shared: &mut Shared) {
     let tag = tag(path);
     let handler = operation["operationId"].as_str().expect("a handler has a name");
-    let id = if handler.contains(tag.trim_end_matches('s')) { handler.to_owned() } else { format!("{tag}_{handler}") };
+    let group = path.strip_prefix("/v1/admin/").and_then(|rest| rest.split('/').next()).unwrap_or(tag);
+    let id =
+        if handler.contains(group.trim_end_matches('s')) { handler.to_owned() } else { format!("{group}_{handler}") };
     operation["operationId"] = id.into();
     say(operation);
     operation.insert("tags".to_owned(), json!([tag]));

@@ -80,7 +80,8 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let parts: Vec<&str> = path.split('/').collect();
     let fits = |template: &str| {
         let names: Vec<&str> = template.split('/').collect();
-        names.len() == parts.len() && names.iter().zip(&parts).all(|(name, part)| name.starts_with('{') || name == part)
+        names.len() == parts.len()
+            && names.iter().zip(&parts).all(|(name, part)| name == part || (name.starts_with('{') && !part.is_empty()))
     };
     let paths = DOCUMENT["paths"].as_object().expect("paths");
     let found = paths.iter().filter(|(template, _)| fits(template));
