@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import unittest
 import uuid
+from decimal import Decimal
 from typing import Any, Dict, List, Optional, TypedDict, Union
 
 import server  # noqa: F401 - finds the package
@@ -14,7 +15,7 @@ from flowfabric import errors, payload
 from flowfabric.decode import decode
 from flowfabric.handler import Handler
 from flowfabric.http.lines import SentEvent, SentEvents
-from flowfabric.http.message import Request
+from flowfabric.http.message import Request, Response
 from flowfabric.http.origin import Origin
 from flowfabric.lease import CancelReason, Lease, LeaseBook
 from flowfabric.task import Task
@@ -58,6 +59,34 @@ class Payloads(unittest.TestCase):
         for wrong in (object(), float("nan"), {1, 2}):
             with self.assertRaises(ConfigError):
                 payload.dump(wrong)
+
+    def test_numbers_of_any_length_are_read_exactly(self) -> None:
+        digits = "7" * 5_000
+        self.assertEqual(payload.load(f"[1,-{digits},2]".encode()), [1, Decimal(f"-{digits}"), 2])
+        self.assertEqual(payload.load(b"[" + b"9" * 4_300 + b"]"), [10**4_300 - 1])
+        for wrong in (b"{", b"[1,]", b"[" * 200_000, b"[" * 200_000 + b"]" * 200_000):
+            with self.assertRaises(ValueError):
+                payload.load(wrong)
+
+    def test_half_a_surrogate_pair_goes_out_as_it_came_in(self) -> None:
+        self.assertEqual(payload.dump(payload.load(b'["\\ud800","x"]')), b'["\\ud800","x"]')
+
+    def test_what_one_task_of_a_claim_carries_does_not_hide_the_others(self) -> None:
+        deep = b'{"a":' * 100_000 + b'"]}\\""' + b"}" * 100_000
+        numbers = b"[" + b"1" * 5_000 + b"]"
+
+        def task(name: bytes, carried: bytes) -> bytes:
+            ids = b'"execution_id":"%s","attempt_index":0,"attempt_id":"a","lease_id":"l","lease_epoch":1' % name
+            return b'{%s,"lease_expires_at":9,"lane":"x","kind":"k",%s}' % (ids, carried)
+
+        carried = [b'"input":' + deep, b'"input":[[1]]', b'"passed":{"x":{"value":%s}}' % deep, b'"input":' + numbers,
+                   b'"input":"A","input_encoding":"base64"', b'"tags":[1],"resume":3']
+        body = b'{"tasks":[%s]}' % b",".join(task(b"e%d" % at, one) for at, one in enumerate(carried))
+        tasks = [Task.claimed(one) for one in Response(200, {}, body).tasks()]
+        self.assertEqual([one.execution_id for one in tasks], [f"e{at}" for at in range(6)])
+        self.assertEqual([one.unreadable is None for one in tasks], [False, True, False, True, False, False])
+        self.assertEqual((tasks[1].input, tasks[3].input), ([[1]], [Decimal("1" * 5_000)]))
+        self.assertIn("input nests deeper", str(tasks[0].unreadable))
 
     def test_minted_ids_are_version_7_and_ordered_by_time(self) -> None:
         ids = [mint() for _ in range(100)]

@@ -32,7 +32,10 @@ def _bytes(value: Any, raw: Optional[bytes]) -> bytes:
     if value is None:
         return b""
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise _Misfit("input is text with half of a surrogate pair, which has no bytes") from None
     raise _Misfit(f"input is JSON {_name(type(value))}, not bytes")
 
 
@@ -47,7 +50,11 @@ def _fit(value: Any, wanted: Any, where: str) -> Any:
     if origin is typing.Literal:
         return _exact(value, value in args, f"one of {', '.join(map(repr, args))}", where)
     if wanted is float:
-        return float(_exact(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", where))
+        number = _exact(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", where)
+        try:
+            return float(number)
+        except OverflowError:
+            raise _Misfit(f"{where} must be a number, got one too large") from None
     if wanted is int:
         return _exact(value, isinstance(value, int) and not isinstance(value, bool), "an integer", where)
     if wanted is str and isinstance(value, bytes):

@@ -20,7 +20,7 @@ from .deadline import ended, within
 from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
 from .handler import Handler
 from .http.blocking import Transport
-from .http.message import Request, Retry
+from .http.message import Request, Response, Retry
 from .http.origin import Origin, segment
 from .http.streams import AsyncTransport
 from .ids import mint
@@ -139,23 +139,23 @@ class Runtime:
                 "capabilities": list(settings.capabilities),
                 "slots": settings.slots,
             }
-            answer = await self._say("register", said)
+            answer = (await self._say("register", said)).json()
             self._heartbeat_s = float(answer["heartbeat_ms"]) / 1000
             self._registered_at = time.monotonic()
             self._beat_at = self._registered_at + self._heartbeat_s
             log.info("registered %s for %s", settings.instance, ", ".join(settings.lanes))
 
-    async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Any:
+    async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Response:
         raw = payload.dump({**said, "incarnation": self._incarnation})
         path = f"/v1/workers/{segment(self.settings.instance)}/{verb}"
-        return (await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))).json()
+        return await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))
 
     async def _attend(self) -> None:
         """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
         draining, failures = False, 0
         while True:
             try:
-                answer = await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)
+                answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json()
                 failures = 0
                 if bool(answer["draining"]) != draining:
                     draining = not draining
@@ -203,7 +203,7 @@ class Runtime:
         renew = [{"execution_id": lease.task.execution_id, **lease.task.fence} for lease in batch]
         limit = min([lease.ttl_s / 3 for lease in batch], default=self._heartbeat_s)
         try:
-            answer = await within(limit, self._say("heartbeat", {"renew": renew}))
+            answer = (await within(limit, self._say("heartbeat", {"renew": renew}))).json()
             for lease, item in zip(batch, answer["leases"]):
                 _settle(lease, sent, item)
         except (RequestError, asyncio.TimeoutError) as error:
@@ -249,6 +249,7 @@ class Runtime:
             try:
                 claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
                 answer = await self._unless_stopped(claim, self._registered_anew)
+                tasks = None if answer is None else answer.tasks()
             except RequestError as error:
                 failures += 1
                 if error.code == "instance_in_use":
@@ -258,11 +259,15 @@ class Runtime:
                 log.warning("a claim of %s failed and is tried again: %s", self.settings.instance, error)
                 await self._unless_stopped(asyncio.sleep(_RETRY.pause(failures, error)))
                 continue
-            if answer is None:
+            if tasks is None:
                 continue
             failures, request_id = 0, None
-            for task in answer["tasks"]:
-                self._start(Task.read(task), sent)
+            for said_task in tasks:
+                try:
+                    self._start(Task.claimed(said_task), sent)
+                except Exception:
+                    # No input gets here; a server that says something else does not stop what can be read.
+                    log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
 
     async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
         """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
@@ -294,6 +299,8 @@ class Runtime:
         """Runs one task to its end, whatever its handler does."""
         calls = AsyncTaskCalls(self._transport, task, lease)
         try:
+            if task.unreadable is not None:
+                raise TaskError(f"the task cannot be read: {task.unreadable}", TaskError.PAYLOAD_DECODE)
             handler = self._handlers.get(task.kind)
             if handler is None:
                 raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
@@ -398,12 +405,18 @@ class Runtime:
         failed = error if isinstance(error, TaskError) else _failure_of(error)
         log.info("%s failed: %s (%s)", calls.task.execution_id, failed.reason, failed.category)
         said = {
-            "reason": failed.reason.encode()[:_REASON_MAX].decode("utf-8", "ignore"),
+            "reason": _reason(failed.reason),
             "category": failed.category,
             "retryable": failed.retryable,
             "retry_after_ms": failed.retry_after_ms,
         }
-        await calls.call("fail", said)
+        try:
+            await calls.call("fail", said)
+        except (TooLarge, InvalidRequest, ConfigError) as refused:
+            # A task that is not failed would run again for nothing once its lease is over.
+            reason = _reason(f"{_reason(failed.reason)[:1000]} (its category or retry time is refused: {refused})")
+            retryable = failed.retryable if isinstance(failed.retryable, bool) else None
+            await calls.call("fail", {"reason": reason, "category": TaskError.HANDLER, "retryable": retryable})
 
     # Going down.
 
@@ -436,10 +449,18 @@ def _settle(lease: Lease, sent: float, item: Mapping[str, Any]) -> None:
         lease.refused()
 
 
+def _reason(text: object) -> str:
+    """A reason as the engine takes it: of bounded length, and without what cannot be sent, which may come from an input."""
+    return str(text).encode("utf-8", "backslashreplace")[:_REASON_MAX].decode("utf-8", "ignore")
+
+
 def _failure_of(error: Optional[BaseException]) -> TaskError:
     if error is None:
         return TaskError("stopped without a reason")
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "it cannot be shown"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return TaskError(reason, TaskError.HANDLER if isinstance(error, Exception) else TaskError.PANIC)
 
