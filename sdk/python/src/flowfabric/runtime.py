@@ -35,6 +35,8 @@ T = TypeVar("T")
 _CLAIM_WAIT_S = 20.0
 #: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
 _ASK_AFTER_S = (0.2, 0.8, 2.0)
+#: As many leases as one heartbeat renews: the body of a worker with all the slots there are would be too large.
+_RENEW_MAX = 1000
 #: The longest reason the engine takes, in bytes.
 _REASON_MAX = 4096
 #: A worker whose server answers nothing asks again no later than this.
@@ -190,10 +192,11 @@ class Runtime:
             batch = self._book.take_due()
             if batch or time.monotonic() >= self._beat_at:
                 self._beat_at = time.monotonic() + self._heartbeat_s
-                # Apart from this loop: deadlines pass while a renewal is under way.
-                beat = asyncio.ensure_future(self._beat(batch))
-                self._beats.add(beat)
-                beat.add_done_callback(self._beats.discard)
+                for first in range(0, max(1, len(batch)), _RENEW_MAX):
+                    # Apart from this loop: deadlines pass while a renewal is under way.
+                    beat = asyncio.ensure_future(self._beat(batch[first : first + _RENEW_MAX]))
+                    self._beats.add(beat)
+                    beat.add_done_callback(self._beats.discard)
             at = min(self._beat_at, self._book.next_event() or self._beat_at)
             with contextlib.suppress(asyncio.TimeoutError):
                 await within(max(0.0, at - time.monotonic()), _heard(self._changed))
@@ -204,9 +207,14 @@ class Runtime:
         limit = min([lease.ttl_s / 3 for lease in batch], default=self._heartbeat_s)
         try:
             answer = (await within(limit, self._say("heartbeat", {"renew": renew}))).json()
-            for lease, item in zip(batch, answer["leases"]):
-                _settle(lease, sent, item)
-        except (RequestError, asyncio.TimeoutError) as error:
+            said: Dict[str, List[Mapping[str, Any]]] = {}
+            for item in answer["leases"]:
+                said.setdefault(item["execution_id"], []).append(item)
+            for lease in batch:
+                # By name: an answer that leaves one out must not end another.
+                items = said.get(lease.task.execution_id)
+                lease.settle(sent, items.pop(0) if items else None)
+        except (RequestError, asyncio.TimeoutError, LookupError, TypeError) as error:
             for lease in batch:
                 lease.unanswered()
             log.warning("a heartbeat of %s failed: %s", self.settings.instance, error or "no answer in time")
@@ -228,7 +236,7 @@ class Runtime:
     # Claiming.
 
     async def _claim_loop(self) -> None:
-        failures = 0
+        failures, sent = 0, 0.0
         request_id: Optional[str] = None
         while not self._stop.is_set():
             free = self.settings.slots - len(self._running)
@@ -236,8 +244,10 @@ class Runtime:
                 self._freed.clear()
                 await self._unless_stopped(self._freed.wait())
                 continue
-            # An answer that was lost is asked for with the same id and brings the same tasks.
-            request_id = request_id or mint()
+            # An answer that was lost is asked for with the same id and brings the same tasks, under leases as old as the first try.
+            repeated = request_id is not None
+            if request_id is None:
+                request_id, sent = mint(), time.monotonic()
             said = {
                 "max": min(free, 256),
                 "wait_ms": int(_CLAIM_WAIT_S * 1000),
@@ -245,7 +255,6 @@ class Runtime:
                 "request_id": request_id,
             }
             self._registered_anew.clear()
-            sent = time.monotonic()
             try:
                 claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
                 answer = await self._unless_stopped(claim, self._registered_anew)
@@ -264,7 +273,7 @@ class Runtime:
             failures, request_id = 0, None
             for said_task in tasks:
                 try:
-                    self._start(Task.claimed(said_task), sent)
+                    self._start(Task.claimed(said_task), sent, repeated)
                 except Exception:
                     # No input gets here; a server that says something else does not stop what can be read.
                     log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
@@ -281,13 +290,36 @@ class Runtime:
 
     # Running.
 
-    def _start(self, task: Task, sent: float) -> None:
+    def _start(self, task: Task, sent: float, repeated: bool) -> None:
         lease = Lease(task, self.settings.lease_ttl_ms / 1000, sent)
-        self._book.add(lease)
-        running = asyncio.ensure_future(self._run(task, lease))
+        if repeated and lease.of_unknown_age:
+            running = asyncio.ensure_future(self._run_if_held(task, lease))
+        else:
+            self._book.add(lease)
+            self._changed.set()
+            running = asyncio.ensure_future(self._run(task, lease))
         self._running.add(running)
         running.add_done_callback(self._finished)
+
+    async def _run_if_held(self, task: Task, lease: Lease) -> None:
+        """Runs a task of a claim that was repeated: the lease may be over by now, so its handler waits for a renewal."""
+        until = time.monotonic() + lease.ttl_s
+        while True:
+            await self._beat([lease])
+            if lease.reason == CancelReason.LEASE_LOST or time.monotonic() > until:
+                log.warning("%s: its lease ran out before the claim was answered", task.execution_id)
+                return
+            if lease.failures == 0:
+                break
+            await asyncio.sleep(lease.ttl_s / 12)
+        if self._stop.is_set():
+            # On the way down nothing is begun that can still be handed back.
+            lease.tell(CancelReason.SHUTDOWN)
+            await self._end(AsyncTaskCalls(self._transport, task, lease), None, None)
+            return
+        self._book.add(lease)
         self._changed.set()
+        await self._run(task, lease)
 
     def _finished(self, running: "asyncio.Task[None]") -> None:
         self._running.discard(running)
@@ -437,16 +469,6 @@ class Runtime:
         for _ in self._running:
             log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
         await ended([everything, hurry, *self._running])
-
-
-def _settle(lease: Lease, sent: float, item: Mapping[str, Any]) -> None:
-    if "code" not in item:
-        lease.renewed(sent, item)
-    elif item.get("retryable"):
-        lease.unanswered()
-    else:
-        log.info("%s: the lease is over: %s", lease.task.execution_id, item["code"])
-        lease.refused()
 
 
 def _reason(text: object) -> str:

@@ -101,10 +101,7 @@ class AsyncContext:
         renewal = {"execution_id": self.task.execution_id, **self.task.fence}
         path = f"/v1/workers/{segment(self._instance)}/heartbeat"
         answer = (await self._calls.transport.json("POST", path, {"renew": [renewal]}))["leases"][0]
-        if "code" in answer:
-            self._lease.refused()
-        else:
-            self._lease.renewed(sent, answer)
+        self._lease.settle(sent, answer)
 
     # Saying how far it is.
 
