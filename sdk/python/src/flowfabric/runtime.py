@@ -103,9 +103,13 @@ class Runtime:
             try:
                 await self._claim_loop()
             finally:
-                await self._drain()
-                await ended([*keeping, *self._beats])
-                await self._leave()
+                try:
+                    await self._drain()
+                finally:
+                    # Also when nobody waits for it: a task left here would be renewed for ever.
+                    self._left_behind = True
+                    await ended([*self._running, *keeping, *self._beats])
+                    await self._leave()
         finally:
             self._blocking.close()
             await self._transport.close()
@@ -157,9 +161,9 @@ class Runtime:
         draining, failures = False, 0
         while True:
             try:
-                answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json()
+                answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json() or {}
                 failures = 0
-                if bool(answer["draining"]) != draining:
+                if bool(answer.get("draining")) != draining:
                     draining = not draining
                     log.info("%s %s", self.settings.instance, "is drained" if draining else "works again")
                     for pause in _ASK_AFTER_S:
@@ -359,20 +363,27 @@ class Runtime:
         context = AsyncContext(calls, self.settings.instance)
         work = asyncio.ensure_future(_contained(handler.function(*handler.arguments(context))))
         told = asyncio.ensure_future(context.cancelled.wait())
-        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            # On the way down nobody waits long: the handler had the whole grace.
-            shutdown = calls.lease.reason == CancelReason.SHUTDOWN
-            grace = self.settings.stop_grace_s
-            await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
-        told.cancel()
-        if not work.done():
-            work.cancel()
-            await asyncio.wait([work], timeout=self.settings.stop_grace_s)
-        if not work.done():
-            log.error("%s: its handler does not stop", calls.task.execution_id)
-            raise asyncio.CancelledError
-        return work.result()
+        try:
+            await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                # On the way down nobody waits long: the handler had the whole grace.
+                shutdown = calls.lease.reason == CancelReason.SHUTDOWN
+                grace = self.settings.stop_grace_s
+                await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
+            if not work.done():
+                work.cancel()
+                await asyncio.wait([work], timeout=self.settings.stop_grace_s)
+            if not work.done():
+                log.error("%s: its handler does not stop; its lease is left to run out", calls.task.execution_id)
+                # Nobody else may have the task while this one is at work.
+                calls.lease.tell(CancelReason.LEASE_LOST)
+                raise asyncio.CancelledError
+            return work.result()
+        finally:
+            told.cancel()
+            if not work.done():
+                work.cancel()
+                work.add_done_callback(_looked_at)
 
     async def _run_in_thread(self, handler: Handler, task: Task, lease: Lease) -> Any:
         """A thread cannot be stopped from outside: its slot is taken until it ends, and its lease kept while it is good."""
@@ -459,16 +470,18 @@ class Runtime:
         log.info("%s claims no more and waits for %d tasks", self.settings.instance, len(self._running))
         everything = asyncio.ensure_future(_all(self._running))
         hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait([everything, hurry], timeout=self.settings.drain_grace_s, return_when=asyncio.FIRST_COMPLETED)
-        if not everything.done():
-            for lease in self._book.all():
-                lease.tell(CancelReason.SHUTDOWN)
-            # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
-            await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
-        self._left_behind = True
-        for _ in self._running:
-            log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
-        await ended([everything, hurry, *self._running])
+        try:
+            grace = self.settings.drain_grace_s
+            await asyncio.wait([everything, hurry], timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+            if not everything.done():
+                for lease in self._book.all():
+                    lease.tell(CancelReason.SHUTDOWN)
+                # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
+                await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
+        finally:
+            for _ in self._running:
+                log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
+            await ended([everything, hurry])
 
 
 def _reason(text: object) -> str:
@@ -493,6 +506,12 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
         raise TaskError(f"{type(error).__name__}: {error}", TaskError.PANIC) from error
+
+
+def _looked_at(work: "asyncio.Future[Any]") -> None:
+    """Keeps asyncio from complaining about an error nobody waits for any more."""
+    if not work.cancelled():
+        work.exception()
 
 
 async def _heard(event: asyncio.Event) -> None:
