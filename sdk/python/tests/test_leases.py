@@ -130,6 +130,81 @@ class LeaseTest(unittest.TestCase):
             until(lambda: fake.all("complete"), "the task ends")
         self.assertEqual(seen, [(None, True)])
 
+    def test_a_coroutine_that_does_not_stop_is_not_handed_to_anybody_else(self) -> None:
+        go = threading.Event()
+        self.addCleanup(go.set)
+
+        def claim(said: Dict[str, Any]) -> Answer:
+            return (200, {"tasks": [task("one")]}) if len(fake.all("claim")) == 1 else fake.nothing()
+
+        def heartbeat(said: Dict[str, Any]) -> Answer:
+            return 200, {"leases": [{**renewed(one), "yield_requested": True} for one in said["renew"]]}
+
+        fake = self.fake(claim=claim, heartbeat=heartbeat)
+        worker = Worker(fake.url, lanes=["l"], lease_ttl_ms=1_000, stop_grace_s=0.1, drain_grace_s=0.1)
+
+        @worker.task("k")
+        async def work() -> None:
+            while not go.is_set():
+                try:
+                    await asyncio.sleep(0.05)
+                except asyncio.CancelledError:
+                    cancelled.set()
+
+        cancelled = threading.Event()
+        with worker.running():
+            self.assertTrue(cancelled.wait(PATIENCE_S))
+            until(lambda: len(fake.all("claim")) == 2, "its slot is free again")
+            go.set()
+        self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "complete", "cancel")], [])
+
+    def test_a_worker_that_is_cancelled_leaves_nothing_behind(self) -> None:
+        def claim(said: Dict[str, Any]) -> Answer:
+            return (200, {"tasks": [task("one")]}) if len(fake.all("claim")) == 1 else fake.nothing()
+
+        fake = self.fake(claim=claim)
+
+        async def run(times: int) -> None:
+            began, ended = asyncio.Event(), asyncio.Event()
+            worker = Worker(fake.url, lanes=["l"], stop_grace_s=0.1, drain_grace_s=60.0 if times > 1 else 0.1)
+
+            @worker.task("k")
+            async def work() -> None:
+                began.set()
+                try:
+                    await asyncio.sleep(PATIENCE_S)
+                finally:
+                    ended.set()
+
+            before = asyncio.all_tasks()
+            running = asyncio.ensure_future(worker.run_async(handle_signals=False))
+            await began.wait()
+            for _ in range(times):
+                running.cancel()
+                await asyncio.wait([running], timeout=0.05)
+            with self.assertRaises(asyncio.CancelledError):
+                await running
+            await ended.wait()
+            await asyncio.sleep(0)
+            self.assertEqual(asyncio.all_tasks() - before, set())
+
+        for times, said in ((1, ["yield"]), (2, [])):
+            fake.said.clear()
+            asyncio.run(asyncio.wait_for(run(times), PATIENCE_S))
+            self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "complete", "cancel")], said)
+            self.assertEqual(len(fake.all("leave")), 1)
+
+    def test_a_server_that_answers_at_once_is_not_asked_without_a_pause(self) -> None:
+        fake = self.fake(claim=lambda said: (200, {"tasks": []}), attend=lambda said: (200, {"draining": False}))
+        worker = Worker(fake.url, lanes=["l"])
+        worker.task("k")(lambda: None)
+        with worker.running():
+            began = time.monotonic()
+            until(lambda: len(fake.all("claim")) >= 3 and len(fake.all("attend")) >= 3, "it is asked again")
+            times = int((time.monotonic() - began) / 0.2) + 2
+            self.assertLessEqual(len(fake.all("claim")), times)
+            self.assertLessEqual(len(fake.all("attend")), times)
+
     def test_many_leases_are_renewed_in_several_calls(self) -> None:
         fake = self.fake()
 

@@ -6,12 +6,13 @@ import dataclasses
 import unittest
 import uuid
 from decimal import Decimal
-from typing import Any, Dict, List, Optional, TypedDict, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 import server  # noqa: F401 - finds the package
 
 from flowfabric import AsyncContext, ConfigError, Context, Json, Retry, TaskError, Token, Worker, mint
 from flowfabric import errors, payload
+from flowfabric.aio.context import _batches
 from flowfabric.decode import decode
 from flowfabric.handler import Handler
 from flowfabric.http.lines import SentEvent, SentEvents
@@ -123,6 +124,18 @@ class TypedInputs(unittest.TestCase):
             self.assertEqual(raised.exception.category, "extractor_payload_decode")
             self.assertIn(text, raised.exception.reason)
 
+    def test_collections_are_read_with_and_without_what_is_in_them(self) -> None:
+        home = {"street": "x"}
+        for wanted in (List, Sequence, list):
+            self.assertEqual(decode([1, "a"], None, wanted), [1, "a"])
+        for wanted in (Dict, Mapping, dict):
+            self.assertEqual(decode({"a": 1}, None, wanted), {"a": 1})
+        self.assertEqual(decode([1, 2], None, Tuple), (1, 2))
+        self.assertEqual(decode([home], None, Sequence[Address]), [Address("x")])
+        self.assertEqual(decode({"a": home}, None, Mapping[str, Address]), {"a": Address("x")})
+        with self.assertRaises(TaskError):
+            decode([1], None, Sequence[str])
+
     def test_bytes_stay_bytes(self) -> None:
         self.assertEqual(decode(None, b"null", bytes), b"null")
         self.assertEqual(decode(b"\xff", b"\xff", bytes), b"\xff")
@@ -142,6 +155,20 @@ class Handlers(unittest.TestCase):
                 (by_type, ["context", "input"]), (in_loop, ["context"])]
         for function, places in rows:
             self.assertEqual(Handler("k", function)._places, places, function.__name__)
+
+    def test_an_object_that_is_called_with_await_is_async(self) -> None:
+        class Callable_:
+            async def __call__(self, given: int) -> int:
+                return given
+
+        self.assertTrue(Handler("k", Callable_()).is_async)
+        self.assertFalse(Handler("k", lambda given: given).is_async)
+
+    def test_frames_are_sent_in_batches_a_server_takes(self) -> None:
+        frames = [{"type": "t", "payload": "\u6f22" * 60_000} for _ in range(40)]
+        batches = _batches(frames)
+        self.assertEqual(sum(map(len, batches)), 40)
+        self.assertLessEqual(max(len(payload.dump(batch)) for batch in batches), 2 * 1024 * 1024 + 1024)
 
     def test_a_handler_that_cannot_be_called_is_refused_at_once(self) -> None:
         def two_inputs(a: int, b: int) -> None: ...
@@ -263,6 +290,11 @@ class Wire(unittest.TestCase):
             self.assertIs(type(error), kind)
             self.assertEqual((error.code, error.status, error.detail, error.retry_after), (code, status, "d", 2.0))
         self.assertEqual(errors.of_answer(502, {}, b"<html>").code, "http_502")
+
+    def test_a_wrong_url_is_said_to_be_wrong(self) -> None:
+        for url in ("http://h:port", "http://h:99999", "http://:secret@h", "h:1", "ftp://h"):
+            with self.assertRaises(ConfigError, msg=url):
+                Origin(url)
 
     def test_an_url_may_have_a_prefix_and_no_credentials(self) -> None:
         origin = Origin("http://h:1/api/", "t")

@@ -387,6 +387,33 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(sorted(ended, key=str), [None, "success"], "it claimed no more")
         self.assertNotIn(instance, [worker["instance"] for worker in self.client.workers.list()])
 
+    def test_signals_are_heard_where_the_loop_hears_none(self) -> None:
+        code = (
+            "import asyncio,signal,sys,time\nfrom flowfabric import Worker\n"
+            "def deaf(*_): raise NotImplementedError\n"
+            "asyncio.SelectorEventLoop.add_signal_handler = deaf\n"
+            "w = Worker(sys.argv[1], lanes=[sys.argv[2]])\n"
+            "before = signal.getsignal(signal.SIGTERM)\n"
+            "@w.task('k')\ndef k():\n    print('began', flush=True); time.sleep(0.3); return 'ended'\n"
+            "w.run()\nprint('left', signal.getsignal(signal.SIGTERM) == before, flush=True)\n"
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, shared().url, self.lane],
+                env={**os.environ, "PYTHONPATH": str(SDK / "src")}, stdout=subprocess.PIPE, text=True,
+            )
+            try:
+                id = self.submit("k")
+                assert process.stdout is not None
+                self.assertEqual(process.stdout.readline().strip(), "began")
+                process.send_signal(number)
+                self.assertEqual(process.stdout.readline().strip(), "left True")
+                self.assertEqual(process.wait(PATIENCE_S), 0)
+            finally:
+                process.kill()
+                process.communicate()
+            self.assertEqual(self.outcome(id).value, "ended")
+
     def test_a_shutdown_hands_back_what_does_not_end_in_time(self) -> None:
         self.worker = Worker(shared().url, lanes=[self.lane], drain_grace_s=0.2, stop_grace_s=1.0)
         started = threading.Event()

@@ -35,6 +35,8 @@ T = TypeVar("T")
 _CLAIM_WAIT_S = 20.0
 #: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
 _ASK_AFTER_S = (0.2, 0.8, 2.0)
+#: A long poll that brings nothing sooner than this was not held back: the next one comes no sooner than that either.
+_AT_ONCE_S = 0.2
 #: As many leases as one heartbeat renews: the body of a worker with all the slots there are would be too large.
 _RENEW_MAX = 1000
 #: The longest reason the engine takes, in bytes.
@@ -160,6 +162,7 @@ class Runtime:
         """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
         draining, failures = False, 0
         while True:
+            asked = time.monotonic()
             try:
                 answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json() or {}
                 failures = 0
@@ -170,6 +173,8 @@ class Runtime:
                         await asyncio.sleep(pause)
                         self._book.renew_soon()
                         self._changed.set()
+                elif time.monotonic() - asked < _AT_ONCE_S:
+                    await asyncio.sleep(_AT_ONCE_S)
             except RequestError as error:
                 if error.code == "not_found":
                     return
@@ -259,6 +264,7 @@ class Runtime:
                 "request_id": request_id,
             }
             self._registered_anew.clear()
+            asked = time.monotonic()
             try:
                 claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
                 answer = await self._unless_stopped(claim, self._registered_anew)
@@ -275,6 +281,9 @@ class Runtime:
             if tasks is None:
                 continue
             failures, request_id = 0, None
+            if not tasks and time.monotonic() - asked < _AT_ONCE_S:
+                # A server on its way down does not hold its answers back.
+                await self._unless_stopped(asyncio.sleep(_AT_ONCE_S))
             for said_task in tasks:
                 try:
                     self._start(Task.claimed(said_task), sent, repeated)
