@@ -164,6 +164,27 @@ class HttpTest(unittest.TestCase):
         self.both([CLOSE, OK], refused(TransportError), tries=3, request=Request("POST", "/", repeatable=False))
         self.both([OK.replace(b"{", b"x")], refused(ServerFault), tries=3)
 
+    def test_a_body_that_came_too_slowly_is_sent_again(self) -> None:
+        body = b'{"code":"too_slow","retryable":true}'
+        for said in (body, b"<html>"):
+            slow = b"HTTP/1.1 408 x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(said), said)
+            self.answers([slow, CLOSE, OK], [{"a": 1}], tries=2)
+
+        def refused(send: Callable[[], List[Any]], stub: Stub) -> None:
+            with self.assertRaises(Unavailable):
+                send()
+
+        self.both([slow, CLOSE], refused, tries=1)
+
+    def test_a_header_that_cannot_be_sent_is_refused_at_once(self) -> None:
+        def refused(send: Callable[[], List[Any]], stub: Stub) -> None:
+            with self.assertRaises(ValueError):
+                send()
+            self.assertEqual(stub.heads, [])
+
+        for cursor in ("a\r\nb: c", "\u20ac"):
+            self.both([OK], refused, tries=3, request=Request("GET", "/", headers={"Last-Event-ID": cursor}))
+
     def test_an_answer_that_does_not_come_is_given_up(self) -> None:
         def check(send: Callable[[], List[Any]], stub: Stub) -> None:
             with self.assertRaises(TransportError):

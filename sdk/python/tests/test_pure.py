@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import unittest
 import uuid
-from typing import Any, Dict, List, Optional, TypedDict, Union
+from decimal import Decimal
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
 
 import server  # noqa: F401 - finds the package
 
 from flowfabric import AsyncContext, ConfigError, Context, Json, Retry, TaskError, Token, Worker, mint
 from flowfabric import errors, payload
+from flowfabric.aio.context import _batches
 from flowfabric.decode import decode
 from flowfabric.handler import Handler
 from flowfabric.http.lines import SentEvent, SentEvents
-from flowfabric.http.message import Request
+from flowfabric.http.message import Request, Response
 from flowfabric.http.origin import Origin
 from flowfabric.lease import CancelReason, Lease, LeaseBook
 from flowfabric.task import Task
@@ -59,6 +61,34 @@ class Payloads(unittest.TestCase):
             with self.assertRaises(ConfigError):
                 payload.dump(wrong)
 
+    def test_numbers_of_any_length_are_read_exactly(self) -> None:
+        digits = "7" * 5_000
+        self.assertEqual(payload.load(f"[1,-{digits},2]".encode()), [1, Decimal(f"-{digits}"), 2])
+        self.assertEqual(payload.load(b"[" + b"9" * 4_300 + b"]"), [10**4_300 - 1])
+        for wrong in (b"{", b"[1,]", b"[" * 200_000, b"[" * 200_000 + b"]" * 200_000):
+            with self.assertRaises(ValueError):
+                payload.load(wrong)
+
+    def test_half_a_surrogate_pair_goes_out_as_it_came_in(self) -> None:
+        self.assertEqual(payload.dump(payload.load(b'["\\ud800","x"]')), b'["\\ud800","x"]')
+
+    def test_what_one_task_of_a_claim_carries_does_not_hide_the_others(self) -> None:
+        deep = b'{"a":' * 100_000 + b'"]}\\""' + b"}" * 100_000
+        numbers = b"[" + b"1" * 5_000 + b"]"
+
+        def task(name: bytes, carried: bytes) -> bytes:
+            ids = b'"execution_id":"%s","attempt_index":0,"attempt_id":"a","lease_id":"l","lease_epoch":1' % name
+            return b'{%s,"lease_expires_at":9,"lane":"x","kind":"k",%s}' % (ids, carried)
+
+        carried = [b'"input":' + deep, b'"input":[[1]]', b'"passed":{"x":{"value":%s}}' % deep, b'"input":' + numbers,
+                   b'"input":"A","input_encoding":"base64"', b'"tags":[1],"resume":3']
+        body = b'{"tasks":[%s]}' % b",".join(task(b"e%d" % at, one) for at, one in enumerate(carried))
+        tasks = [Task.claimed(one) for one in Response(200, {}, body).tasks()]
+        self.assertEqual([one.execution_id for one in tasks], [f"e{at}" for at in range(6)])
+        self.assertEqual([one.unreadable is None for one in tasks], [False, True, False, True, False, False])
+        self.assertEqual((tasks[1].input, tasks[3].input), ([[1]], [Decimal("1" * 5_000)]))
+        self.assertIn("input nests deeper", str(tasks[0].unreadable))
+
     def test_minted_ids_are_version_7_and_ordered_by_time(self) -> None:
         ids = [mint() for _ in range(100)]
         self.assertEqual({uuid.UUID(one).version for one in ids}, {7})
@@ -94,6 +124,18 @@ class TypedInputs(unittest.TestCase):
             self.assertEqual(raised.exception.category, "extractor_payload_decode")
             self.assertIn(text, raised.exception.reason)
 
+    def test_collections_are_read_with_and_without_what_is_in_them(self) -> None:
+        home = {"street": "x"}
+        for wanted in (List, Sequence, list):
+            self.assertEqual(decode([1, "a"], None, wanted), [1, "a"])
+        for wanted in (Dict, Mapping, dict):
+            self.assertEqual(decode({"a": 1}, None, wanted), {"a": 1})
+        self.assertEqual(decode([1, 2], None, Tuple), (1, 2))
+        self.assertEqual(decode([home], None, Sequence[Address]), [Address("x")])
+        self.assertEqual(decode({"a": home}, None, Mapping[str, Address]), {"a": Address("x")})
+        with self.assertRaises(TaskError):
+            decode([1], None, Sequence[str])
+
     def test_bytes_stay_bytes(self) -> None:
         self.assertEqual(decode(None, b"null", bytes), b"null")
         self.assertEqual(decode(b"\xff", b"\xff", bytes), b"\xff")
@@ -113,6 +155,20 @@ class Handlers(unittest.TestCase):
                 (by_type, ["context", "input"]), (in_loop, ["context"])]
         for function, places in rows:
             self.assertEqual(Handler("k", function)._places, places, function.__name__)
+
+    def test_an_object_that_is_called_with_await_is_async(self) -> None:
+        class Callable_:
+            async def __call__(self, given: int) -> int:
+                return given
+
+        self.assertTrue(Handler("k", Callable_()).is_async)
+        self.assertFalse(Handler("k", lambda given: given).is_async)
+
+    def test_frames_are_sent_in_batches_a_server_takes(self) -> None:
+        frames = [{"type": "t", "payload": "\u6f22" * 60_000} for _ in range(40)]
+        batches = _batches(frames)
+        self.assertEqual(sum(map(len, batches)), 40)
+        self.assertLessEqual(max(len(payload.dump(batch)) for batch in batches), 2 * 1024 * 1024 + 1024)
 
     def test_a_handler_that_cannot_be_called_is_refused_at_once(self) -> None:
         def two_inputs(a: int, b: int) -> None: ...
@@ -234,6 +290,11 @@ class Wire(unittest.TestCase):
             self.assertIs(type(error), kind)
             self.assertEqual((error.code, error.status, error.detail, error.retry_after), (code, status, "d", 2.0))
         self.assertEqual(errors.of_answer(502, {}, b"<html>").code, "http_502")
+
+    def test_a_wrong_url_is_said_to_be_wrong(self) -> None:
+        for url in ("http://h:port", "http://h:99999", "http://:secret@h", "h:1", "ftp://h"):
+            with self.assertRaises(ConfigError, msg=url):
+                Origin(url)
 
     def test_an_url_may_have_a_prefix_and_no_credentials(self) -> None:
         origin = Origin("http://h:1/api/", "t")

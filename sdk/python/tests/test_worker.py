@@ -16,6 +16,7 @@ from typing import Any, List
 from server import PATIENCE_S, SDK, shared, until
 
 from flowfabric import Client, Context, NonRetryable, Replaced, RetryAfter, TaskError, Worker, mint
+from flowfabric.http.message import Request
 
 ONCE = {"max_attempts": 1}
 TWICE = {"max_attempts": 2, "backoff": {"type": "fixed", "delay_ms": 10}, "jitter": "none"}
@@ -89,6 +90,69 @@ class WorkerTest(unittest.TestCase):
             self.assertEqual(failure.category, "extractor_payload_decode")
             failure = self.outcome(self.submit("nobody", retry=ONCE)).failure
             self.assertEqual(failure.category, "runtime_no_handler")
+
+    def test_no_input_stops_a_worker(self) -> None:
+        @self.worker.task("any")
+        def anything(given: Any) -> str:
+            if given == "\ud800":
+                raise ValueError(given)
+            return str(type(given).__name__)
+
+        self.worker.task("echo")(lambda given: given)
+
+        @self.worker.task("int")
+        def integer(given: int) -> int:
+            return given
+
+        @self.worker.task("float")
+        def floating(given: float) -> float:
+            return given
+
+        @self.worker.task("bytes")
+        def raw(given: bytes) -> int:
+            return len(given)
+
+        digits, decode = "8" * 5_000, "extractor_payload_decode"
+        rows = [
+            ("any", digits, "Decimal"), ("int", digits, decode), ("echo", digits, "handler_error"),
+            ("float", digits, decode), ("float", "1" * 400, decode), ("any", "1e400", "float"),
+            ("any", "\"\\ud800\"", "handler_error"), ("echo", "\"\\ud800\"", "\ud800"), ("bytes", "\"\\ud800\"", decode),
+            ("any", '{"a":1,"a":2}', "dict"), ("echo", "[" * 60 + "]" * 60, None), ("any", '"\\u0000"', "str"),
+        ]
+        ids = []
+        for kind, text, _ in rows:
+            said = f'{{"kind":"{kind}","lane":"{self.lane}","retry":{{"max_attempts":1}},"input":{text}}}'
+            answer = self.client._transport.send(Request("POST", "/v1/executions", None, said.encode(), repeatable=False))
+            ids.append(answer.json()["execution_id"])
+        with self.worker.running():
+            self.assertEqual(self.outcome(self.submit("any", 1)).value, "int")
+            for id, (kind, text, expected) in zip(ids, rows):
+                result = self.outcome(id)
+                got = result.failure.category if result.failure else result.value
+                if expected is not None:
+                    self.assertEqual(got, expected, (kind, text[:20], result.failure))
+                self.assertEqual(len(self.client.get(id)["attempts"]), 1, (kind, text[:20]))
+
+    def test_a_failure_the_engine_refuses_fails_the_task_all_the_same(self) -> None:
+        class Strange(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError("no text")
+
+        @self.worker.task("k")
+        def work(how: str) -> None:
+            if how == "category":
+                raise TaskError("quota gone", "x" * 5000)
+            if how == "type":
+                raise TaskError("quota gone", object())  # type: ignore[arg-type]
+            if how == "time":
+                raise RetryAfter("quota gone", -5)
+            raise Strange
+
+        with self.worker.running():
+            for how in ("category", "type", "time"):
+                failure = self.outcome(self.submit("k", how, retry=ONCE)).failure
+                self.assertEqual((failure.category, failure.reason[:10]), ("handler_error", "quota gone"), how)
+            self.assertIn("Strange", self.outcome(self.submit("k", "text", retry=ONCE)).failure.reason)
 
     def test_an_attempt_is_retried_unless_its_failure_says_otherwise(self) -> None:
         attempts: List[int] = []
@@ -322,6 +386,33 @@ class WorkerTest(unittest.TestCase):
         ended = [self.client.get(one)["outcome"] for one in (id, second)]
         self.assertEqual(sorted(ended, key=str), [None, "success"], "it claimed no more")
         self.assertNotIn(instance, [worker["instance"] for worker in self.client.workers.list()])
+
+    def test_signals_are_heard_where_the_loop_hears_none(self) -> None:
+        code = (
+            "import asyncio,signal,sys,time\nfrom flowfabric import Worker\n"
+            "def deaf(*_): raise NotImplementedError\n"
+            "asyncio.SelectorEventLoop.add_signal_handler = deaf\n"
+            "w = Worker(sys.argv[1], lanes=[sys.argv[2]])\n"
+            "before = signal.getsignal(signal.SIGTERM)\n"
+            "@w.task('k')\ndef k():\n    print('began', flush=True); time.sleep(0.3); return 'ended'\n"
+            "w.run()\nprint('left', signal.getsignal(signal.SIGTERM) == before, flush=True)\n"
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, shared().url, self.lane],
+                env={**os.environ, "PYTHONPATH": str(SDK / "src")}, stdout=subprocess.PIPE, text=True,
+            )
+            try:
+                id = self.submit("k")
+                assert process.stdout is not None
+                self.assertEqual(process.stdout.readline().strip(), "began")
+                process.send_signal(number)
+                self.assertEqual(process.stdout.readline().strip(), "left True")
+                self.assertEqual(process.wait(PATIENCE_S), 0)
+            finally:
+                process.kill()
+                process.communicate()
+            self.assertEqual(self.outcome(id).value, "ended")
 
     def test_a_shutdown_hands_back_what_does_not_end_in_time(self) -> None:
         self.worker = Worker(shared().url, lanes=[self.lane], drain_grace_s=0.2, stop_grace_s=1.0)

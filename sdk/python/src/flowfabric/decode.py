@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import typing
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union, get_args, get_origin, get_type_hints
@@ -32,7 +33,10 @@ def _bytes(value: Any, raw: Optional[bytes]) -> bytes:
     if value is None:
         return b""
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise _Misfit("input is text with half of a surrogate pair, which has no bytes") from None
     raise _Misfit(f"input is JSON {_name(type(value))}, not bytes")
 
 
@@ -47,7 +51,11 @@ def _fit(value: Any, wanted: Any, where: str) -> Any:
     if origin is typing.Literal:
         return _exact(value, value in args, f"one of {', '.join(map(repr, args))}", where)
     if wanted is float:
-        return float(_exact(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", where))
+        number = _exact(value, isinstance(value, (int, float)) and not isinstance(value, bool), "a number", where)
+        try:
+            return float(number)
+        except OverflowError:
+            raise _Misfit(f"{where} must be a number, got one too large") from None
     if wanted is int:
         return _exact(value, isinstance(value, int) and not isinstance(value, bool), "an integer", where)
     if wanted is str and isinstance(value, bytes):
@@ -57,12 +65,13 @@ def _fit(value: Any, wanted: Any, where: str) -> Any:
             raise _Misfit(f"{where} is not text") from None
     if wanted in (str, bool, bytes, dict, list):
         return _exact(value, isinstance(value, wanted), f"of type {_name(wanted)}", where)
-    if origin in (list, tuple) or origin is getattr(typing, "Sequence", None):
+    if origin in (list, tuple, collections.abc.Sequence):
         items = _exact(value, isinstance(value, list), "a list", where)
         return _items(items, origin, args, where)
-    if origin is dict:
+    if origin in (dict, collections.abc.Mapping):
         mapping: Mapping[str, Any] = _exact(value, isinstance(value, dict), "an object", where)
-        return {name: _fit(item, args[1], f"{where}.{name}") for name, item in mapping.items()}
+        wanted_item = args[1] if len(args) == 2 else Any
+        return {name: _fit(item, wanted_item, f"{where}.{name}") for name, item in mapping.items()}
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
         return _dataclass(value, wanted, where)
     if isinstance(wanted, type) and issubclass(wanted, dict) and hasattr(wanted, "__required_keys__"):
@@ -81,6 +90,9 @@ def _one_of(value: Any, args: Tuple[Any, ...], where: str) -> Any:
 
 
 def _items(items: List[Any], origin: Any, args: Tuple[Any, ...], where: str) -> Any:
+    if not args:
+        # `List` and its like without a word on what is in them.
+        args = (Any, Ellipsis)
     if origin is tuple and args[-1:] != (Ellipsis,):
         _exact(items, len(items) == len(args), f"a list of {len(args)}", where)
         return tuple(_fit(item, arg, f"{where}[{at}]") for at, (item, arg) in enumerate(zip(items, args)))

@@ -59,7 +59,7 @@ class ApiError(RequestError):
         self.detail = str(problem.get("detail") or problem.get("title") or "")
         self.fields = dict(problem.get("fields") or {})
         self.facts = dict(problem.get("facts") or {})
-        self.retryable = bool(problem.get("retryable", status in (429, 502, 503, 504)))
+        self.retryable = bool(problem.get("retryable", status in (408, 429, 502, 503, 504, 507)))
         self.request_id = problem.get("request_id") or request_id
         self.retry_after: Optional[float] = None
         super().__init__(f"{self.code}: {self.detail}")
@@ -103,7 +103,7 @@ class TooLarge(ApiError):
 
 
 class Unavailable(ApiError):
-    """429, 503 and 507: not now; the same request may succeed later."""
+    """408, 429, 502 to 504 and 507: not now; the same request may succeed later."""
 
 
 class ServerFault(ApiError):
@@ -116,6 +116,7 @@ _BY_STATUS: Dict[int, Type[ApiError]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
+    408: Unavailable,
     410: CursorExpired,
     413: TooLarge,
     429: Unavailable,

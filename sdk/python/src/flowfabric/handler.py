@@ -23,7 +23,8 @@ class Handler:
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         self.kind = kind
         self.function = function
-        self.is_async = inspect.iscoroutinefunction(function)
+        called = getattr(function, "__call__", None)
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         self._input_type: Any = Any
         self._places: List[str] = []
         try:

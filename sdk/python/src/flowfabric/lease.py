@@ -50,9 +50,10 @@ class Lease:
         self._lock = threading.Lock()
         now = clock()
         # A claim that waited for work got its lease at an unknown moment: it counts from now, and a renewal follows soon.
-        waited = now - sent > ttl_s / 6
-        self._acknowledged = now if waited else sent
-        self.due = now + min(_UNKNOWN_AGE_S, ttl_s / 6) if waited else sent + _third(ttl_s)
+        #: True when the lease may be older than it is trusted to be, and much older when the claim was repeated.
+        self.of_unknown_age = now - sent > ttl_s / 6
+        self._acknowledged = now if self.of_unknown_age else sent
+        self.due = now + min(_UNKNOWN_AGE_S, ttl_s / 6) if self.of_unknown_age else sent + _third(ttl_s)
 
     def now(self) -> float:
         """The moment by the clock that leases are measured with."""
@@ -91,6 +92,15 @@ class Lease:
         if first:
             for listener in listeners:
                 listener()
+
+    def settle(self, sent: float, item: Optional[Mapping[str, Any]]) -> None:
+        """Takes in what was answered to a renewal that was sent at this moment; a refusal ends this lease and no other."""
+        if item is None or ("code" in item and item.get("retryable")):
+            self.unanswered()
+        elif "code" in item:
+            self.refused()
+        else:
+            self.renewed(sent, item)
 
     def renewed(self, sent: float, answer: Mapping[str, Any]) -> None:
         """Takes in an acknowledged renewal that was sent at this moment."""

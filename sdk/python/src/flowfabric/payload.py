@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import decimal
 import json
-from typing import Any, Dict, Optional
+import re
+import sys
+from typing import Any, Dict, List, Optional, Union
 
 from .errors import ConfigError
+
+#: Integers of more digits are read as `decimal.Decimal`: making an `int` of them takes time that grows with the square of
+#: their length, and Python refuses to.
+DIGITS_MAX = 4_300
+#: How deep a value nests that is surely read; Python's own reader gives up somewhere behind it.
+DEPTH_MAX = 200
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_LIMITS_DIGITS = hasattr(sys, "get_int_max_str_digits")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,12 +29,82 @@ class Json:
     value: Any
 
 
+class Unreadable:
+    """Stands where a value nests deeper than it can be read."""
+
+
+UNREADABLE = Unreadable()
+
+
 def dump(value: Any) -> bytes:
     """The JSON text of a request."""
     try:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain).encode()
-    except (TypeError, ValueError) as error:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            # Half of a surrogate pair, which JSON can only say by an escape.
+            return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"is not JSON: {error}") from error
+
+
+def load(text: Union[bytes, str]) -> Any:
+    """What an answer says, whoever wrote the payloads in it; `ValueError` when it is not JSON or nests too deep."""
+    try:
+        return _load(text)
+    except RecursionError as error:
+        raise ValueError("it nests deeper than can be read") from error
+
+
+def load_around(text: bytes, level: int) -> Any:
+    """The same where each object or list that opens at this level stands alone: one too deep is `UNREADABLE`, the rest is read."""
+    try:
+        return _load(text)
+    except RecursionError:
+        return json.loads(_without_deep(text, level), parse_int=_integer, parse_constant=lambda _: UNREADABLE)
+
+
+def _load(text: Union[bytes, str]) -> Any:
+    if _LIMITS_DIGITS:
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            # An integer of too many digits; only now is it worth looking at each.
+            pass
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> Union[int, decimal.Decimal]:
+    if len(digits) <= DIGITS_MAX:
+        try:
+            return int(digits)
+        except ValueError:
+            # The process was told to refuse shorter ones too.
+            pass
+    return decimal.Decimal(digits)
+
+
+def _without_deep(text: bytes, level: int) -> bytes:
+    """The text with a constant that no server sends in place of what opens at the level and nests too deep."""
+    kept: List[bytes] = []
+    depth = opened = done = 0
+    deep = False
+    for token in _TOKEN.finditer(text):
+        first = token.group()[:1]
+        if first in (b"[", b"{"):
+            depth += 1
+            if depth == level:
+                opened, deep = token.start(), False
+            deep = deep or depth > DEPTH_MAX
+        elif first in (b"]", b"}"):
+            if depth == level and deep:
+                kept += [text[done:opened], b"NaN"]
+                done = token.end()
+            depth -= 1
+    return b"".join([*kept, text[done:]])
 
 
 def _plain(value: Any) -> Any:

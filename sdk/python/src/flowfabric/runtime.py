@@ -20,7 +20,7 @@ from .deadline import ended, within
 from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
 from .handler import Handler
 from .http.blocking import Transport
-from .http.message import Request, Retry
+from .http.message import Request, Response, Retry
 from .http.origin import Origin, segment
 from .http.streams import AsyncTransport
 from .ids import mint
@@ -35,6 +35,10 @@ T = TypeVar("T")
 _CLAIM_WAIT_S = 20.0
 #: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
 _ASK_AFTER_S = (0.2, 0.8, 2.0)
+#: A long poll that brings nothing sooner than this was not held back: the next one comes no sooner than that either.
+_AT_ONCE_S = 0.2
+#: As many leases as one heartbeat renews: the body of a worker with all the slots there are would be too large.
+_RENEW_MAX = 1000
 #: The longest reason the engine takes, in bytes.
 _REASON_MAX = 4096
 #: A worker whose server answers nothing asks again no later than this.
@@ -101,9 +105,13 @@ class Runtime:
             try:
                 await self._claim_loop()
             finally:
-                await self._drain()
-                await ended([*keeping, *self._beats])
-                await self._leave()
+                try:
+                    await self._drain()
+                finally:
+                    # Also when nobody waits for it: a task left here would be renewed for ever.
+                    self._left_behind = True
+                    await ended([*self._running, *keeping, *self._beats])
+                    await self._leave()
         finally:
             self._blocking.close()
             await self._transport.close()
@@ -139,31 +147,34 @@ class Runtime:
                 "capabilities": list(settings.capabilities),
                 "slots": settings.slots,
             }
-            answer = await self._say("register", said)
+            answer = (await self._say("register", said)).json()
             self._heartbeat_s = float(answer["heartbeat_ms"]) / 1000
             self._registered_at = time.monotonic()
             self._beat_at = self._registered_at + self._heartbeat_s
             log.info("registered %s for %s", settings.instance, ", ".join(settings.lanes))
 
-    async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Any:
+    async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Response:
         raw = payload.dump({**said, "incarnation": self._incarnation})
         path = f"/v1/workers/{segment(self.settings.instance)}/{verb}"
-        return (await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))).json()
+        return await self._transport.send(Request("POST", path, None, raw, wait_s=wait_s, once=True))
 
     async def _attend(self) -> None:
         """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
         draining, failures = False, 0
         while True:
+            asked = time.monotonic()
             try:
-                answer = await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)
+                answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json() or {}
                 failures = 0
-                if bool(answer["draining"]) != draining:
+                if bool(answer.get("draining")) != draining:
                     draining = not draining
                     log.info("%s %s", self.settings.instance, "is drained" if draining else "works again")
                     for pause in _ASK_AFTER_S:
                         await asyncio.sleep(pause)
                         self._book.renew_soon()
                         self._changed.set()
+                elif time.monotonic() - asked < _AT_ONCE_S:
+                    await asyncio.sleep(_AT_ONCE_S)
             except RequestError as error:
                 if error.code == "not_found":
                     return
@@ -190,10 +201,11 @@ class Runtime:
             batch = self._book.take_due()
             if batch or time.monotonic() >= self._beat_at:
                 self._beat_at = time.monotonic() + self._heartbeat_s
-                # Apart from this loop: deadlines pass while a renewal is under way.
-                beat = asyncio.ensure_future(self._beat(batch))
-                self._beats.add(beat)
-                beat.add_done_callback(self._beats.discard)
+                for first in range(0, max(1, len(batch)), _RENEW_MAX):
+                    # Apart from this loop: deadlines pass while a renewal is under way.
+                    beat = asyncio.ensure_future(self._beat(batch[first : first + _RENEW_MAX]))
+                    self._beats.add(beat)
+                    beat.add_done_callback(self._beats.discard)
             at = min(self._beat_at, self._book.next_event() or self._beat_at)
             with contextlib.suppress(asyncio.TimeoutError):
                 await within(max(0.0, at - time.monotonic()), _heard(self._changed))
@@ -203,10 +215,15 @@ class Runtime:
         renew = [{"execution_id": lease.task.execution_id, **lease.task.fence} for lease in batch]
         limit = min([lease.ttl_s / 3 for lease in batch], default=self._heartbeat_s)
         try:
-            answer = await within(limit, self._say("heartbeat", {"renew": renew}))
-            for lease, item in zip(batch, answer["leases"]):
-                _settle(lease, sent, item)
-        except (RequestError, asyncio.TimeoutError) as error:
+            answer = (await within(limit, self._say("heartbeat", {"renew": renew}))).json()
+            said: Dict[str, List[Mapping[str, Any]]] = {}
+            for item in answer["leases"]:
+                said.setdefault(item["execution_id"], []).append(item)
+            for lease in batch:
+                # By name: an answer that leaves one out must not end another.
+                items = said.get(lease.task.execution_id)
+                lease.settle(sent, items.pop(0) if items else None)
+        except (RequestError, asyncio.TimeoutError, LookupError, TypeError) as error:
             for lease in batch:
                 lease.unanswered()
             log.warning("a heartbeat of %s failed: %s", self.settings.instance, error or "no answer in time")
@@ -228,7 +245,7 @@ class Runtime:
     # Claiming.
 
     async def _claim_loop(self) -> None:
-        failures = 0
+        failures, sent = 0, 0.0
         request_id: Optional[str] = None
         while not self._stop.is_set():
             free = self.settings.slots - len(self._running)
@@ -236,8 +253,10 @@ class Runtime:
                 self._freed.clear()
                 await self._unless_stopped(self._freed.wait())
                 continue
-            # An answer that was lost is asked for with the same id and brings the same tasks.
-            request_id = request_id or mint()
+            # An answer that was lost is asked for with the same id and brings the same tasks, under leases as old as the first try.
+            repeated = request_id is not None
+            if request_id is None:
+                request_id, sent = mint(), time.monotonic()
             said = {
                 "max": min(free, 256),
                 "wait_ms": int(_CLAIM_WAIT_S * 1000),
@@ -245,10 +264,11 @@ class Runtime:
                 "request_id": request_id,
             }
             self._registered_anew.clear()
-            sent = time.monotonic()
+            asked = time.monotonic()
             try:
                 claim = self._say("claim", said, wait_s=_CLAIM_WAIT_S)
                 answer = await self._unless_stopped(claim, self._registered_anew)
+                tasks = None if answer is None else answer.tasks()
             except RequestError as error:
                 failures += 1
                 if error.code == "instance_in_use":
@@ -258,11 +278,18 @@ class Runtime:
                 log.warning("a claim of %s failed and is tried again: %s", self.settings.instance, error)
                 await self._unless_stopped(asyncio.sleep(_RETRY.pause(failures, error)))
                 continue
-            if answer is None:
+            if tasks is None:
                 continue
             failures, request_id = 0, None
-            for task in answer["tasks"]:
-                self._start(Task.read(task), sent)
+            if not tasks and time.monotonic() - asked < _AT_ONCE_S:
+                # A server on its way down does not hold its answers back.
+                await self._unless_stopped(asyncio.sleep(_AT_ONCE_S))
+            for said_task in tasks:
+                try:
+                    self._start(Task.claimed(said_task), sent, repeated)
+                except Exception:
+                    # No input gets here; a server that says something else does not stop what can be read.
+                    log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
 
     async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
         """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
@@ -276,13 +303,36 @@ class Runtime:
 
     # Running.
 
-    def _start(self, task: Task, sent: float) -> None:
+    def _start(self, task: Task, sent: float, repeated: bool) -> None:
         lease = Lease(task, self.settings.lease_ttl_ms / 1000, sent)
-        self._book.add(lease)
-        running = asyncio.ensure_future(self._run(task, lease))
+        if repeated and lease.of_unknown_age:
+            running = asyncio.ensure_future(self._run_if_held(task, lease))
+        else:
+            self._book.add(lease)
+            self._changed.set()
+            running = asyncio.ensure_future(self._run(task, lease))
         self._running.add(running)
         running.add_done_callback(self._finished)
+
+    async def _run_if_held(self, task: Task, lease: Lease) -> None:
+        """Runs a task of a claim that was repeated: the lease may be over by now, so its handler waits for a renewal."""
+        until = time.monotonic() + lease.ttl_s
+        while True:
+            await self._beat([lease])
+            if lease.reason == CancelReason.LEASE_LOST or time.monotonic() > until:
+                log.warning("%s: its lease ran out before the claim was answered", task.execution_id)
+                return
+            if lease.failures == 0:
+                break
+            await asyncio.sleep(lease.ttl_s / 12)
+        if self._stop.is_set():
+            # On the way down nothing is begun that can still be handed back.
+            lease.tell(CancelReason.SHUTDOWN)
+            await self._end(AsyncTaskCalls(self._transport, task, lease), None, None)
+            return
+        self._book.add(lease)
         self._changed.set()
+        await self._run(task, lease)
 
     def _finished(self, running: "asyncio.Task[None]") -> None:
         self._running.discard(running)
@@ -294,6 +344,8 @@ class Runtime:
         """Runs one task to its end, whatever its handler does."""
         calls = AsyncTaskCalls(self._transport, task, lease)
         try:
+            if task.unreadable is not None:
+                raise TaskError(f"the task cannot be read: {task.unreadable}", TaskError.PAYLOAD_DECODE)
             handler = self._handlers.get(task.kind)
             if handler is None:
                 raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
@@ -320,20 +372,27 @@ class Runtime:
         context = AsyncContext(calls, self.settings.instance)
         work = asyncio.ensure_future(_contained(handler.function(*handler.arguments(context))))
         told = asyncio.ensure_future(context.cancelled.wait())
-        await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            # On the way down nobody waits long: the handler had the whole grace.
-            shutdown = calls.lease.reason == CancelReason.SHUTDOWN
-            grace = self.settings.stop_grace_s
-            await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
-        told.cancel()
-        if not work.done():
-            work.cancel()
-            await asyncio.wait([work], timeout=self.settings.stop_grace_s)
-        if not work.done():
-            log.error("%s: its handler does not stop", calls.task.execution_id)
-            raise asyncio.CancelledError
-        return work.result()
+        try:
+            await asyncio.wait([work, told], return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                # On the way down nobody waits long: the handler had the whole grace.
+                shutdown = calls.lease.reason == CancelReason.SHUTDOWN
+                grace = self.settings.stop_grace_s
+                await asyncio.wait([work], timeout=min(1.0, grace) if shutdown else grace)
+            if not work.done():
+                work.cancel()
+                await asyncio.wait([work], timeout=self.settings.stop_grace_s)
+            if not work.done():
+                log.error("%s: its handler does not stop; its lease is left to run out", calls.task.execution_id)
+                # Nobody else may have the task while this one is at work.
+                calls.lease.tell(CancelReason.LEASE_LOST)
+                raise asyncio.CancelledError
+            return work.result()
+        finally:
+            told.cancel()
+            if not work.done():
+                work.cancel()
+                work.add_done_callback(_looked_at)
 
     async def _run_in_thread(self, handler: Handler, task: Task, lease: Lease) -> Any:
         """A thread cannot be stopped from outside: its slot is taken until it ends, and its lease kept while it is good."""
@@ -398,12 +457,18 @@ class Runtime:
         failed = error if isinstance(error, TaskError) else _failure_of(error)
         log.info("%s failed: %s (%s)", calls.task.execution_id, failed.reason, failed.category)
         said = {
-            "reason": failed.reason.encode()[:_REASON_MAX].decode("utf-8", "ignore"),
+            "reason": _reason(failed.reason),
             "category": failed.category,
             "retryable": failed.retryable,
             "retry_after_ms": failed.retry_after_ms,
         }
-        await calls.call("fail", said)
+        try:
+            await calls.call("fail", said)
+        except (TooLarge, InvalidRequest, ConfigError) as refused:
+            # A task that is not failed would run again for nothing once its lease is over.
+            reason = _reason(f"{_reason(failed.reason)[:1000]} (its category or retry time is refused: {refused})")
+            retryable = failed.retryable if isinstance(failed.retryable, bool) else None
+            await calls.call("fail", {"reason": reason, "category": TaskError.HANDLER, "retryable": retryable})
 
     # Going down.
 
@@ -414,32 +479,32 @@ class Runtime:
         log.info("%s claims no more and waits for %d tasks", self.settings.instance, len(self._running))
         everything = asyncio.ensure_future(_all(self._running))
         hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait([everything, hurry], timeout=self.settings.drain_grace_s, return_when=asyncio.FIRST_COMPLETED)
-        if not everything.done():
-            for lease in self._book.all():
-                lease.tell(CancelReason.SHUTDOWN)
-            # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
-            await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
-        self._left_behind = True
-        for _ in self._running:
-            log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
-        await ended([everything, hurry, *self._running])
+        try:
+            grace = self.settings.drain_grace_s
+            await asyncio.wait([everything, hurry], timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+            if not everything.done():
+                for lease in self._book.all():
+                    lease.tell(CancelReason.SHUTDOWN)
+                # An async handler is cancelled within this; a thread that does not look is left, and its lease runs out.
+                await asyncio.wait([everything], timeout=2 * self.settings.stop_grace_s + 1.0)
+        finally:
+            for _ in self._running:
+                log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
+            await ended([everything, hurry])
 
 
-def _settle(lease: Lease, sent: float, item: Mapping[str, Any]) -> None:
-    if "code" not in item:
-        lease.renewed(sent, item)
-    elif item.get("retryable"):
-        lease.unanswered()
-    else:
-        log.info("%s: the lease is over: %s", lease.task.execution_id, item["code"])
-        lease.refused()
+def _reason(text: object) -> str:
+    """A reason as the engine takes it: of bounded length, and without what cannot be sent, which may come from an input."""
+    return str(text).encode("utf-8", "backslashreplace")[:_REASON_MAX].decode("utf-8", "ignore")
 
 
 def _failure_of(error: Optional[BaseException]) -> TaskError:
     if error is None:
         return TaskError("stopped without a reason")
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "it cannot be shown"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return TaskError(reason, TaskError.HANDLER if isinstance(error, Exception) else TaskError.PANIC)
 
@@ -450,6 +515,12 @@ async def _contained(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
         raise TaskError(f"{type(error).__name__}: {error}", TaskError.PANIC) from error
+
+
+def _looked_at(work: "asyncio.Future[Any]") -> None:
+    """Keeps asyncio from complaining about an error nobody waits for any more."""
+    if not work.cancelled():
+        work.exception()
 
 
 async def _heard(event: asyncio.Event) -> None:

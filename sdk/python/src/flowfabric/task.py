@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Dict, Mapping, Optional
 
-from .payload import take
+from .payload import Unreadable, take
 from .values import Resume, Upstream
+
+
+#: The fields that others wrote: submitters, upstream members, whoever signals, the task's own earlier runs.
+_CARRIED = ("input", "input_encoding", "tags", "fallback", "trace_parent", "resume", "passed", "key")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Task:
     key: Optional[str]
     #: How many frames the attempt has written.
     frames: Optional[int]
+    #: Why what it carries cannot be read; such a task is failed and no handler sees it.
+    unreadable: Optional[str] = None
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> "Task":
@@ -64,7 +70,7 @@ class Task:
             namespace=str(answer.get("namespace", "default")),
             lane=answer["lane"],
             kind=answer["kind"],
-            input=take(answer.get("input"), answer.get("input_encoding")),
+            input=raw,
             input_bytes=raw if isinstance(raw, bytes) else None,
             tags=answer.get("tags") or {},
             priority=int(answer.get("priority", 0)),
@@ -80,6 +86,18 @@ class Task:
             key=answer.get("key"),
             frames=answer.get("frames"),
         )
+
+    @classmethod
+    def claimed(cls, answer: Mapping[str, Any]) -> "Task":
+        """The same, whatever others put into it: a task that cannot be read keeps what it takes to fail it."""
+        try:
+            deep = [name for name, value in answer.items() if isinstance(value, Unreadable)]
+            if deep:
+                raise ValueError(f"{deep[0]} nests deeper than can be read")
+            return cls.read(answer)
+        except Exception as error:
+            bare = {name: value for name, value in answer.items() if name not in _CARRIED}
+            return dataclasses.replace(cls.read(bare), unreadable=str(error) or type(error).__name__)
 
     @property
     def fence(self) -> Dict[str, Any]:

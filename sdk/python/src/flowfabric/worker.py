@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -94,7 +95,7 @@ class Worker:
         asyncio.run(self.run_async())
 
     async def run_async(self, *, handle_signals: bool = True, ready: Optional[Callable[[], None]] = None) -> None:
-        """The same in a running event loop. Cancelling it stops the worker at once and hands nothing back."""
+        """The same in a running event loop. Cancelling it goes down as a signal does; cancelling it again hands nothing back."""
         if not self._handlers:
             raise ConfigError("a worker needs at least one handler: @worker.task(\"kind\")")
         self._loop = asyncio.get_running_loop()
@@ -105,21 +106,29 @@ class Worker:
         try:
             await self._runtime.run(ready or (lambda: None))
         finally:
-            for number in heard:
-                self._loop.remove_signal_handler(number)
+            for undo in heard:
+                undo()
             self._runtime = None
             self._loop = None
 
     @staticmethod
-    def _listen(loop: asyncio.AbstractEventLoop, runtime: Runtime) -> List[int]:
-        heard: List[int] = []
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                # Not every platform's loop hears signals.
-                with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                    loop.add_signal_handler(number, runtime.stop)
-                    heard.append(number)
-        return heard
+    def _listen(loop: asyncio.AbstractEventLoop, runtime: Runtime) -> List[Callable[[], object]]:
+        """Hears signals; what is answered ends that."""
+        undo: List[Callable[[], object]] = []
+        if threading.current_thread() is not threading.main_thread():
+            return undo
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                loop.add_signal_handler(number, runtime.stop)
+                undo.append(functools.partial(loop.remove_signal_handler, number))
+            except NotImplementedError:
+                # The loop of Windows hears no signals; Python does, and wakes it.
+                before = signal.signal(number, lambda *_: loop.call_soon_threadsafe(runtime.stop))
+                undo.append(functools.partial(signal.signal, number, before))
+            except (RuntimeError, ValueError):
+                # An interpreter within another one: signals are its host's.
+                pass
+        return undo
 
     def stop(self) -> None:
         """Asks a running worker to stop, from any thread; a second time, to hurry."""

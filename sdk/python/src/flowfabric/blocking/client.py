@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 import ssl
 import time
 from typing import Any, Iterator, Dict, Iterable, Mapping, Optional, Sequence, cast
@@ -144,7 +143,7 @@ class Client:
         lines = b"\n".join(payload.dump(submission(item)) for item in items)
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
         answer = self._transport.send(Request("POST", "/v1/executions:batch", None, lines, headers))
-        read = [json.loads(line) for line in answer.body.splitlines() if line.strip()]
+        read = [payload.load(line) for line in answer.body.splitlines() if line.strip()]
         return [
             BatchItem(None, of_item(item["error"])) if "error" in item else BatchItem(Submitted.read(item), None)
             for item in read

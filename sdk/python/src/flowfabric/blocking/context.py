@@ -13,7 +13,7 @@ from ..execution import ChildFields, body
 from ..http.origin import segment
 from ..ids import mint
 from ..lease import CancelReason
-from ..payload import put
+from ..payload import dump, put
 from ..task import Task
 from ..values import BudgetAnswer, Child, Opened, Resume, Signal, StreamPage, Upstream
 from .calls import TaskCalls
@@ -102,10 +102,7 @@ class Context:
         renewal = {"execution_id": self.task.execution_id, **self.task.fence}
         path = f"/v1/workers/{segment(self._instance)}/heartbeat"
         answer = (self._calls.transport.json("POST", path, {"renew": [renewal]}))["leases"][0]
-        if "code" in answer:
-            self._lease.refused()
-        else:
-            self._lease.renewed(sent, answer)
+        self._lease.settle(sent, answer)
 
     # Saying how far it is.
 
@@ -363,7 +360,7 @@ def _batches(frames: Sequence[Mapping[str, Any]]) -> List[List[Dict[str, Any]]]:
     for frame in frames:
         said = {name: value for name, value in frame.items() if value is not None and name != "payload"}
         put(said, "payload", frame.get("payload"))
-        weight = len(str(said.get("payload", ""))) + 256
+        weight = len(dump(said)) + 1
         if size + weight > _BYTES_MAX or len(batches[-1]) >= _FRAMES_MAX:
             batches.append([])
             size = 0

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Iterator, Dict, Mapping, Optional, Tuple
 
-from ..errors import RequestError, TransportError, of_item
+from .. import payload
+from ..errors import RequestError, ServerFault, TransportError, of_item
 from ..http.lines import SentEvents
 from ..http.message import Request
 from ..http.blocking import Transport
@@ -34,9 +34,9 @@ def follow(
                             after = events.last_id or after
                         continue
                     if event.event == "error":
-                        raise of_item(json.loads(event.data))
+                        raise of_item(_read(event.data))
                     after = event.id or after
-                    yield event.event, json.loads(event.data)
+                    yield event.event, _read(event.data)
             finally:
                 lines.close()
             raise TransportError("the server ended the stream")
@@ -45,3 +45,10 @@ def follow(
                 raise
             failures += 1
             transport.sleep(transport.retry.pause(failures, error))
+
+
+def _read(data: str) -> Dict[str, Any]:
+    try:
+        return dict(payload.load(data))
+    except (TypeError, ValueError) as error:
+        raise ServerFault(200, {"code": "not_json", "detail": f"an event is not a JSON object: {error}"}) from error

@@ -27,10 +27,14 @@ class Origin:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"url must be http://HOST:PORT or https://HOST:PORT, got {self.url!r}")
-        if parts.query or parts.fragment or parts.username:
+        if parts.query or parts.fragment or "@" in parts.netloc:
             raise ConfigError(f"url must not carry credentials, a query or a fragment, got {parts.hostname!r} with some")
+        try:
+            port = parts.port
+        except ValueError as error:
+            raise ConfigError(f"url must be http://HOST:PORT or https://HOST:PORT: {error}") from error
         self.host: str = parts.hostname
-        self.port: int = parts.port or (443 if parts.scheme == "https" else 80)
+        self.port: int = port or (443 if parts.scheme == "https" else 80)
         self.prefix = parts.path.rstrip("/")
         self.authority = parts.netloc
         self.ssl: Optional[ssl.SSLContext] = None

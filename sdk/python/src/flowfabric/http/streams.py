@@ -10,7 +10,7 @@ from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Tuple
 
 from .. import payload
 from ..deadline import within
-from ..errors import RequestError, TransportError, of_answer
+from ..errors import ConfigError, RequestError, TransportError, of_answer
 from .message import SILENCE_S, TIMEOUT_S, Request, Response, Retry
 from .origin import Origin
 
@@ -75,9 +75,10 @@ class AsyncTransport:
             raise TransportError(f"no answer from {self.origin.url} within {limit:g} s") from error
 
     async def _exchange(self, request: Request) -> Response:
+        head = self._asked(request)
         pipe, reused = await self._take()
         try:
-            status, headers = await self._begin(pipe, request)
+            status, headers = await self._begin(pipe, head, request.body)
             body = await _whole(pipe[0], request.method, status, headers)
         except (OSError, EOFError, _Malformed, asyncio.LimitOverrunError, ValueError) as error:
             _shut(pipe)
@@ -98,14 +99,21 @@ class AsyncTransport:
             _shut(pipe)
         return Response(status, headers, body)
 
-    async def _begin(self, pipe: _Pipe, request: Request) -> Tuple[int, Dict[str, str]]:
-        reader, writer = pipe
+    def _asked(self, request: Request) -> bytes:
+        """The head of a request. What cannot be said in one is the caller's mistake, which no repetition mends."""
         length = len(request.body) if request.body is not None else (None if request.method == "GET" else 0)
         lines = [f"{request.method} {self.origin.target(request.path, request.query)} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in self.origin.headers(request.headers, length).items()]
         if any("\r" in line or "\n" in line for line in lines):
-            raise ValueError("a header must be one line")
-        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (request.body or b""))
+            raise ConfigError("a header must be one line")
+        try:
+            return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"a header cannot be sent: {error}") from error
+
+    async def _begin(self, pipe: _Pipe, head: bytes, body: Optional[bytes]) -> Tuple[int, Dict[str, str]]:
+        reader, writer = pipe
+        writer.write(head + (body or b""))
         await writer.drain()
         return await _head(reader)
 
@@ -131,11 +139,16 @@ class AsyncTransport:
 
     async def lines(self, request: Request) -> "AsyncLines":
         """Begins an answer that goes on: its lines come as the server sends them. One try; the caller goes on by a cursor."""
-        pipe = await self._connect()
+        head = self._asked(request)
         try:
-            status, headers = await within(self._timeout_s, self._begin(pipe, request))
+            pipe = await within(self._timeout_s, self._connect())
+        except asyncio.TimeoutError as error:
+            raise _failed(self.origin, error, sent=False) from error
+        try:
+            status, headers = await within(self._timeout_s, self._begin(pipe, head, request.body))
             if status >= 400:
-                raise of_answer(status, headers, await _whole(pipe[0], request.method, status, headers))
+                body = await within(self._timeout_s, _whole(pipe[0], request.method, status, headers))
+                raise of_answer(status, headers, body)
         except (OSError, EOFError, _Malformed, ValueError, asyncio.TimeoutError) as error:
             _shut(pipe)
             raise _failed(self.origin, error) from error
