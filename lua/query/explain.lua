@@ -6,6 +6,7 @@ local children = require "record.children"
 local dependencies = require "record.dependencies"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local lane = require "record.lane"
 local view = require "record.view"
 
@@ -47,8 +48,11 @@ define.fn {
       ahead = tx:zrank(keys.queue(tx, path, rec.spec.queue), rec.id)
     end
     local entry = queues.get(tx, path, rec.spec.queue)
+    local whole = view.whole(tx, rec)
+    -- What its budgets have to admit: more than it estimated once a report was refused.
+    whole.budgets = holds.asked_budgets(rec)
     return reply.ok("facts", {
-      execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,

@@ -41,7 +41,7 @@ define.fn {
       if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
-        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard", reported_to = p.budget_id }))
       ended = true
     end
     return reply.ok("settled", { state = execution.public_state(rec), ended = ended })

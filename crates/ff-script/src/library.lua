@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 33, hash = "3e2e69c3154304444885ea1d202c70273ed5d3b8ac889a48e6b645cb64fa14ae" }
+local LIBRARY = { number = 34, hash = "6d3cd93f956e814ca58863b2c095c765eb8d883c8a846fccabaffe9b5e255875" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -11934,7 +11934,7 @@ define.fn {
       if b.action == "suspend" or b.action == "block" then holds.want(rec, p.budget_id, budget.flat(p.dimensions)) end
       local reason = string.format("budget %s: %.0f of %.0f %s used", b.budget_id, b.used, b.limit, b.dimension)
       park.execution(tx, rec, b.action, reason, spec.flatten({
-        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), refusal = "hard", reported_to = p.budget_id }))
+        budget_id = b.budget_id, dimension = b.dimension, used = number(b.used), limit = number(b.limit), rooms = number(b.rooms), asks = number(p.dimensions[b.dimension] or 1), refusal = "hard", reported_to = p.budget_id }))
       ended = true
     end
     return reply.ok("settled", { state = execution.public_state(rec), ended = ended })
@@ -12968,6 +12968,7 @@ local children = require "record.children"
 local dependencies = require "record.dependencies"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local holds = require "record.holds"
 local lane = require "record.lane"
 local view = require "record.view"
 
@@ -13009,8 +13010,11 @@ define.fn {
       ahead = tx:zrank(keys.queue(tx, path, rec.spec.queue), rec.id)
     end
     local entry = queues.get(tx, path, rec.spec.queue)
+    local whole = view.whole(tx, rec)
+    -- What its budgets have to admit: more than it estimated once a report was refused.
+    whole.budgets = holds.asked_budgets(rec)
     return reply.ok("facts", {
-      execution = view.whole(tx, rec), lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,

@@ -27,7 +27,7 @@ const AT_ONCE: usize = 16;
 const REASON_MAX: usize = 4096;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(cancel)).with(routes!(replay))
+    Described::new().with(routes!(cancel_all)).with(routes!(replay_all))
 }
 
 /// The filters may stand in the body or in the query.
@@ -169,7 +169,7 @@ fn settled<T>(answer: Result<T, Error>, done: impl FnOnce(T) -> Done) -> Answer<
     request_body = BulkBody,
     responses((status = 200, body = Counts)),
 )]
-async fn cancel(
+async fn cancel_all(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<FilterQuery>,
@@ -202,7 +202,7 @@ async fn cancel(
     request_body = BulkBody,
     responses((status = 200, body = Counts)),
 )]
-async fn replay(
+async fn replay_all(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<FilterQuery>,

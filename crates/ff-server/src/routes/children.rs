@@ -34,7 +34,7 @@ const PAGE: i64 = 1_000;
 const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub fn routes() -> Described {
-    Described::new().with(routes!(spawn)).with(routes!(wait)).with(routes!(list))
+    Described::new().with(routes!(spawn)).with(routes!(wait)).with(routes!(children))
 }
 
 execution_body! {
@@ -230,7 +230,11 @@ async fn read_on(app: &App, id: ExecutionId, children: &mut Vec<Child>) -> Answe
     responses((status = 200, body = Listed<ChildShape>)),
     extensions(("x-ff-codes" = json!("execution_not_found"))),
 )]
-async fn list(State(app): State<App>, Id(id): Id, Query(query): Query<PageQuery>) -> JsonAnswer<Listed<ChildShape>> {
+async fn children(
+    State(app): State<App>,
+    Id(id): Id,
+    Query(query): Query<PageQuery>,
+) -> JsonAnswer<Listed<ChildShape>> {
     let from = Some(query.offset()?).filter(|from| *from > 0);
     let page = app.operations.children(id, from, query.limit()?).await;
     let (children, next) = page.map_err(|error| Problem::from(error).about(id))?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::explain_admission::{self, BudgetFacts, QuotaFacts, ROOM};
+use super::explain_admission::{self, BudgetFacts, GONE, QuotaFacts, ROOM};
 use crate::app::{App, Id, JsonAnswer};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
@@ -146,6 +146,7 @@ async fn explain(State(app): State<App>, Id(id): Id) -> JsonAnswer<Explained> {
     let admission = Remedies {
         quota: quotas.iter().find_map(QuotaFacts::remedy),
         budget: budgets.iter().find_map(BudgetFacts::remedy),
+        gone: quotas.iter().filter_map(QuotaFacts::gone).chain(budgets.iter().filter_map(BudgetFacts::gone)).collect(),
     };
     let reasons = reasons(&execution, lane_state, room, &serving, requires.as_ref(), &waits_for, &admission);
     Ok(Json(Explained {
@@ -213,6 +214,8 @@ fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
 struct Remedies<'a> {
     quota: Option<&'a str>,
     budget: Option<&'a str>,
+    /// What it names and is not there, by the reason it would be refused for.
+    gone: Vec<(&'static str, [(&'static str, String); 2])>,
 }
 
 fn reasons(
@@ -278,6 +281,11 @@ fn reasons(
             detail.extend(waits_for.iter().cloned());
         }
         say(reason.as_str(), &detail, remedy);
+    }
+    if execution.blocking_reason.is_none() {
+        for (reason, detail) in &admission.gone {
+            say(reason, detail, GONE.to_owned());
+        }
     }
     if matches!(lane, LaneState::Paused | LaneState::Disabled) {
         say("lane_state", &[("state", lane.to_string())], "resume the lane".to_owned());

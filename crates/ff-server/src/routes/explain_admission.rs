@@ -69,6 +69,12 @@ struct InTheWay {
 }
 
 impl QuotaFacts {
+    /// The quota, when it was deleted.
+    pub fn gone(&self) -> Option<(&'static str, [(&'static str, String); 2])> {
+        let facts = || [("quota_id", self.quota_id.to_string()), ("problem", "not found".to_owned())];
+        self.problem.map(|_| ("waiting_for_quota", facts()))
+    }
+
     /// What would let it pass.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
@@ -76,6 +82,12 @@ impl QuotaFacts {
 }
 
 impl BudgetFacts {
+    /// The budget, when it was deleted.
+    pub fn gone(&self) -> Option<(&'static str, [(&'static str, String); 2])> {
+        let facts = || [("budget_id", self.budget_id.to_string()), ("problem", "not found".to_owned())];
+        self.problem.map(|_| ("waiting_for_budget", facts()))
+    }
+
     /// What would let it pass.
     pub fn remedy(&self) -> Option<&str> {
         match (&self.in_the_way, self.problem) {
@@ -88,7 +100,7 @@ impl BudgetFacts {
 
 /// Refused earlier, and nothing that it names is in the way by now.
 pub const ROOM: &str = "there is room by now: it is asked again by itself";
-const GONE: &str = "what it names was deleted: make one with the same id, or cancel it";
+pub const GONE: &str = "what it names was deleted: make one with the same id, or cancel it";
 
 /// Each quota an execution names that has not ended.
 pub async fn quotas(app: &App, execution: &Execution) -> Answer<Vec<QuotaFacts>> {
@@ -167,7 +179,10 @@ fn quota_remedy(quota: &QuotaRef, state: &QuotaKeyState) -> Option<String> {
 /// Each budget an execution names that has not ended.
 pub async fn budgets(app: &App, execution: &Execution) -> Answer<Vec<BudgetFacts>> {
     let mut facts = Vec::new();
-    for named in execution.budgets.iter().filter(|_| execution.phase != LifecyclePhase::Terminal) {
+    let refused =
+        refused(execution).filter(|one| execution.budgets.iter().all(|named| named.budget_id != one.budget_id));
+    let asked = execution.budgets.iter().chain(&refused);
+    for named in asked.filter(|_| execution.phase != LifecyclePhase::Terminal) {
         let path = path(app, BudgetId::from_uuid(named.budget_id)).await?;
         // What runs has passed already, and counts in what is held.
         let waits = execution.phase == LifecyclePhase::Runnable && execution.granted_until.is_none();
@@ -180,6 +195,13 @@ pub async fn budgets(app: &App, execution: &Execution) -> Answer<Vec<BudgetFacts
         });
     }
     Ok(facts)
+}
+
+/// What a budget refused that it reported to without naming it.
+fn refused(execution: &Execution) -> Option<BudgetRef> {
+    let detail = execution.blocking_detail.as_ref()?;
+    let (budget, asks) = (detail.get("reported_to")?.parse::<BudgetId>().ok()?, detail.get("asks")?.parse().ok()?);
+    Some(BudgetRef { budget_id: *budget.as_uuid(), estimate: Some([(detail.get("dimension")?.clone(), asks)].into()) })
 }
 
 /// What would let work pass a budget and those above it, and when the first of them that is spent begins anew; nothing while

@@ -285,13 +285,21 @@ impl Waiting<'_> {
 
     async fn of_budgets(&self, app: &App) -> Answer<Option<LaneReason>> {
         let mut budgets: BTreeMap<&str, i64> = BTreeMap::new();
+        // What was set aside by a budget asks for as much as it was refused.
+        let mut refused: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
         for detail in self.blocked(BlockingReason::WaitingForBudget).filter_map(|waiter| waiter.detail.as_ref()) {
-            *budgets.entry(detail.get("budget_id").map_or("", String::as_str)).or_default() += 1;
+            let named = |name: &str| detail.get(name).map_or("", String::as_str);
+            *budgets.entry(named("budget_id")).or_default() += 1;
+            if let Ok(asks) = named("asks").parse() {
+                let least = refused.entry(named("budget_id")).or_insert((named("dimension"), asks));
+                *least = if asks < least.1 { (named("dimension"), asks) } else { *least };
+            }
         }
         let mut parts = Vec::new();
         for (budget_id, count) in most(budgets) {
             let Ok(id) = budget_id.parse::<BudgetId>() else { continue };
-            let asks = BudgetRef { budget_id: *id.as_uuid(), estimate: None };
+            let estimate = refused.get(budget_id).map(|(dimension, n)| [((*dimension).to_owned(), *n)].into());
+            let asks = BudgetRef { budget_id: *id.as_uuid(), estimate };
             let (remedy, next_at) = explain_admission::budget_now(app, &asks).await?;
             let what = What::Budget { budget_id: budget_id.to_owned() };
             parts.push(Part { what, count, next_at, remedy: remedy.unwrap_or_else(|| ROOM.to_owned()) });

@@ -90,6 +90,12 @@ on_both_hosts! {
         let shown = api.get(&format!("/v1/executions/{execution}")).await.with(200);
         assert_eq!((&shown["state"], &shown["blocking_reason"]), (&json!("rate_limited"), &json!("waiting_for_budget")));
 
+        let explained = api.get(&format!("/v1/executions/{execution}/explain")).await.with(200);
+        let remedy = format!("raise the hard limit of tokens of budget {id} to 11 or more");
+        assert_eq!((&explained["reasons"][0]["reason"], &explained["reasons"][0]["remedy"]), (&json!("waiting_for_budget"), &json!(remedy)), "{explained}");
+        let lane = api.get("/v1/lanes/default/explain").await.with(200);
+        assert_eq!(lane["reasons"][0]["parts"][0]["remedy"], remedy, "{lane}");
+
         let raise = json!({"dimensions": {"tokens": {"hard": 100}}}).to_string();
         api.send(Method::PATCH, &format!("/v1/budgets/{id}"), &[], raise).await.with(200);
         let again = eventually("the task goes on", std::time::Duration::from_secs(10), async || api.claim("w1", json!({})).await.into_iter().next()).await;

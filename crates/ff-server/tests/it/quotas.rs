@@ -68,6 +68,12 @@ on_both_hosts! {
         api.task(&running, "complete", json!({})).await.with(200);
         let next = api.claim("w1", json!({"wait_ms": 10_000})).await;
         assert_eq!(next[0]["execution_id"], second);
+
+        let third = api.submit(body()).await;
+        assert_eq!(api.send(Method::DELETE, &format!("/v1/quotas/{id}"), &[], String::new()).await.status, 204);
+        let explained = api.get(&format!("/v1/executions/{third}/explain")).await.with(200);
+        assert_eq!(explained["can_run"], false, "nobody has asked for it yet: {explained}");
+        assert_eq!((&explained["reasons"][0]["reason"], &explained["reasons"][0]["detail"]["quota_id"]), (&json!("waiting_for_quota"), &json!(id)));
     }
 
     async fn a_task_throttles_a_key_for_everyone_and_says_what_it_weighed(kit) {
