@@ -83,7 +83,7 @@ const LEAST_PER_THOUSAND: &[(&str, u64)] = &[
     ("event.webhook.failed", 50),
     ("event.worker.expired", 1_500),
     ("event.worker.marked_dead", 300),
-    ("refused.stale_lease", 500),
+    ("refused.stale_lease", 400),
     ("refused.lease_expired", 700),
     ("refused.lease_revoked", 150),
     ("refused.idempotency_conflict", 1_500),

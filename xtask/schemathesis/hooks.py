@@ -48,9 +48,3 @@ def before_call(context, case, kwargs):
         known = requests.get(f"{URL}/v1/executions/{case.path_parameters.get('id')}", headers=HEADERS, timeout=30)
         if known.status_code == 200:
             case.path_parameters["id"] = ENDED
-
-
-@schemathesis.hook
-def filter_query(context, query):
-    """An empty value of a query is none, whatever its shape."""
-    return not query or all(value != "" for value in query.values())

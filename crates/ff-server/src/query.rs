@@ -13,6 +13,8 @@ use crate::problem::{Answer, Problem};
 
 /// The last time there is: 2^53 - 1.
 const TIME_MAX: i64 = 9_007_199_254_740_991;
+/// The last place of a list whose cursor is a number.
+pub const OFFSET_MAX: i64 = TIME_MAX;
 /// The longest page of a list.
 const LIST_MAX: i64 = 1000;
 
@@ -100,7 +102,7 @@ impl PageQuery {
         match self.cursor.as_deref() {
             None => Ok(0),
             Some(cursor) => match cursor.parse() {
-                Ok(offset) if (0..=TIME_MAX).contains(&offset) => Ok(offset),
+                Ok(offset) if (0..=OFFSET_MAX).contains(&offset) => Ok(offset),
                 _ => Err(Problem::invalid("cursor", "is not a cursor of this list")),
             },
         }

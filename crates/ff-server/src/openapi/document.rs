@@ -151,6 +151,10 @@ fn complete(method: &str, path: &str, operation: &mut Map<String, Value>, shapes
         operation.insert("x-ff-role".to_owned(), json!(roles));
     }
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        // One that is empty is one that is not there.
+        if parameter["in"] == "query" && parameter["required"] != true {
+            parameter["allowEmptyValue"] = true.into();
+        }
         // A parameter that is not there is not null.
         if let Some(kind) = parameter.pointer_mut("/schema/type")
             && let Some(only) = kind.as_array().and_then(|kinds| kinds.iter().find(|kind| *kind != "null")).cloned()

@@ -18,7 +18,7 @@ use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number, wanted_of};
+use crate::query::{OFFSET_MAX, Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
 use crate::shape::lane::{CountsShape, LaneShape};
 use crate::shape::retry::RetryShape;
@@ -72,7 +72,7 @@ struct ListQuery {
 async fn list(State(app): State<App>, caller: Caller, Query(query): Query<ListQuery>) -> JsonAnswer<Listed<LaneShape>> {
     let limit = limit_of(query.limit.as_deref())?;
     let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
-    if !(0..=9_007_199_254_740_991).contains(&offset) {
+    if !(0..=OFFSET_MAX).contains(&offset) {
         return Err(Problem::invalid("cursor", "is not a cursor of this list"));
     }
     let wanted = |entry: &LaneEntry| {

@@ -16,7 +16,7 @@ use crate::app::{App, JsonAnswer, QuotaPath};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
-use crate::query::{Query, limit_of, number};
+use crate::query::{OFFSET_MAX, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
 use crate::shape::quota::{KeyShape, QuotaShape};
@@ -139,8 +139,9 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> JsonAnswer<Listed<QuotaShape>> {
     let limit = usize::try_from(limit_of(query.limit.as_deref())?).unwrap_or(usize::MAX);
-    let offset = usize::try_from(number("cursor", query.cursor.as_deref())?.unwrap_or(0))
-        .map_err(|_| Problem::invalid("cursor", "is not a cursor of this list"))?;
+    let offset = number("cursor", query.cursor.as_deref())?.unwrap_or(0);
+    let offset = usize::try_from(offset).ok().filter(|_| offset <= OFFSET_MAX);
+    let offset = offset.ok_or_else(|| Problem::invalid("cursor", "is not a cursor of this list"))?;
     let all = app.operations.quotas(caller.namespace(query.namespace)?.as_deref()).await?;
     let more = all.len() > offset.saturating_add(limit);
     let items = all.into_iter().skip(offset).take(limit).map(QuotaShape::from).collect();
