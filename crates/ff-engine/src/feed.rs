@@ -20,10 +20,15 @@ use futures::stream::{self, StreamExt};
 
 use crate::news::{Listener, News};
 
-const BATCH: i64 = 256;
+/// Events of one partition read at once, and about how many of all.
+const BATCH: usize = 256;
+const BATCH_OF_ALL: usize = 1_024;
 const AT_ONCE: usize = 32;
-/// Not everyone announces: partitions are looked at this often whatever is heard.
+/// Whoever writes hears only after a while that somebody listens, and announces from then on: so long partitions are looked at
+/// every second, later this often in case something was not heard.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_LATER: Duration = Duration::from_secs(10);
+const LOOKS_AT_FIRST: u32 = 20;
 /// Events are kept this long; an older cursor has lost some.
 const KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
 
@@ -247,6 +252,7 @@ pub struct Feed {
     unread: Vec<Route>,
     /// When all of them are read again.
     look_at: tokio::time::Instant,
+    looks: u32,
     _counted: Counted,
 }
 
@@ -280,6 +286,7 @@ impl Feed {
             news,
             unread,
             look_at: tokio::time::Instant::now() + LOOK_EVERY,
+            looks: 0,
             _counted: counted,
         }
     }
@@ -323,7 +330,9 @@ impl Feed {
 
     fn look_everywhere(&mut self) {
         self.unread = routes(&self.client);
-        self.look_at = tokio::time::Instant::now() + LOOK_EVERY;
+        self.looks = self.looks.saturating_add(1);
+        let pause = if self.looks < LOOKS_AT_FIRST { LOOK_EVERY } else { LOOK_LATER };
+        self.look_at = tokio::time::Instant::now() + pause;
     }
 
     fn hear(&mut self, heard: Vec<News>) {
@@ -347,11 +356,17 @@ impl Feed {
         }
         let reading = std::mem::take(&mut self.unread);
         let all = reading.len() == routes(&self.client).len();
+        let limit = (BATCH_OF_ALL / reading.len()).clamp(4, BATCH);
         let (client, cursor) = (&self.client, &self.cursor);
         let pages: Vec<(Route, Result<ReadEventsReply, Error>)> = stream::iter(reading)
             .map(|route| async move {
                 let after = cursor.of(number(route)).map(|place| place.to_string());
-                (route, client.call(route, &ReadEvents { after, from_ms: None, limit: BATCH }).await)
+                (
+                    route,
+                    client
+                        .call(route, &ReadEvents { after, from_ms: None, limit: i64::try_from(limit).unwrap_or(4) })
+                        .await,
+                )
             })
             .buffer_unordered(AT_ONCE)
             .collect()
@@ -361,7 +376,7 @@ impl Feed {
         for (route, page) in pages {
             let ReadEventsReply::Events { items, oldest, full, now, .. } = page?;
             self.check_age(route, oldest.as_deref(), full, now)?;
-            let more = i64::try_from(items.len()) == Ok(BATCH);
+            let more = items.len() == limit;
             for event in items {
                 let place = Place::parse(&event.id).ok_or_else(|| Error::Decode {
                     function: "ff_read_events",

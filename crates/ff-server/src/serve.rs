@@ -17,7 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Credentials, Guard, Peer};
@@ -223,7 +223,9 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let addresses = Addresses::default();
     let graceful = GracefulShutdown::new();
+    let mut talks = JoinSet::new();
     loop {
+        while talks.try_join_next().is_some() {}
         let room = tokio::select! {
             () = stop.cancelled() => break,
             room = Arc::clone(&connections).acquire_owned() => match room {
@@ -254,24 +256,26 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         }
         let (router, watcher, peer) = (router.clone(), graceful.watcher(), Peer(from.ip()));
         match tls.clone() {
-            None => drop(tokio::spawn(async move {
+            None => talks.spawn(async move {
                 talk(stream, router, peer, watcher).await;
                 drop((room, place));
-            })),
-            Some(tls) => drop(tokio::spawn(async move {
+            }),
+            Some(tls) => talks.spawn(async move {
                 match tokio::time::timeout(HEAD, tls.accept(stream)).await {
                     Ok(Ok(stream)) => talk(stream, router, peer, watcher).await,
                     Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to be encrypted"),
                     Err(_) => tracing::debug!("a connection took too long to be encrypted"),
                 }
                 drop((room, place));
-            })),
-        }
+            }),
+        };
     }
     drop(listener);
     if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
         tracing::warn!("answers in flight took longer than {GRACE:?} and were cut off");
     }
+    // Whoever is left keeps the store open.
+    talks.shutdown().await;
     drop(router);
     if let Err(error) = keeping.await {
         tracing::warn!(%error, "the workers' keeper did not end well");

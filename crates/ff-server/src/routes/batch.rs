@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::submit::{SubmitBody, SubmittedShape, trace_of};
 use crate::access::Caller;
 use crate::app::App;
-use crate::body;
+use crate::body::{self, AtMost};
 use crate::openapi::Described;
 use crate::problem::{Answer, ItemProblem, Problem};
 
@@ -57,9 +57,9 @@ enum Line {
 async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answer<impl IntoResponse> {
     let trace = trace_of(request.headers());
     let bytes = body::whole(request, body::BATCH).await?;
-    let items = items(&bytes)?;
-    if items.len() > ITEMS_MAX {
-        return Err(Problem::invalid("body", format!("must hold at most {ITEMS_MAX} executions, got {}", items.len())));
+    let (items, count) = items(&bytes)?;
+    if count > ITEMS_MAX {
+        return Err(Problem::invalid("body", format!("must hold at most {ITEMS_MAX} executions, got {count}")));
     }
     // A wrong item does not keep the others from being submitted.
     let mut lines: Vec<Option<Line>> = Vec::with_capacity(items.len());
@@ -96,16 +96,19 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], text))
 }
 
-/// The items as they were written: elements of one array, or one per line.
-fn items(bytes: &[u8]) -> Answer<Vec<&[u8]>> {
+/// The items as they were written, elements of one array or one per line, as far as they may go, and how many there are.
+fn items(bytes: &[u8]) -> Answer<(Vec<&[u8]>, usize)> {
     if bytes.trim_ascii_start().first() == Some(&b'[') {
-        let items: Vec<&RawValue> = serde_json::from_slice(bytes)
+        let AtMost { items, count }: AtMost<&RawValue, ITEMS_MAX> = serde_json::from_slice(bytes)
             .map_err(|error| Problem::invalid("body", format!("is not a JSON array: {error}")))?;
-        return Ok(items.into_iter().map(|item| item.get().as_bytes()).collect());
+        return Ok((items.into_iter().map(|item| item.get().as_bytes()).collect(), count));
     }
     if let Some(first) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
         let problem = format!("must be an array or lines of objects, begins with {:?}", char::from(*first));
         return Err(Problem::invalid("body", problem));
     }
-    Ok(bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect())
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let items: Vec<&[u8]> = lines.by_ref().take(ITEMS_MAX).collect();
+    let count = items.len() + lines.count();
+    Ok((items, count))
 }

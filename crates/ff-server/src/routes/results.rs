@@ -15,7 +15,7 @@ use super::tasks::{TaskDone, fail_with, failure, refused};
 use super::worker_protocol::{ClaimBody, by_partition, claim_for};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
-use crate::body;
+use crate::body::{self, AtMost};
 use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, ItemProblem, Problem};
@@ -60,7 +60,7 @@ enum Op {
 #[serde(deny_unknown_fields)]
 struct ResultsBody {
     #[schema(value_type = Vec<Object>, max_items = 4_096)]
-    results: Vec<Box<RawValue>>,
+    results: AtMost<Box<RawValue>, RESULTS_MAX>,
     claim: Option<ClaimBody>,
     incarnation: Option<Uuid>,
     #[serde(rename = "request_id")]
@@ -179,20 +179,18 @@ async fn results(
     } else {
         body::read(&bytes)?
     };
-    if body.results.len() > RESULTS_MAX {
-        return Err(Problem::invalid(
-            "results",
-            format!("must hold at most {RESULTS_MAX} items, got {}", body.results.len()),
-        ));
+    let AtMost { items, count } = body.results;
+    if count > RESULTS_MAX {
+        return Err(Problem::invalid("results", format!("must hold at most {RESULTS_MAX} items, got {count}")));
     }
     // A result is worth taking from a worker whose registration ran out; its fence is what counts.
     match app.fleet.worker(&instance, body.incarnation).await {
         Err(problem) if problem.code() != "worker_not_registered" => return Err(problem),
         _ => {}
     }
-    let mut answers: Vec<Option<ItemAnswer>> = body.results.iter().map(|_| None).collect();
+    let mut answers: Vec<Option<ItemAnswer>> = items.iter().map(|_| None).collect();
     let (mut completions, mut failures) = (Vec::new(), Vec::new());
-    for (index, item) in body.results.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
             Ok(wish) => wish.of(&app, &caller).await,
             Err(problem) => Err(problem),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -261,6 +262,28 @@ fn slow_clients_are_let_go_and_others_do_not_notice() {
         })
         .await;
         assert!(began.elapsed() >= Duration::from_secs(20), "it had its time: {:?}", began.elapsed());
+        drop(deaf);
+    });
+}
+
+#[test]
+fn a_server_stops_although_a_client_does_not_read() {
+    run(Kind::Embedded, async |kit| {
+        let before = Arc::strong_count(kit.host());
+        let api = kit.api().await;
+        let server = address(&api);
+        let big = api.submit(json!({"kind": "k", "input": "x".repeat(1_000_000)})).await;
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4_096).expect("a small buffer");
+        let mut deaf = socket.connect(server).await.expect("the server accepts");
+        let ask = format!("GET /v1/executions/{big} HTTP/1.1\r\nhost: {server}\r\n\r\n").repeat(24);
+        deaf.write_all(ask.as_bytes()).await.expect("it is sent");
+        deaf.readable().await.expect("an answer begins");
+        kit.stop().await;
+        // Sooner than the connection would have ended by itself.
+        let soon = Duration::from_secs(5);
+        eventually("nobody holds the store", soon, async || (Arc::strong_count(kit.host()) == before).then_some(()))
+            .await;
         drop(deaf);
     });
 }
