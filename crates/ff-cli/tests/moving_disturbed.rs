@@ -182,7 +182,7 @@ fn a_worker_that_needs_no_server_is_not_exported_under() {
     let file = files.path().join("b.ffx").display().to_string();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let client = runtime.block_on(async {
-        let options = ff_backend_valkey::Options::new(&valkey.url(), Library::shipped());
+        let options = ff_backend_valkey::Options::new(valkey.url(), Library::shipped());
         let host = ValkeyHost::connect(options).await.expect("it connects");
         let client = Client::new(Arc::new(host), PartitionConfig::valkey());
         let register = RegisterWorker {
