@@ -43,6 +43,7 @@ return {
   { code = "frames_missing", class = "Conflict", doc = "The first sequence leaves a gap; detail says which is expected." },
   { code = "summary_changed", class = "Retryable", doc = "The summary changed in between; the client folds again." },
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
+  { code = "import_unfinished", class = "Terminal", doc = "An import into the store was begun and has not ended." },
   { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
   { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ff_script::contents::Command;
 use ff_script::envelope::Envelope;
 use ff_script::{
     Content, Contents, Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch,
@@ -200,7 +201,17 @@ impl Contents for Embedded {
     }
 
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
-        let commands = keys.iter().flat_map(|(key, content)| content.commands(key)).collect();
+        self.load(keys.iter().flat_map(|(key, content)| content.commands(key)).collect()).await
+    }
+
+    async fn remove_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), HostError> {
+        self.load(keys.into_iter().map(|key| vec![b"DEL".to_vec(), key]).collect()).await
+    }
+}
+
+impl Embedded {
+    /// Runs commands that come from no function, all of them or none.
+    async fn load(&self, commands: Vec<Command>) -> Result<(), HostError> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(Request::Load(commands, answer)).map_err(|_| HostError::Closed)?;
         answered.await.unwrap_or(Err(HostError::Closed))

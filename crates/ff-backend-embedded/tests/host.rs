@@ -635,4 +635,8 @@ async fn keys_written_as_they_are_are_read_as_they_were() {
     assert_eq!(read, expected);
     let refused = fixture.host.write_keys(vec![(b"ff:{p:1}:hash".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.0)]))]);
     assert!(refused.await.is_err(), "a key that holds something else");
+    let gone = vec![b"ff:{p:1}:hash".to_vec(), b"ff:{p:2}:stream".to_vec(), b"ff:{p:4}:none".to_vec()];
+    fixture.host.remove_keys(gone.clone()).await.unwrap();
+    assert_eq!(fixture.host.read_keys(gone).await.unwrap(), [None, None, None]);
+    assert!(fixture.host.read_keys(vec![b"ff:{p:1}:zset".to_vec()]).await.unwrap()[0].is_some());
 }

@@ -19,6 +19,7 @@ use crate::inspect;
 use crate::library::{self, Ensured};
 use crate::node::Node;
 use crate::options::Options;
+use crate::patience::{gave_up, patiently};
 use crate::topology::Topology;
 use crate::wake::Wakes;
 
@@ -76,7 +77,7 @@ impl ValkeyHost {
 
     /// Every key that starts with `ff:` and what it holds, for tests: not one moment of the store but many.
     pub async fn dump(&self) -> Result<ff_script::dump::Dump, HostError> {
-        self.patiently("dump", || inspect::dump(&self.topology)).await
+        inspect::dump(&self.topology, self.options.deadline).await
     }
 
     async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
@@ -183,43 +184,12 @@ impl ValkeyHost {
     }
 }
 
-fn gave_up(fault: Fault, function: &str, after: Duration) -> HostError {
-    match fault.into_error(function) {
-        HostError::Unavailable { detail } => {
-            HostError::Unavailable { detail: format!("{function} was not answered within {after:.1?}: {detail}") }
-        }
-        other => other,
-    }
-}
-
-/// Repeats `attempt` while its fault may pass, until the deadline.
-async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
-    deadline: Duration,
-    what: &str,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, HostError> {
-    let started = Instant::now();
-    let mut backoff = Backoff::new();
-    loop {
-        let left = deadline.saturating_sub(started.elapsed());
-        let fault = match tokio::time::timeout(left, attempt()).await {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(fault @ (Fault::Lost(_) | Fault::Elsewhere(_)))) => fault,
-            Ok(Err(fault)) => return Err(fault.into_error(what)),
-            Err(_) => Fault::Lost("no answer".to_owned()),
-        };
-        let pause = backoff.next();
-        if started.elapsed() + pause >= deadline {
-            return Err(gave_up(fault, what, started.elapsed()));
-        }
-        tokio::time::sleep(pause).await;
-    }
-}
-
 #[async_trait]
 impl Contents for ValkeyHost {
     async fn read_keys(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Content>>, HostError> {
-        self.patiently("export", || inspect::contents(&self.topology, &keys)).await
+        let read = inspect::contents(&self.topology, &keys, self.options.deadline).await;
+        self.note(&read);
+        read
     }
 
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
@@ -227,6 +197,10 @@ impl Contents for ValkeyHost {
         let written = inspect::load(&self.topology, &keys).await.map_err(|fault| fault.into_error("import"));
         self.note(&written);
         written
+    }
+
+    async fn remove_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), HostError> {
+        self.patiently("remove", || inspect::remove(&self.topology, &keys)).await
     }
 }
 

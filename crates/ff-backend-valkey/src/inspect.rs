@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ff_script::dump::{Dump, DumpValue, StreamEntry};
-use ff_script::{Content, ScanCursor, ScanPage};
+use ff_script::{Content, HostError, ScanCursor, ScanPage};
 use futures::stream::{StreamExt, TryStreamExt};
 use redis::{Cmd, FromRedisValue, Value};
 
@@ -13,11 +13,14 @@ use crate::address::Endpoint;
 use crate::durability::{Aof, Capability};
 use crate::fault::Fault;
 use crate::node::Node;
+use crate::patience::patiently;
 use crate::topology::Topology;
 use crate::version::Version;
 
 const LIMIT: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 32;
+/// How many pieces of a key one command reads: what a key holds has no bound, what a command takes has one.
+const PIECES: usize = 512;
 
 async fn ask<T: FromRedisValue>(node: &Node, command: &Cmd) -> Result<T, Fault> {
     let value = node.send(command, LIMIT).await?;
@@ -147,33 +150,19 @@ fn read_cursor(bytes: &[u8]) -> Option<(Endpoint, u64)> {
     Some((Endpoint { host: host.to_owned(), port: port.parse().ok()? }, position.parse().ok()?))
 }
 
-/// What these keys hold.
-pub(crate) async fn contents(topology: &Topology, keys: &[Vec<u8>]) -> Result<Vec<Option<Content>>, Fault> {
-    let reading: Vec<_> = keys.iter().map(|key| content(topology, key)).collect();
+/// What these keys hold. Each command has the patience to itself.
+pub(crate) async fn contents(
+    topology: &Topology,
+    keys: &[Vec<u8>],
+    patience: Duration,
+) -> Result<Vec<Option<Content>>, HostError> {
+    let reading: Vec<_> = keys.iter().map(|key| Key { topology, key, patience }.content()).collect();
     futures::stream::iter(reading).buffered(AT_ONCE).try_collect().await
 }
 
-async fn content(topology: &Topology, key: &[u8]) -> Result<Option<Content>, Fault> {
-    let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
-    Ok(match read(&node, key).await? {
-        None => None,
-        Some(DumpValue::Hash(fields)) => Some(Content::Hash(fields.into_iter().collect())),
-        Some(DumpValue::Zset(members)) => Some(Content::Zset(members.into_iter().collect())),
-        Some(DumpValue::String(text)) => Some(Content::Text(text)),
-        Some(DumpValue::Stream(entries)) => {
-            let about: BTreeMap<String, Value> = ask(&node, redis::cmd("XINFO").arg("STREAM").arg(key)).await?;
-            let last = about.get("last-generated-id").cloned().unwrap_or(Value::Nil);
-            let last = String::from_redis_value(last).map_err(|error| Fault::Corrupt(error.to_string()))?;
-            let entries: Result<Vec<_>, Fault> =
-                entries.into_iter().map(|(at, pairs)| Ok((stream_id(&at)?, pairs))).collect();
-            Some(Content::Stream { entries: entries?, last: stream_id(&last)? })
-        }
-    })
-}
-
-fn stream_id(text: &str) -> Result<(u64, u64), Fault> {
+fn stream_id(text: &str) -> Result<(u64, u64), HostError> {
     let id = text.split_once('-').and_then(|(ms, seq)| Some((ms.parse().ok()?, seq.parse().ok()?)));
-    id.ok_or_else(|| Fault::Corrupt(format!("{text} is not a stream id")))
+    id.ok_or_else(|| Fault::Corrupt(format!("{text} is not a stream id")).into_error("export"))
 }
 
 /// Makes keys hold this; the commands of one key in order, keys beside each other.
@@ -194,17 +183,25 @@ async fn load_key(topology: &Topology, key: &[u8], content: &Content) -> Result<
     Ok(())
 }
 
+/// Makes keys hold nothing.
+pub(crate) async fn remove(topology: &Topology, keys: &[Vec<u8>]) -> Result<(), Fault> {
+    let removing = keys.iter().map(|key| async move {
+        let node = topology.node(key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
+        node.send(redis::cmd("UNLINK").arg(key), LIMIT).await.map(drop)
+    });
+    futures::stream::iter(removing.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await
+}
+
 /// Every key of the store that is ours, and what it holds.
-pub(crate) async fn dump(topology: &Topology) -> Result<Dump, Fault> {
+pub(crate) async fn dump(topology: &Topology, patience: Duration) -> Result<Dump, HostError> {
     let mut dump = Dump::new();
     let mut cursor = ScanCursor::Start;
     while cursor != ScanCursor::End {
-        let page = scan(topology, cursor, 1_000).await?;
+        let page = patiently(patience, "scan", || scan(topology, cursor.clone(), 1_000)).await?;
         for key in page.keys {
-            let node = topology.node(&key).ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
-            if let Some(value) = read(&node, &key).await? {
-                let name =
-                    String::from_utf8(key).map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")))?;
+            if let Some(value) = (Key { topology, key: &key, patience }).read().await? {
+                let name = String::from_utf8(key)
+                    .map_err(|error| Fault::Corrupt(format!("a key is no text: {error}")).into_error("dump"))?;
                 dump.insert(name, value);
             }
         }
@@ -213,27 +210,86 @@ pub(crate) async fn dump(topology: &Topology) -> Result<Dump, Fault> {
     Ok(dump)
 }
 
-async fn read(node: &Node, key: &[u8]) -> Result<Option<DumpValue>, Fault> {
-    let kind: String = ask(node, redis::cmd("TYPE").arg(key)).await?;
-    let value = match kind.as_str() {
-        "none" => return Ok(None),
-        "hash" => DumpValue::Hash(ask(node, redis::cmd("HGETALL").arg(key)).await?),
-        "string" => DumpValue::String(ask(node, redis::cmd("GET").arg(key)).await?),
-        "zset" => {
-            let members: Vec<(Vec<u8>, f64)> =
-                ask(node, redis::cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES")).await?;
-            DumpValue::Zset(members.into_iter().collect())
+/// A key that is read.
+struct Key<'a> {
+    topology: &'a Topology,
+    key: &'a [u8],
+    patience: Duration,
+}
+
+impl Key<'_> {
+    /// One command to the node of the key.
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, HostError> {
+        patiently(self.patience, "read", || async {
+            let node = self.topology.node(self.key);
+            let node = node.ok_or_else(|| Fault::Elsewhere("a key without a node".to_owned()))?;
+            ask(&node, command).await
+        })
+        .await
+    }
+
+    async fn content(self) -> Result<Option<Content>, HostError> {
+        Ok(match self.read().await? {
+            None => None,
+            Some(DumpValue::Hash(fields)) => Some(Content::Hash(fields.into_iter().collect())),
+            Some(DumpValue::Zset(members)) => Some(Content::Zset(members.into_iter().collect())),
+            Some(DumpValue::String(text)) => Some(Content::Text(text)),
+            Some(DumpValue::Stream(entries)) => {
+                let about: BTreeMap<String, Value> = self.ask(redis::cmd("XINFO").arg("STREAM").arg(self.key)).await?;
+                let last = about.get("last-generated-id").cloned().unwrap_or(Value::Nil);
+                let last = String::from_redis_value(last)
+                    .map_err(|error| Fault::Corrupt(error.to_string()).into_error("export"))?;
+                let entries: Result<Vec<_>, HostError> =
+                    entries.into_iter().map(|(at, pairs)| Ok((stream_id(&at)?, pairs))).collect();
+                Some(Content::Stream { entries: entries?, last: stream_id(&last)? })
+            }
+        })
+    }
+
+    async fn read(&self) -> Result<Option<DumpValue>, HostError> {
+        let kind: String = self.ask(redis::cmd("TYPE").arg(self.key)).await?;
+        let value = match kind.as_str() {
+            "none" => return Ok(None),
+            "hash" => DumpValue::Hash(self.scan("HSCAN").await?),
+            "string" => DumpValue::String(self.ask(redis::cmd("GET").arg(self.key)).await?),
+            "zset" => DumpValue::Zset(self.scan("ZSCAN").await?),
+            "stream" => DumpValue::Stream(self.entries().await?),
+            other => {
+                let key = String::from_utf8_lossy(self.key);
+                let detail = format!("{key} holds a {other}, which the library never writes");
+                return Err(Fault::Corrupt(detail).into_error("read"));
+            }
+        };
+        Ok(Some(value))
+    }
+
+    /// Fields and values, or members and scores; a scan may show one twice.
+    async fn scan<T: FromRedisValue>(&self, command: &str) -> Result<BTreeMap<Vec<u8>, T>, HostError> {
+        let (mut all, mut cursor) = (BTreeMap::new(), 0_u64);
+        loop {
+            let mut page = redis::cmd(command);
+            page.arg(self.key).arg(cursor).arg("COUNT").arg(PIECES);
+            let (next, pairs): (u64, Vec<(Vec<u8>, T)>) = self.ask(&page).await?;
+            all.extend(pairs);
+            if next == 0 {
+                return Ok(all);
+            }
+            cursor = next;
         }
-        "stream" => {
-            let value: Value = ask(node, redis::cmd("XRANGE").arg(key).arg("-").arg("+")).await?;
-            let entries: Vec<StreamEntry> =
-                Vec::from_redis_value(value).map_err(|error| Fault::Corrupt(error.to_string()))?;
-            DumpValue::Stream(entries)
+    }
+
+    async fn entries(&self) -> Result<Vec<StreamEntry>, HostError> {
+        let (mut all, mut from): (Vec<StreamEntry>, String) = (Vec::new(), "-".to_owned());
+        loop {
+            let mut page = redis::cmd("XRANGE");
+            page.arg(self.key).arg(&from).arg("+").arg("COUNT").arg(PIECES);
+            let entries: Vec<StreamEntry> = self.ask(&page).await?;
+            let count = entries.len();
+            all.extend(entries);
+            match all.last() {
+                Some((last, _)) if count == PIECES => from = format!("({last}"),
+                _ => return Ok(all),
+            }
         }
-        other => {
-            let key = String::from_utf8_lossy(key);
-            return Err(Fault::Corrupt(format!("{key} holds a {other}, which the library never writes")));
-        }
-    };
-    Ok(Some(value))
+    }
 }

@@ -25,6 +25,7 @@ mod lane;
 mod library;
 mod node;
 mod options;
+mod patience;
 mod slot;
 mod topology;
 mod version;

@@ -4,6 +4,7 @@ mod client;
 mod commands;
 mod config;
 mod progress;
+mod quiet;
 mod store;
 mod telemetry;
 mod terminal;

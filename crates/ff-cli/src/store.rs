@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_engine::EngineOptions;
-use ff_script::{Contents, Host, Library};
+use ff_script::{Content, Contents, Host, Library, Route};
 
 /// A store as `--store` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,13 @@ impl FromStr for StoreAddress {
             return Ok(Self::Valkey(text.to_owned()));
         }
         bail!("{text} is not a store; use embedded:DIR, valkey://HOST:PORT or valkey-cluster://H1:P1,H2:P2")
+    }
+}
+
+impl StoreAddress {
+    /// True for a directory, which one process has open at a time.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self, StoreAddress::Embedded(_))
     }
 }
 
@@ -89,6 +96,17 @@ pub async fn open_contents(address: &StoreAddress) -> anyhow::Result<Arc<dyn Con
         StoreAddress::Embedded(directory) => Arc::new(open_embedded(directory, None)?),
         StoreAddress::Valkey(url) => Arc::new(open_valkey(url, None).await?),
     })
+}
+
+/// The key of the record that makes a store one.
+pub fn partitions_key() -> Vec<u8> {
+    Route::Config.to_string().into_bytes()
+}
+
+/// True when an import into the store was begun and has not ended.
+pub async fn import_begun(host: &dyn Contents) -> anyhow::Result<bool> {
+    let record = host.read_keys(vec![partitions_key()]).await?.pop().flatten();
+    Ok(matches!(record, Some(Content::Hash(fields)) if fields.iter().any(|(field, _)| field == b"importing")))
 }
 
 fn open_embedded(directory: &Path, durability: Option<Durability>) -> anyhow::Result<Embedded> {

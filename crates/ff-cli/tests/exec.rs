@@ -5,7 +5,7 @@ mod kit;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use kit::{Going, Server, err, out};
+use kit::{Going, Server, err, installed, out};
 use serde_json::{Value, json};
 
 /// A worker that runs a shell script for kind `k` of lane `default`.
@@ -75,6 +75,33 @@ fn plain_output_is_a_text_and_none_is_no_result() {
     let empty = submitted(&server, &[]);
     let end = ended(&server, &empty);
     assert_eq!((&end["outcome"], &end["result"]), (&json!("success"), &Value::Null));
+}
+
+#[test]
+fn nothing_is_lost_that_was_written_before_the_exit() {
+    let server = Server::start();
+    // All of it fits into the pipe: the program has ended long before the server has its lines.
+    let _worker = worker(&server, r#"yes | head -n 9000; echo '{"ok":true}'"#, &[]);
+    let id = submitted(&server, &[]);
+    assert_eq!(ended(&server, &id)["result"], json!({"ok": true}));
+    let lines = out(&server.ff(&["tail", &id]));
+    assert_eq!(lines.lines().filter(|line| *line == "y").count(), 9_000);
+    assert_eq!(lines.lines().last(), Some(r#"{"ok":true}"#));
+}
+
+#[test]
+fn what_a_program_leaves_behind_does_not_cost_its_result() {
+    if !installed(&["setsid"]) {
+        return;
+    }
+    let server = Server::start();
+    let script = r#"setsid sleep 600 & printf '{"left":%d}\n' $!"#;
+    let _worker = worker(&server, script, &[]);
+    let id = submitted(&server, &[]);
+    let result = ended(&server, &id)["result"].clone();
+    let left = result["left"].to_string();
+    assert!(alive(&left), "{result}: it keeps stdout open");
+    assert!(Command::new("kill").arg(&left).status().expect("kill runs").success());
 }
 
 #[test]

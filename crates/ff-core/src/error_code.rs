@@ -92,6 +92,8 @@ text_enum! {
         SummaryChanged = "summary_changed",
         /// The store was set up with other partition counts.
         PartitionMismatch = "partition_mismatch",
+        /// An import into the store was begun and has not ended.
+        ImportUnfinished = "import_unfinished",
         /// The partition has no copy of the lane yet; the client installs it and asks again.
         LaneUnseen = "lane_unseen",
         /// The lane has a max_depth; the client adds the lane's depth and asks again.
@@ -161,6 +163,7 @@ impl ErrorCode {
             ErrorCode::FramesMissing => Class::Conflict,
             ErrorCode::SummaryChanged => Class::Retryable,
             ErrorCode::PartitionMismatch => Class::Terminal,
+            ErrorCode::ImportUnfinished => Class::Terminal,
             ErrorCode::LaneUnseen => Class::Retryable,
             ErrorCode::LaneDepthNeeded => Class::Retryable,
             ErrorCode::CapacityUnknown => Class::Retryable,
@@ -220,6 +223,7 @@ impl ErrorCode {
             ErrorCode::FramesMissing => "The first sequence leaves a gap; detail says which is expected.",
             ErrorCode::SummaryChanged => "The summary changed in between; the client folds again.",
             ErrorCode::PartitionMismatch => "The store was set up with other partition counts.",
+            ErrorCode::ImportUnfinished => "An import into the store was begun and has not ended.",
             ErrorCode::LaneUnseen => "The partition has no copy of the lane yet; the client installs it and asks again.",
             ErrorCode::LaneDepthNeeded => "The lane has a max_depth; the client adds the lane's depth and asks again.",
             ErrorCode::CapacityUnknown => "The holder set has no capacity yet; the client counts what runs, sets it and asks again.",

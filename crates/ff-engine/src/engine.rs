@@ -161,6 +161,7 @@ async fn fix_partitions(host: &Arc<dyn Host>, options: &EngineOptions) -> Result
             quotas: i64::from(default.quotas),
             schedules: i64::from(default.schedules),
         },
+        importing: None,
     };
     let client = Client::new(Arc::clone(host), default);
     let FixPartitionsReply::Partitions { executions, budgets, quotas, schedules } =

@@ -70,7 +70,7 @@ impl Content {
     }
 }
 
-/// A host whose content can be moved. Never beside a running engine: neither call knows anything of invariants.
+/// A host whose content can be moved. Never beside a running engine: no call knows anything of invariants.
 #[async_trait]
 pub trait Contents: Host {
     /// What these keys hold; one that is absent holds nothing.
@@ -78,6 +78,9 @@ pub trait Contents: Host {
 
     /// Writes keys that hold nothing yet. The keys of one call become true together on the embedded store only.
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError>;
+
+    /// Makes keys hold nothing; one that is absent stays so.
+    async fn remove_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), HostError>;
 }
 
 #[cfg(test)]

@@ -7539,10 +7539,11 @@ impl ReviewRoutes {
 }
 
 wire_struct! {
-    /// Fixes the partition counts at first boot; later boots must ask for the same or for what is stored.
+    /// Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.
     ///
     /// Calls `ff_fix_partitions`.
     /// Refused with `partition_mismatch`.
+    /// Refused with `import_unfinished`.
     FixPartitions {
         /// `partition_count?`: 1 to 4096
         budgets ("budgets"): Option<i64>,
@@ -7550,6 +7551,8 @@ wire_struct! {
         defaults ("defaults"): PartitionDefaults,
         /// `partition_count?`: 1 to 4096
         executions ("executions"): Option<i64>,
+        /// `bool?`: true or false
+        importing ("importing"): Option<bool>,
         /// `partition_count?`: 1 to 4096
         quotas ("quotas"): Option<i64>,
         /// `partition_count?`: 1 to 4096
@@ -7572,7 +7575,7 @@ impl FixPartitions {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(defaults: PartitionDefaults) -> Self {
-        Self { defaults, budgets: None, executions: None, quotas: None, schedules: None }
+        Self { defaults, budgets: None, executions: None, importing: None, quotas: None, schedules: None }
     }
 }
 

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 34, hash = "6d3cd93f956e814ca58863b2c095c765eb8d883c8a846fccabaffe9b5e255875" }
+local LIBRARY = { number = 35, hash = "d05549f2a92db8f0bea3433eadfeef29de114e17d32b4b4e8cf67aca0fce8d4e" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -203,6 +203,7 @@ return {
   { code = "frames_missing", class = "Conflict", doc = "The first sequence leaves a gap; detail says which is expected." },
   { code = "summary_changed", class = "Retryable", doc = "The summary changed in between; the client folds again." },
   { code = "partition_mismatch", class = "Terminal", doc = "The store was set up with other partition counts." },
+  { code = "import_unfinished", class = "Terminal", doc = "An import into the store was begun and has not ended." },
   { code = "lane_unseen", class = "Retryable", doc = "The partition has no copy of the lane yet; the client installs it and asks again." },
   { code = "lane_depth_needed", class = "Retryable", doc = "The lane has a max_depth; the client adds the lane's depth and asks again." },
   { code = "capacity_unknown", class = "Retryable", doc = "The holder set has no capacity yet; the client counts what runs, sets it and asks again." },
@@ -14200,16 +14201,28 @@ source["maintenance.fix_partitions"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 
+local names = { "executions", "budgets", "quotas", "schedules" }
+local next_step = "run the import again with --again, or empty the store"
+
+-- **Invariant:** the record says `importing` from before the first key of an import is written until after the last: half a store is
+-- never taken for a whole one, nor for none.
 define.fn {
   name = "ff_fix_partitions",
-  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored.",
+  doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. "
+    .. "An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.",
   flags = {},
-  args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults" },
+  args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?" },
   reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
-  errs = { "partition_mismatch" },
-  call = function(tx, a)
-    local names = { "executions", "budgets", "quotas", "schedules" }
+  errs = { "partition_mismatch", "import_unfinished" },
+  call = function(tx, a, now)
     local stored = tx:hgetall(tx.route)
+    local begun = stored and stored.importing
+    if begun and a.importing == nil then return reply.err("import_unfinished", { begun_at = begun, next_step = next_step }) end
+    if a.importing and stored and not begun then
+      return reply.err("invalid_argument", { field = "importing", problem = "the store is set up already" })
+    end
+    -- An import that begins again may be of another export.
+    if a.importing then stored = nil end
     local counts = {}
     for _, name in ipairs(names) do
       local count = stored and tonumber(stored[name]) or a[name] or a.defaults[name]
@@ -14221,6 +14234,8 @@ define.fn {
     if stored == nil then
       tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules })
     end
+    if a.importing then tx:hset(tx.route, { "importing", now }) end
+    if begun and a.importing == false then tx:hdel(tx.route, "importing") end
     return reply.ok("partitions", counts)
   end,
 }

@@ -346,7 +346,9 @@ mod tests {
                 | ErrorCode::FlowChanged
                 | ErrorCode::UsagePending
                 | ErrorCode::SummaryChanged => S::SERVICE_UNAVAILABLE,
-                ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch => S::INTERNAL_SERVER_ERROR,
+                ErrorCode::CorruptRecord | ErrorCode::PartitionMismatch | ErrorCode::ImportUnfinished => {
+                    S::INTERNAL_SERVER_ERROR
+                }
                 code if code.class() == Class::NotFound => S::NOT_FOUND,
                 _ => S::CONFLICT,
             };

@@ -270,5 +270,41 @@ async fn keys_written_as_they_are_are_read_as_they_were() {
         assert_eq!(read, expected, "{binary:?}");
         let refused = host.write_keys(vec![(b"ff:{p:1}:hash".to_vec(), Content::Zset(vec![(b"m".to_vec(), 1.0)]))]);
         assert!(refused.await.is_err(), "a key that holds something else");
+        let gone = vec![b"ff:{p:1}:hash".to_vec(), b"ff:{p:2}:stream".to_vec(), b"ff:{p:4}:none".to_vec()];
+        host.remove_keys(gone.clone()).await.unwrap();
+        assert_eq!(host.read_keys(gone).await.unwrap(), [None, None, None]);
+        assert!(host.read_keys(vec![b"ff:{p:1}:zset".to_vec()]).await.unwrap()[0].is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_of_any_size_is_read_in_pieces() {
+    const MANY: u64 = 3_000;
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        let text = |n: u64| format!("{n:05}").into_bytes();
+        let keys = vec![
+            (b"ff:{p:1}:hash".to_vec(), Content::Hash((0..MANY).map(|n| (text(n), text(n + 1))).collect())),
+            (b"ff:{p:1}:zset".to_vec(), Content::Zset((0..MANY).map(|n| (text(n), n as f64)).collect())),
+            (
+                b"ff:{p:1}:stream".to_vec(),
+                Content::Stream {
+                    entries: (0..MANY).map(|n| ((1 + n / 7, n % 7), vec![(b"f".to_vec(), text(n))])).collect(),
+                    last: (1 + MANY, 0),
+                },
+            ),
+        ];
+        host.write_keys(keys.clone()).await.unwrap();
+        let read = host.read_keys(keys.iter().map(|(key, _)| key.clone()).collect()).await.unwrap();
+        assert!(read.into_iter().eq(keys.into_iter().map(|(_, content)| Some(content))), "{binary:?}");
+        let counts = server.command::<String>(&["INFO", "commandstats"]).unwrap();
+        let calls = |command: &str| -> u64 {
+            let line = counts.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+            line.and_then(|line| line.split(',').next()).and_then(|calls| calls.parse().ok()).unwrap_or(0)
+        };
+        for command in ["hscan", "zscan", "xrange"] {
+            assert!(calls(command) > 3, "{command} of {binary:?}: {counts}");
+        }
     }
 }

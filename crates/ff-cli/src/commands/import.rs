@@ -3,25 +3,27 @@
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use ff_script::{Content, Contents, ScanCursor};
+use ff_core::PartitionConfig;
+use ff_script::generated::{FixPartitions, PartitionDefaults};
+use ff_script::{Client, Content, Contents, Route, ScanCursor};
 
 use crate::progress::Progress;
-use crate::store::{StoreAddress, open_contents};
+use crate::store::{StoreAddress, import_begun, open_contents, partitions_key};
 use crate::transfer::Reader;
 
 /// How many keys, and how many pieces of content, are written at once.
 const KEYS: usize = 256;
 const PIECES: usize = 4_096;
-/// The record that makes a store one: it is written last, so that no server takes half a store for a whole one.
-const PARTITIONS: &[u8] = b"ff:config:partitions";
 
 /// Fills an empty store with what `ff export` wrote. The store takes over the partition counts of the export, and the work in it goes
 /// on where it was as soon as a server is started on it.
 ///
-/// The whole file is checked before anything is written. A store that holds anything is refused.
+/// The whole file is checked before anything is written. A store that holds anything is refused. Until the import has ended, no server
+/// starts on the store; one that was killed is run again with --again.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff import backup.ffx --store valkey://127.0.0.1:6379
@@ -33,24 +35,34 @@ pub struct Import {
     /// The store: embedded:DIR, valkey://HOST:PORT or valkey-cluster://H1:P1,H2:P2.
     #[arg(long, env = "FF_STORE")]
     store: StoreAddress,
+    /// Deletes what an import that has not ended left in the store, and begins anew; not while that one runs. Nothing else is deleted.
+    #[arg(long)]
+    again: bool,
 }
 
 impl Import {
     /// Says how many keys were written.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut file = self.open()?;
-        let (keys, partitions) = check(&file).with_context(|| format!("{} is not imported", self.file))?;
-        let Some(partitions) = partitions else {
+        let (keys, counts) = check(&file).with_context(|| format!("{} is not imported", self.file))?;
+        let Some(counts) = counts else {
             bail!("the export is of a store no server was ever started on; there is nothing to import");
         };
         let host = open_contents(&self.store).await?;
-        if let Some(key) = first_key(&*host).await? {
+        if import_begun(&*host).await? {
+            if !self.again {
+                bail!(
+                    "the store holds a part of an import that has not ended; when that one does not run any more, --again deletes the part and begins anew"
+                );
+            }
+            clear(&*host).await.context("cannot delete what the import before left; run it again with --again")?;
+        } else if let Some(key) = first_key(&*host).await? {
             bail!("the store is not empty, it holds {}; an import needs an empty one", key.escape_ascii());
         }
         file.seek(SeekFrom::Start(0))?;
-        fill(&*host, Reader::new(BufReader::new(file))?, keys, partitions)
+        fill(&host, Reader::new(BufReader::new(file))?, keys, counts)
             .await
-            .context("the import is not complete: empty the store and import again")?;
+            .context("the import is not complete; run it again with --again")?;
         eprintln!("{keys} keys imported; `ff fsck --store` checks them, `ff server --store` goes on with the work");
         Ok(ExitCode::SUCCESS)
     }
@@ -68,16 +80,32 @@ impl Import {
 }
 
 /// Reads the whole export: how many keys it has, and its partition counts.
-fn check(file: &File) -> anyhow::Result<(u64, Option<Content>)> {
+fn check(file: &File) -> anyhow::Result<(u64, Option<PartitionDefaults>)> {
     let mut reader = Reader::new(BufReader::new(file))?;
-    let (mut keys, mut partitions) = (0, None);
+    let (mut keys, mut counts) = (0, None);
     while let Some((key, content)) = reader.next()? {
         keys += 1;
-        if key == PARTITIONS {
-            partitions = Some(content);
+        if key == partitions_key() {
+            counts = Some(partition_counts(&content)?);
         }
     }
-    Ok((keys, partitions))
+    Ok((keys, counts))
+}
+
+fn partition_counts(record: &Content) -> anyhow::Result<PartitionDefaults> {
+    let count = |name: &str| {
+        let Content::Hash(fields) = record else { return None };
+        let (_, value) = fields.iter().find(|(field, _)| field == name.as_bytes())?;
+        std::str::from_utf8(value).ok()?.parse::<i64>().ok()
+    };
+    let count =
+        |name: &str| count(name).with_context(|| format!("the export does not say how many partitions {name} have"));
+    Ok(PartitionDefaults {
+        executions: count("executions")?,
+        budgets: count("budgets")?,
+        quotas: count("quotas")?,
+        schedules: count("schedules")?,
+    })
 }
 
 /// A key of the store, when it has one.
@@ -93,16 +121,35 @@ async fn first_key(host: &dyn Contents) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
+/// Deletes everything but the record that says an import has not ended.
+async fn clear(host: &dyn Contents) -> anyhow::Result<()> {
+    let mut progress = Progress::new("deleting keys", None);
+    let mut cursor = ScanCursor::Start;
+    while cursor != ScanCursor::End {
+        let page = host.scan(cursor, KEYS).await?;
+        cursor = page.next;
+        let keys: Vec<Vec<u8>> = page.keys.into_iter().filter(|key| *key != partitions_key()).collect();
+        progress.advance(keys.len() as u64);
+        host.remove_keys(keys).await?;
+    }
+    Ok(())
+}
+
+/// Writes everything. Before the first key the store is marked as one that is being imported, and after the last one it no longer is:
+/// no server takes a part of it for a whole store, or for a new one.
 async fn fill(
-    host: &dyn Contents,
+    host: &Arc<dyn Contents>,
     mut reader: Reader<BufReader<File>>,
     keys: u64,
-    partitions: Content,
+    counts: PartitionDefaults,
 ) -> anyhow::Result<()> {
+    let client = Client::new(Arc::clone(host) as _, PartitionConfig::embedded());
+    let importing = |on| FixPartitions { importing: Some(on), ..FixPartitions::new(counts.clone()) };
+    client.call(Route::Config, &importing(true)).await?;
     let mut progress = Progress::new("importing keys", Some(keys));
     let (mut batch, mut pieces) = (Vec::new(), 0);
     while let Some((key, content)) = reader.next()? {
-        if key == PARTITIONS {
+        if key == partitions_key() {
             continue;
         }
         pieces += match &content {
@@ -119,6 +166,6 @@ async fn fill(
         }
     }
     host.write_keys(batch).await?;
-    host.write_keys(vec![(PARTITIONS.to_vec(), partitions)]).await?;
+    client.call(Route::Config, &importing(false)).await?;
     Ok(())
 }

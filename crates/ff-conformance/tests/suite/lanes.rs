@@ -166,6 +166,16 @@ for_each_host! {
         assert_eq!(refusal(store.call(Route::Config, &other).await), ErrorCode::PartitionMismatch);
     }
 
+    async fn a_store_that_holds_anything_takes_no_import(store) {
+        let defaults = PartitionDefaults { executions: 9, budgets: 9, quotas: 9, schedules: 9 };
+        let begin = FixPartitions { importing: Some(true), ..FixPartitions::new(defaults.clone()) };
+        assert_eq!(refusal(store.call(Route::Config, &begin).await), ErrorCode::InvalidArgument);
+        // The end of an import may be told twice.
+        let end = FixPartitions { importing: Some(false), ..FixPartitions::new(defaults) };
+        let FixPartitionsReply::Partitions { executions, .. } = store.call(Route::Config, &end).await.unwrap();
+        assert_eq!(executions, 4);
+    }
+
     async fn work_waits_for_a_paused_lane_to_go_on(store) {
         store.install_lane(NAMESPACE, LANE, in_state(LaneState::Paused)).await;
         let id = store.submit_kind("mail").await;

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::ChildStderr;
 use tokio::sync::mpsc;
 
 /// The largest frame; longer lines become several.
@@ -141,7 +140,7 @@ pub struct Tail(Vec<u8>);
 
 impl Tail {
     /// Reads to the end, passing everything on to our own stderr.
-    pub async fn read(from: Option<ChildStderr>) -> Self {
+    pub async fn read(from: Option<impl AsyncRead + Unpin>) -> Self {
         let mut tail = Self::default();
         let Some(mut from) = from else { return tail };
         let mut chunk = vec![0; 4 * 1024];

@@ -1,6 +1,7 @@
 //! `ff worker exec`: any program as a worker.
 
 mod captured;
+mod pipe;
 mod program;
 
 use std::ffi::OsString;

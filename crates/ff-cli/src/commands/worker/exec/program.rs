@@ -12,8 +12,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::captured::{Tail, Written, lines};
+use super::pipe::Pipe;
 
 /// The exit code of a program that wants to be tried again: EX_TEMPFAIL.
 const TRY_AGAIN: i32 = 75;
@@ -21,8 +23,8 @@ const TRY_AGAIN: i32 = 75;
 const WAITING: usize = 256;
 /// The most frames one call carries.
 const FRAMES: usize = 64;
-/// How long output is waited for that something the program left behind keeps open.
-const LEFT_OPEN: Duration = Duration::from_secs(1);
+/// How long the last output of a program that was stopped may take to be sent.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A lost lease may be another worker's already: the program has this long at most.
 const LOST: Duration = Duration::from_secs(1);
 
@@ -35,6 +37,8 @@ pub struct Program {
 }
 
 /// The processes of one run; none of them outlives it.
+///
+/// **Invariant:** it has a number only while that is the program's: once the program is reaped, another group may be given it.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -50,6 +54,12 @@ impl Group {
             tracing::warn!(%error, ?group, "the program cannot be signalled");
         }
     }
+
+    /// The program has just been reaped: whatever it left behind ends with it, and the group is forgotten.
+    fn end(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
+    }
 }
 
 impl Drop for Group {
@@ -62,7 +72,7 @@ impl Program {
     /// Runs it to its end, or until the execution is not ours any more.
     pub async fn run(&self, ctx: Ctx) -> Result<Option<Vec<u8>>, TaskError> {
         let mut child = self.spawn(&ctx)?;
-        let group = Group::of(&child);
+        let mut group = Group::of(&child);
         let (mut stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let input = ctx.payload().to_vec();
         let feeding = tokio::spawn(async move {
@@ -71,7 +81,9 @@ impl Program {
                 let _ = stdin.write_all(&input).await;
             }
         });
+        let exit = CancellationToken::new();
         let (send, receive) = mpsc::channel(WAITING);
+        let stdout = stdout.map(|stdout| Pipe::new(stdout, exit.clone()));
         let reading = tokio::spawn(async move {
             let mut written = Written::default();
             if let Some(stdout) = stdout {
@@ -80,19 +92,25 @@ impl Program {
             written
         });
         let sending = tokio::spawn(send_frames(ctx.clone(), receive));
-        let complaining = tokio::spawn(Tail::read(stderr));
-        let (status, stopped) = self.watch(&ctx, &mut child, &group).await?;
-        // Whatever it left behind ends with it, and so the pipes do.
-        group.signal(Signal::KILL);
+        let complaining = tokio::spawn(Tail::read(stderr.map(|stderr| Pipe::new(stderr, exit.clone()))));
+        // However this ends, nobody reads on.
+        let running = exit.drop_guard();
+        let (status, stopped) = self.watch(&ctx, &mut child, &mut group).await?;
+        drop(running);
         feeding.abort();
-        let open = tokio::time::timeout(LEFT_OPEN, reading).await;
-        let written = open.ok().and_then(Result::ok).unwrap_or_default();
-        let complaint =
-            tokio::time::timeout(LEFT_OPEN, complaining).await.ok().and_then(Result::ok).unwrap_or_default();
-        if stopped.is_none() {
-            let _ = sending.await;
+        if let Some(reason) = stopped {
+            // How it ended does not matter: it was told to.
+            let _ = tokio::time::timeout(LAST_WORDS, sending).await;
+            return Err(TaskError::new(format!("stopped: {reason}"), "stopped"));
         }
-        outcome(status, stopped, written, &complaint)
+        // The reader waits for the sender, and both end: the pipe is read up to the exit, and each call has its deadline.
+        let unread = |error: tokio::task::JoinError| {
+            TaskError::new(format!("cannot read what the program wrote: {error}"), "cannot_read")
+        };
+        let written = reading.await.map_err(unread)?;
+        let complaint = complaining.await.map_err(unread)?;
+        let _ = sending.await;
+        outcome(status, written, &complaint)
     }
 
     fn spawn(&self, ctx: &Ctx) -> Result<Child, TaskError> {
@@ -112,36 +130,36 @@ impl Program {
         &self,
         ctx: &Ctx,
         child: &mut Child,
-        group: &Group,
+        group: &mut Group,
     ) -> Result<(ExitStatus, Option<CancelReason>), TaskError> {
         let lost =
             |error: std::io::Error| TaskError::new(format!("cannot wait for the program: {error}"), "cannot_wait");
         let reason = tokio::select! {
-            status = child.wait() => return status.map(|status| (status, None)).map_err(lost),
+            status = child.wait() => {
+                let status = status.map_err(lost)?;
+                group.end();
+                return Ok((status, None));
+            }
             reason = ctx.cancellation().cancelled() => reason,
         };
         tracing::info!(execution = %ctx.execution_id(), %reason, "the program is asked to end");
         group.signal(Signal::TERM);
         let grace = if reason == CancelReason::LeaseLost { self.kill_grace.min(LOST) } else { self.kill_grace };
-        if let Ok(status) = tokio::time::timeout(grace, child.wait()).await {
-            return status.map(|status| (status, Some(reason))).map_err(lost);
-        }
-        group.signal(Signal::KILL);
-        child.wait().await.map(|status| (status, Some(reason))).map_err(lost)
+        let status = match tokio::time::timeout(grace, child.wait()).await {
+            Ok(status) => status,
+            Err(_) => {
+                group.signal(Signal::KILL);
+                child.wait().await
+            }
+        };
+        let status = status.map_err(lost)?;
+        group.end();
+        Ok((status, Some(reason)))
     }
 }
 
 /// What became of the execution.
-fn outcome(
-    status: ExitStatus,
-    stopped: Option<CancelReason>,
-    written: Written,
-    complaint: &Tail,
-) -> Result<Option<Vec<u8>>, TaskError> {
-    if let Some(reason) = stopped {
-        // How it ended does not matter: it was told to.
-        return Err(TaskError::new(format!("stopped: {reason}"), "stopped"));
-    }
+fn outcome(status: ExitStatus, written: Written, complaint: &Tail) -> Result<Option<Vec<u8>>, TaskError> {
     match status.code() {
         Some(0) => written.result().map_err(|problem| TaskError::new(problem, "result_too_large").fatal()),
         Some(TRY_AGAIN) => Err(TaskError::new(complaint.after("exit code 75"), "try_again")),
@@ -212,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_decides() {
-        let end = |raw: i32| outcome(ExitStatus::from_raw(raw), None, Written::default(), &Tail::default());
+        let end = |raw: i32| outcome(ExitStatus::from_raw(raw), Written::default(), &Tail::default());
         assert_eq!(end(0), Ok(None));
         let again = end(75 << 8).expect_err("it wants to be tried again");
         assert_eq!((again.category.as_str(), again.retryable), ("try_again", None));
@@ -220,6 +238,16 @@ mod tests {
         assert_eq!((failed.reason.as_str(), failed.retryable), ("exit code 3", Some(false)));
         let killed = end(9).expect_err("it was killed");
         assert_eq!((killed.reason.as_str(), killed.retryable), ("killed by signal 9", None));
+    }
+
+    #[tokio::test]
+    async fn a_group_is_not_signalled_once_its_program_was_reaped() {
+        let mut child = Command::new("true").process_group(0).spawn().expect("it starts");
+        let mut group = Group::of(&child);
+        assert!(group.0.is_some());
+        child.wait().await.expect("it ends");
+        group.end();
+        assert_eq!(group.0, None, "the number may be another group's now");
     }
 
     #[test]
