@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
-use ff_script::generated::{BudgetRef, Role, Submission};
+use ff_script::generated::{BudgetRef, Role, Submission, Worker};
 
 use super::{Caller, Principal};
 use crate::app::App;
@@ -91,6 +91,14 @@ async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Ans
         return Err(another_owner(instance));
     }
     covered(caller, &worker.namespace(), None, ErrorCode::WorkerNotRegistered)
+}
+
+impl Principal {
+    /// Refuses a worker outside of its scope.
+    pub fn check_worker(&self, worker: &Worker) -> Answer<()> {
+        covered(self, &worker.namespace, None, ErrorCode::WorkerNotRegistered)
+            .map_err(|problem| problem.about(&worker.instance))
+    }
 }
 
 fn another_owner(what: impl std::fmt::Display) -> Problem {

@@ -178,7 +178,7 @@ pub async fn deregister(
             let detail = format!("{} may not use force; it takes one of the roles operator, admin", caller.name());
             return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
         }
-        app.fleet.deregister(&instance, None).await?;
+        app.fleet.send_away(&instance, caller.name()).await?;
         return Ok(StatusCode::NO_CONTENT);
     }
     if body.incarnation.is_none() && app.fleet.meet(&instance).await.is_ok_and(|worker| worker.incarnation().is_some())

@@ -376,6 +376,35 @@ on_both_hosts! {
         let events = root.send(Method::GET, "/v1/events?after=start&types=budget.*,quota.*&limit=5", &[("accept", "application/x-ndjson")], "").await;
         let actors: Vec<Value> = events.text().lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).expect("JSON")["data"]["actor"].clone()).collect();
         assert_eq!(actors, ["ann"; 5].map(Value::from), "{}", events.text());
+
+        // What leaves nothing behind that could say it, and what is not in the store.
+        assert_eq!(ann.send(Method::DELETE, &format!("/v1/executions/{id}"), &[], "").await.status, 204);
+        root.register("w1", 1).await;
+        assert_eq!(ann.send(Method::DELETE, "/v1/workers/w1", &[], json!({ "force": true }).to_string()).await.status, 204);
+        root.register("w2", 1).await;
+        assert_eq!(root.send(Method::DELETE, "/v1/workers/w2", &[], "").await.status, 204);
+        let (carl, _) = bearer(&root, json!({ "name": "carl", "roles": ["admin"] })).await;
+        let rotated = carl.post("/v1/admin/keys/rotate", json!({})).await.with(200)["key_id"].clone();
+        carl.post(&format!("/v1/admin/keys/{}/revoke", rotated.as_str().expect("a key")), json!({})).await.with(200);
+        carl.post("/v1/admin/keys/nobodys/revoke", json!({})).await.refused(404, "key_not_found");
+        carl.post("/v1/admin/fsck", json!({})).await.with(200);
+        carl.post("/v1/admin/fsck", json!({ "repair": true })).await.with(200);
+        let types = "execution.retired,worker.left,operator.keys_rotated,operator.key_revoked,operator.store_repaired";
+        let events = root.send(Method::GET, &format!("/v1/events?after=start&types={types}&follow=false"), &[("accept", "application/x-ndjson")], "").await;
+        let events = events.text().lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let mut said: Vec<Value> = events.map(|event| json!([event["type"], event["data"]["actor"], event["data"]["key_id"]])).collect();
+        let mut expected = [
+            json!(["execution.retired", "ann", null]),
+            json!(["worker.left", "ann", null]),
+            json!(["worker.left", null, null]),
+            json!(["operator.keys_rotated", "carl", rotated]),
+            json!(["operator.key_revoked", "carl", rotated]),
+            json!(["operator.store_repaired", "carl", null]),
+        ];
+        // Partitions speak in no order among each other.
+        said.sort_by_key(Value::to_string);
+        expected.sort_by_key(Value::to_string);
+        assert_eq!(said, expected);
         server.stop().await;
     }
 }
