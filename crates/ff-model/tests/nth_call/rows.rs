@@ -724,7 +724,7 @@ fn grant_rows() -> Vec<Row> {
                 instance: "w-1".to_owned(),
                 ttl_ms: 1_000,
                 capabilities: vec![],
-                lanes: vec![main_lane()],
+                lanes: vec![main_lane(), "fair".to_owned()],
                 namespace: default(),
             },
         ),
