@@ -6,9 +6,9 @@ local retire = require "transition.retire"
 
 define.fn {
   name = "ff_delete_execution",
-  doc = "Removes an ended execution before its retention is over.",
+  doc = "An operator removes an ended execution before its retention is over.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id" },
+  args = { execution_id = "execution_id", actor = "actor" },
   reply = { deleted = {} },
   errs = { "execution_not_found", "execution_not_terminal", "flow_not_terminal" },
   call = function(tx, a)
@@ -16,7 +16,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
     if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id }) end
-    retire.execution(tx, rec)
+    retire.execution(tx, rec, a.actor)
     return reply.ok("deleted")
   end,
 }

@@ -3,16 +3,26 @@ local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local choose = require "transition.choose"
+local consume = require "transition.consume"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
+local function unserved(rec, a)
+  if rec.spec.namespace == a.namespace and choose.set_of(a.lanes)[rec.lane] then return nil end
+  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. execution.lane_path(rec) })
+end
+
 define.fn {
   name = "ff_grant_reclaim",
-  doc = "An operator hands an interrupted execution to a chosen worker.",
+  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor" },
+  args = {
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor",
+    namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
+  },
   reply = { granted = { grant = "grant" } },
-  errs = { "execution_not_found", "execution_not_runnable" },
+  errs = { "execution_not_found", "execution_not_runnable", "not_capable", "capability_invalid" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
@@ -21,6 +31,8 @@ define.fn {
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
+    local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
+    if refused then return refused end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)
     grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
     event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })

@@ -143,6 +143,7 @@ local scalar = {
   { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
+  { name = "recorded_action", base = "enum", values = { "keys_rotated", "key_revoked", "store_repaired" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
   { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
   { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },

@@ -10,6 +10,16 @@ local start = require "transition.start"
 
 local consume = {}
 
+-- The refusal of a worker that lacks something; `capabilities` is a set.
+function consume.incapable(rec, capabilities)
+  if queues.covered(rec.spec.requires or {}, capabilities) then return nil end
+  local missing = {}
+  for _, token in ipairs(rec.spec.requires) do
+    if not capabilities[token] then missing[#missing + 1] = token end
+  end
+  return reply.err("not_capable", { missing = table.concat(missing, ",") })
+end
+
 -- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
 -- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
 function consume.one(tx, holder, capabilities, g)
@@ -19,13 +29,8 @@ function consume.one(tx, holder, capabilities, g)
   if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
-  if not queues.covered(rec.spec.requires or {}, capabilities) then
-    local missing = {}
-    for _, token in ipairs(rec.spec.requires) do
-      if not capabilities[token] then missing[#missing + 1] = token end
-    end
-    return nil, reply.err("not_capable", { missing = table.concat(missing, ",") })
-  end
+  local incapable = consume.incapable(rec, capabilities)
+  if incapable then return nil, incapable end
   local copy = lane.load(tx, execution.lane_path(rec))
   -- The lane was limited after the grant was given: nobody has admitted it.
   if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end

@@ -34,10 +34,11 @@ local function remove(tx, rec)
   if rec.spec.parent_id then children.forget(tx, rec) end
 end
 
-function retire.execution(tx, rec)
+-- `actor` is the operator who asked for it; none when its retention is over.
+function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  event.of_execution(tx, rec, "execution.retired", {})
+  event.of_execution(tx, rec, "execution.retired", actor and { "actor", actor } or {})
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.

@@ -180,6 +180,7 @@ pub enum Act {
     GrantReclaim {
         of: Pick,
         worker: u8,
+        able: u8,
         ttl_ms: i64,
     },
     InstallLane {
@@ -404,7 +405,7 @@ fn grant_acts() -> BoxedStrategy<Act> {
         2 => pick().prop_map(|which| Act::ReleaseGrant { which }),
         4 => (pick(), any::<bool>(), any::<u8>()).prop_map(|(which, budget, detail)| Act::Block { which, budget, detail }),
         3 => (pick(), any::<bool>()).prop_map(|(of, budget)| Act::Unblock { of, budget }),
-        4 => (pick(), 0..3u8, grant_ttl()).prop_map(|(of, worker, ttl_ms)| Act::GrantReclaim { of, worker, ttl_ms }),
+        4 => (pick(), 0..3u8, any::<u8>(), grant_ttl()).prop_map(|(of, worker, able, ttl_ms)| Act::GrantReclaim { of, worker, able, ttl_ms }),
     ]
     .boxed()
 }

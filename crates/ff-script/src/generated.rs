@@ -409,6 +409,15 @@ wire_core_words! {
 }
 
 wire_words! {
+    /// The contract type `recorded_action`.
+    RecordedAction {
+        KeysRotated = "keys_rotated",
+        KeyRevoked = "key_revoked",
+        StoreRepaired = "store_repaired",
+    }
+}
+
+wire_words! {
     /// The contract type `worker_state`.
     WorkerState {
         Live = "live",
@@ -3588,13 +3597,15 @@ impl ReplayExecution {
 }
 
 wire_struct! {
-    /// Removes an ended execution before its retention is over.
+    /// An operator removes an ended execution before its retention is over.
     ///
     /// Calls `ff_delete_execution`.
     /// Refused with `execution_not_found`.
     /// Refused with `execution_not_terminal`.
     /// Refused with `flow_not_terminal`.
     DeleteExecution {
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
     }
@@ -4061,20 +4072,28 @@ impl UnblockExecution {
 }
 
 wire_struct! {
-    /// An operator hands an interrupted execution to a chosen worker.
+    /// An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.
     ///
     /// Calls `ff_grant_reclaim`.
     /// Refused with `execution_not_found`.
     /// Refused with `execution_not_runnable`.
+    /// Refused with `not_capable`.
+    /// Refused with `capability_invalid`.
     GrantReclaim {
         /// `actor`: 1 to 128 bytes
         actor ("actor"): String,
+        /// `capabilities`: list of `capability`, at most 64
+        capabilities ("capabilities"): Vec<String>,
         /// `execution_id`: a UUID in lower case
         execution_id ("execution_id"): ExecutionId,
         /// `grant_id`: a UUID in lower case
         grant_id ("grant_id"): Uuid,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
+        /// `lane_names`: list of `lane`, at most 64
+        lanes ("lanes"): Vec<String>,
+        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
+        namespace ("namespace"): String,
         /// `grant_ttl_ms`: 100 to 60000
         ttl_ms ("ttl_ms"): i64,
     }
@@ -5117,6 +5136,34 @@ impl NoteKeys {
     #[must_use]
     pub fn new(key_ids: Vec<String>) -> Self {
         Self { key_ids, gone: None }
+    }
+}
+
+wire_struct! {
+    /// Records what an operator did that changes no record of its own: the keys are not in the store, and a repair has no one place.
+    ///
+    /// Calls `ff_record_action`.
+    RecordAction {
+        /// `recorded_action`: `keys_rotated`, `key_revoked`, `store_repaired`
+        action ("action"): RecordedAction,
+        /// `actor`: 1 to 128 bytes
+        actor ("actor"): String,
+        /// `key_id?`: 1 to 64 bytes of `^[%w%._%-]+$`
+        key_id ("key_id"): Option<String>,
+    }
+}
+wire_reply! {
+    /// What [`RecordAction`] answers.
+    RecordActionReply {
+        Recorded ("recorded"),
+    }
+}
+wire_call!(RecordAction -> RecordActionReply, "ff_record_action", read_only: false);
+impl RecordAction {
+    /// What is required, with nothing optional said.
+    #[must_use]
+    pub fn new(action: RecordedAction, actor: String) -> Self {
+        Self { action, actor, key_id: None }
     }
 }
 
@@ -6844,11 +6891,13 @@ wire_reply! {
 wire_call!(HeartbeatWorkers -> HeartbeatWorkersReply, "ff_heartbeat_workers", read_only: false);
 
 wire_struct! {
-    /// Ends a registration; given an incarnation, only that one's.
+    /// Ends a registration; given an incarnation, only that one's. The actor is the operator who insists on it.
     ///
     /// Calls `ff_deregister_worker`.
     /// Refused with `instance_in_use`.
     DeregisterWorker {
+        /// `actor?`: 1 to 128 bytes
+        actor ("actor"): Option<String>,
         /// `uuid?`: a UUID in lower case
         incarnation ("incarnation"): Option<Uuid>,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
@@ -6867,7 +6916,7 @@ impl DeregisterWorker {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(instance: String) -> Self {
-        Self { instance, incarnation: None }
+        Self { instance, actor: None, incarnation: None }
     }
 }
 
@@ -6997,6 +7046,27 @@ wire_reply! {
     }
 }
 wire_call!(GetWorker -> GetWorkerReply, "ff_get_worker", read_only: true);
+
+wire_struct! {
+    /// Tells whichever server a worker claims from of a grant that an operator gave the worker.
+    ///
+    /// Calls `ff_offer_grant`.
+    OfferGrant {
+        /// `execution_id`: a UUID in lower case
+        execution_id ("execution_id"): ExecutionId,
+        /// `grant_id`: a UUID in lower case
+        grant_id ("grant_id"): Uuid,
+        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
+        instance ("instance"): String,
+    }
+}
+wire_reply! {
+    /// What [`OfferGrant`] answers.
+    OfferGrantReply {
+        Offered ("offered"),
+    }
+}
+wire_call!(OfferGrant -> OfferGrantReply, "ff_offer_grant", read_only: false);
 
 wire_struct! {
     /// Keeps a server's record alive and answers every live one: partitions are shared among them.
@@ -7690,6 +7760,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_note_webhook",
     "ff_describe_webhook",
     "ff_note_keys",
+    "ff_record_action",
     "ff_grant_access",
     "ff_find_access",
     "ff_list_access",
@@ -7756,6 +7827,7 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_mark_worker_dead",
     "ff_list_workers",
     "ff_get_worker",
+    "ff_offer_grant",
     "ff_heartbeat_server",
     "ff_describe_execution",
     "ff_get_attempt",
@@ -7851,6 +7923,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<UsageOutcome>("UsageOutcome"),
     crate::sample::Specimen::of::<AttemptType>("AttemptType"),
     crate::sample::Specimen::of::<AttemptState>("AttemptState"),
+    crate::sample::Specimen::of::<RecordedAction>("RecordedAction"),
     crate::sample::Specimen::of::<WorkerState>("WorkerState"),
     crate::sample::Specimen::of::<Role>("Role"),
     crate::sample::Specimen::of::<Fence>("Fence"),
@@ -8095,6 +8168,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<DescribeWebhookReply>("DescribeWebhookReply"),
     crate::sample::Specimen::of::<NoteKeys>("NoteKeys"),
     crate::sample::Specimen::of::<NoteKeysReply>("NoteKeysReply"),
+    crate::sample::Specimen::of::<RecordAction>("RecordAction"),
+    crate::sample::Specimen::of::<RecordActionReply>("RecordActionReply"),
     crate::sample::Specimen::of::<GrantAccess>("GrantAccess"),
     crate::sample::Specimen::of::<GrantAccessReply>("GrantAccessReply"),
     crate::sample::Specimen::of::<FindAccess>("FindAccess"),
@@ -8227,6 +8302,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ListWorkersReply>("ListWorkersReply"),
     crate::sample::Specimen::of::<GetWorker>("GetWorker"),
     crate::sample::Specimen::of::<GetWorkerReply>("GetWorkerReply"),
+    crate::sample::Specimen::of::<OfferGrant>("OfferGrant"),
+    crate::sample::Specimen::of::<OfferGrantReply>("OfferGrantReply"),
     crate::sample::Specimen::of::<HeartbeatServer>("HeartbeatServer"),
     crate::sample::Specimen::of::<HeartbeatServerReply>("HeartbeatServerReply"),
     crate::sample::Specimen::of::<DescribeExecution>("DescribeExecution"),

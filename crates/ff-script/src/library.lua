@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 35, hash = "d05549f2a92db8f0bea3433eadfeef29de114e17d32b4b4e8cf67aca0fce8d4e" }
+local LIBRARY = { number = 36, hash = "7d8dbedfe23061ba78977a65a92238c8952cfbc3ae23415bffc563ce6ce62624" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -23,7 +23,7 @@ return {
   "flow.submit", "flow.add_members", "flow.add_edges", "flow.seal", "flow.cancel", "flow.walk", "flow.describe", "flow.await", "flow.read", "flow.list",
   "child.spawn", "child.wait", "child.read",
   "index.receivers", "record.webhook", "webhook.take", "webhook.note", "webhook.describe",
-  "keyring.note",
+  "keyring.note", "operator.record",
   "record.access", "access.grant", "access.find", "access.list", "access.revoke",
   "quota.set_capacity", "quota.admit", "quota.confirm", "quota.release", "quota.list", "quota.check", "quota.adopt",
   "quota.put", "quota.get", "quota.list_quotas", "quota.list_keys", "quota.delete", "quota.ask", "quota.return", "quota.give_up", "quota.settle", "quota.throttle", "quota.list_waiters", "quota.stats",
@@ -31,7 +31,7 @@ return {
   "budget.admit", "budget.release", "budget.reserve", "budget.settle", "budget.release_reservation", "budget.apply", "budget.set_next_reset", "budget.cleared", "budget.acknowledge",
   "record.usage", "transition.park", "usage.note", "usage.settle", "usage.read", "usage.hold", "usage.quota_holder", "usage.waiting", "usage.unblock", "usage.awaiting", "usage.missing", "scope.note", "scope.budgets",
   "lane.define", "lane.get", "lane.list", "lane.install",
-  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get",
+  "worker.register", "worker.heartbeat", "worker.deregister", "worker.challenge", "worker.answer_challenge", "worker.drain", "worker.mark_dead", "worker.list", "worker.get", "worker.offer",
   "worker.heartbeat_server",
   "query.describe", "query.attempt", "query.list", "query.events", "query.outbox", "query.explain", "query.explain_lane", "query.ahead", "query.leases", "query.signals", "query.stats", "query.depth", "query.library",
   "maintenance.flow_invariants", "maintenance.quota_invariants", "maintenance.budget_invariants", "maintenance.invariants", "maintenance.fire_due", "maintenance.next_due", "maintenance.ack_outbox", "maintenance.tally_events", "maintenance.trim_events", "maintenance.review_routes",
@@ -362,6 +362,7 @@ local scalar = {
   { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
+  { name = "recorded_action", base = "enum", values = { "keys_rotated", "key_revoked", "store_repaired" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
   { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
   { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },
@@ -6322,6 +6323,16 @@ local start = require "transition.start"
 
 local consume = {}
 
+-- The refusal of a worker that lacks something; `capabilities` is a set.
+function consume.incapable(rec, capabilities)
+  if queues.covered(rec.spec.requires or {}, capabilities) then return nil end
+  local missing = {}
+  for _, token in ipairs(rec.spec.requires) do
+    if not capabilities[token] then missing[#missing + 1] = token end
+  end
+  return reply.err("not_capable", { missing = table.concat(missing, ",") })
+end
+
 -- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
 -- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
 function consume.one(tx, holder, capabilities, g)
@@ -6331,13 +6342,8 @@ function consume.one(tx, holder, capabilities, g)
   if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
-  if not queues.covered(rec.spec.requires or {}, capabilities) then
-    local missing = {}
-    for _, token in ipairs(rec.spec.requires) do
-      if not capabilities[token] then missing[#missing + 1] = token end
-    end
-    return nil, reply.err("not_capable", { missing = table.concat(missing, ",") })
-  end
+  local incapable = consume.incapable(rec, capabilities)
+  if incapable then return nil, incapable end
   local copy = lane.load(tx, execution.lane_path(rec))
   -- The lane was limited after the grant was given: nobody has admitted it.
   if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end
@@ -6613,10 +6619,11 @@ local function remove(tx, rec)
   if rec.spec.parent_id then children.forget(tx, rec) end
 end
 
-function retire.execution(tx, rec)
+-- `actor` is the operator who asked for it; none when its retention is over.
+function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  event.of_execution(tx, rec, "execution.retired", {})
+  event.of_execution(tx, rec, "execution.retired", actor and { "actor", actor } or {})
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.
@@ -7637,9 +7644,9 @@ local retire = require "transition.retire"
 
 define.fn {
   name = "ff_delete_execution",
-  doc = "Removes an ended execution before its retention is over.",
+  doc = "An operator removes an ended execution before its retention is over.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id" },
+  args = { execution_id = "execution_id", actor = "actor" },
   reply = { deleted = {} },
   errs = { "execution_not_found", "execution_not_terminal", "flow_not_terminal" },
   call = function(tx, a)
@@ -7647,7 +7654,7 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
     if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id }) end
-    retire.execution(tx, rec)
+    retire.execution(tx, rec, a.actor)
     return reply.ok("deleted")
   end,
 }
@@ -8184,16 +8191,26 @@ local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
 local lane = require "record.lane"
+local choose = require "transition.choose"
+local consume = require "transition.consume"
 local grant = require "transition.grant"
 local start = require "transition.start"
 
+local function unserved(rec, a)
+  if rec.spec.namespace == a.namespace and choose.set_of(a.lanes)[rec.lane] then return nil end
+  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. execution.lane_path(rec) })
+end
+
 define.fn {
   name = "ff_grant_reclaim",
-  doc = "An operator hands an interrupted execution to a chosen worker.",
+  doc = "An operator hands an interrupted execution to a chosen worker, who must serve its lane and have what it requires.",
   flags = { "allow-oom" },
-  args = { execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor" },
+  args = {
+    execution_id = "execution_id", grant_id = "grant_id", instance = "instance", ttl_ms = "grant_ttl_ms", actor = "actor",
+    namespace = "namespace", lanes = "lane_names", capabilities = "capabilities",
+  },
   reply = { granted = { grant = "grant" } },
-  errs = { "execution_not_found", "execution_not_runnable" },
+  errs = { "execution_not_found", "execution_not_runnable", "not_capable", "capability_invalid" },
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
@@ -8202,6 +8219,8 @@ define.fn {
     if not free or rec.next ~= "reclaim" or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
       return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase, blocking_reason = rec.reason })
     end
+    local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
+    if refused then return refused end
     execution.note_action(tx, rec, "grant_reclaim", a.actor)
     grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
     event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
@@ -9506,6 +9525,27 @@ define.fn {
     for id in pairs(known) do ids[#ids + 1] = id end
     table.sort(ids)
     return reply.ok(shared and "noted" or "foreign", { key_ids = ids })
+  end,
+}
+end
+
+source["operator.record"] = function(require, LIBRARY)
+local define = require "lib.define"
+local event = require "lib.event"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_record_action",
+  doc = "Records what an operator did that changes no record of its own: the keys are not in the store, and a repair has no one place.",
+  flags = { "allow-oom" },
+  args = { action = "recorded_action", actor = "actor", key_id = "key_id?" },
+  reply = { recorded = {} },
+  errs = {},
+  call = function(tx, a)
+    local data = { "actor", a.actor }
+    if a.key_id then data[3], data[4] = "key_id", a.key_id end
+    event.of_fleet(tx, "operator." .. a.action, nil, nil, nil, data)
+    return reply.ok("recorded")
   end,
 }
 end
@@ -12511,9 +12551,9 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_deregister_worker",
-  doc = "Ends a registration; given an incarnation, only that one's.",
+  doc = "Ends a registration; given an incarnation, only that one's. The actor is the operator who insists on it.",
   flags = { "allow-oom" },
-  args = { instance = "instance", incarnation = "uuid?" },
+  args = { instance = "instance", incarnation = "uuid?", actor = "actor?" },
   reply = { deregistered = {}, unknown = {} },
   errs = { "instance_in_use" },
   call = function(tx, a)
@@ -12523,7 +12563,9 @@ define.fn {
       return reply.err("instance_in_use", { instance = a.instance, registered_at = w.registered_at })
     end
     worker.remove(tx, w)
-    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, { "worker_id", w.worker_id })
+    local data = { "worker_id", w.worker_id }
+    if a.actor then data[3], data[4] = "actor", a.actor end
+    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, data)
     return reply.ok("deregistered")
   end,
 }
@@ -12665,6 +12707,24 @@ define.fn {
     local w = worker.load(tx, a.instance)
     if w == nil or now >= w.expires_at then return reply.err("worker_not_registered", { instance = a.instance }) end
     return reply.ok("worker", { item = w })
+  end,
+}
+end
+
+source["worker.offer"] = function(require, LIBRARY)
+local define = require "lib.define"
+local reply = require "lib.reply"
+
+define.fn {
+  name = "ff_offer_grant",
+  doc = "Tells whichever server a worker claims from of a grant that an operator gave the worker.",
+  flags = { "allow-oom" },
+  args = { instance = "instance", execution_id = "execution_id", grant_id = "grant_id" },
+  reply = { offered = {} },
+  errs = {},
+  call = function(tx, a)
+    tx:announce("offered", a.instance, a.execution_id, a.grant_id)
+    return reply.ok("offered")
   end,
 }
 end
@@ -14629,6 +14689,7 @@ redis.register_function{ function_name = "ff_take_webhooks", callback = function
 redis.register_function{ function_name = "ff_note_webhook", callback = function(k, a) return invoke("ff_note_webhook", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_describe_webhook", callback = function(k, a) return invoke("ff_describe_webhook", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_record_action", callback = function(k, a) return invoke("ff_record_action", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_grant_access", callback = function(k, a) return invoke("ff_grant_access", k, a) end }
 redis.register_function{ function_name = "ff_find_access", callback = function(k, a) return invoke("ff_find_access", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_list_access", callback = function(k, a) return invoke("ff_list_access", k, a) end, flags = { "no-writes" } }
@@ -14695,6 +14756,7 @@ redis.register_function{ function_name = "ff_drain_worker", callback = function(
 redis.register_function{ function_name = "ff_mark_worker_dead", callback = function(k, a) return invoke("ff_mark_worker_dead", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_list_workers", callback = function(k, a) return invoke("ff_list_workers", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_get_worker", callback = function(k, a) return invoke("ff_get_worker", k, a) end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_offer_grant", callback = function(k, a) return invoke("ff_offer_grant", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_heartbeat_server", callback = function(k, a) return invoke("ff_heartbeat_server", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_describe_execution", callback = function(k, a) return invoke("ff_describe_execution", k, a) end, flags = { "no-writes" } }
 redis.register_function{ function_name = "ff_get_attempt", callback = function(k, a) return invoke("ff_get_attempt", k, a) end, flags = { "no-writes" } }

@@ -77,6 +77,15 @@ pub enum Wake {
         /// The instance id.
         instance: String,
     },
+    /// An operator gave a worker this grant.
+    Offered {
+        /// The worker's instance id.
+        instance: String,
+        /// The execution.
+        execution_id: ExecutionId,
+        /// The grant.
+        grant_id: Uuid,
+    },
 }
 
 impl Wake {
@@ -115,6 +124,11 @@ fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
         "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
         "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
+        "offered" => Wake::Offered {
+            instance: String::read(item(1)?)?,
+            execution_id: ExecutionId::read(item(2)?)?,
+            grant_id: Uuid::read(item(3)?)?,
+        },
         "slot" => Wake::Slot { set: String::read(item(1)?)?, free: i64::read(item(2)?)? },
         "budget" => Wake::Budget { budget_id: BudgetId::read(item(1)?)? },
         "overdue" => Wake::Overdue { set: String::read(item(1)?)? },
@@ -157,6 +171,7 @@ mod tests {
             vec!["challenge".into(), "w-1".into(), id.to_string().into()],
             vec!["answered".into(), "w-1".into(), id.to_string().into()],
             vec!["replaced".into(), "w-1".into()],
+            vec!["offered".into(), "w-1".into(), id.to_string().into(), id.to_string().into()],
             vec!["slot".into(), "lane:a/b".into(), Value::from(2)],
             vec!["overdue".into(), "lane:a/b".into()],
         ]);
@@ -172,6 +187,7 @@ mod tests {
                 Wake::Challenge { instance: "w-1".into(), nonce: *id.as_uuid() },
                 Wake::Answered { instance: "w-1".into(), nonce: *id.as_uuid() },
                 Wake::Replaced { instance: "w-1".into() },
+                Wake::Offered { instance: "w-1".into(), execution_id: id, grant_id: *id.as_uuid() },
                 Wake::Slot { set: "lane:a/b".into(), free: 2 },
                 Wake::Overdue { set: "lane:a/b".into() },
             ]

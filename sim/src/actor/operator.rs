@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ff_script::Route;
 use ff_script::generated::*;
 
-use super::{Actor, LANES, Scene, draw_digest, flows};
+use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, draw_digest, flows};
 use crate::admission::needs_admission;
 use crate::request::{Outcome, Reply, Request};
 
@@ -84,7 +84,7 @@ impl Actor for Operator {
                 scene.tell(id, call);
             }
             5 => scene.tell(id, ReplayExecution::new(me(), id)),
-            6 => scene.tell(id, DeleteExecution { execution_id: id }),
+            6 => scene.tell(id, DeleteExecution { actor: me(), execution_id: id }),
             7 => {
                 let reason = *scene.rng.pick(&[AdmissionReason::WaitingForQuota, AdmissionReason::WaitingForBudget]);
                 scene.tell(id, UnblockExecution { execution_id: id, holder_id: None, reason });
@@ -96,6 +96,10 @@ impl Actor for Operator {
                     grant_id: scene.rng.uuid(),
                     instance,
                     ttl_ms: scene.rng.between(100, 2_000),
+                    // The server passes on what the worker registered; what it lacks is the library's to refuse.
+                    capabilities: CAPABILITIES.iter().map(|&token| token.to_owned()).collect(),
+                    lanes: LANES.iter().map(|(lane, ..)| (*lane).to_owned()).collect(),
+                    namespace: NAMESPACE.to_owned(),
                 };
                 scene.tell(id, call);
             }

@@ -205,7 +205,7 @@ for_each_host! {
         store.complete(&store.claim_one("w2").await).await;
         store.advance(5_000);
         store.fire_all().await;
-        assert_eq!(refusal(store.ask(&DeleteExecution { execution_id: ids[0] }).await), ErrorCode::FlowNotTerminal);
+        assert_eq!(refusal(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: ids[0] }).await), ErrorCode::FlowNotTerminal);
         store.complete(&store.claim_one("w2").await).await;
         store.fire_all().await;
         store.advance(1_000);

@@ -99,7 +99,7 @@ for_each_host! {
         let task = emits(&store, id, "execution.started", &started("replay"), store.claim_one("w1")).await;
         emits(&store, id, "execution.completed", none, store.complete(&task)).await;
         silent(&store, store.ask(&CancelExecution::new("ann".into(), id))).await.unwrap();
-        emits(&store, id, "execution.retired", none, store.ask(&DeleteExecution { execution_id: id })).await.unwrap();
+        emits(&store, id, "execution.retired", &[("actor", "ann")], store.ask(&DeleteExecution { actor: "ann".into(), execution_id: id })).await.unwrap();
     }
 
     async fn each_transition_by_time_appends_one_event(store) {
@@ -141,7 +141,7 @@ for_each_host! {
         store.claim_one("w1").await;
         emits(&store, id, "execution.yield_requested", &[("actor", "ann")], store.ask(&RevokeLease { grace: Some(true), ..RevokeLease::new("ann".into(), id) })).await.unwrap();
         emits(&store, id, "execution.reclaimed", &[("actor", "ann"), ("cause", "revoked"), ("worker_instance", "w1")], store.ask(&RevokeLease::new("ann".into(), id))).await.unwrap();
-        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: 1_000, actor: "ann".into() };
+        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: 1_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
         emits(&store, id, "execution.granted", &[("actor", "ann"), ("worker_instance", "w2")], store.ask(&hand)).await.unwrap();
         store.advance(1_000);
         emits(&store, id, "execution.ready", &[("cause", "grant_expired")], store.fire_all()).await;

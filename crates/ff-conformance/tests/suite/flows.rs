@@ -360,7 +360,7 @@ for_each_host! {
         complete_with(&store, &store.claim_one("w1").await, b"1").await;
         store.advance(100_000);
         assert_eq!(store.fire_all().await, 0);
-        assert_eq!(refusal(store.ask(&DeleteExecution { execution_id: flow.of("a") }).await), ErrorCode::FlowNotTerminal);
+        assert_eq!(refusal(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: flow.of("a") }).await), ErrorCode::FlowNotTerminal);
         store.complete(&store.claim_one("w1").await).await;
         store.fire_all().await;
         assert_eq!(store.describe(flow.of("a")).await.retire_at, Some(store.now() + 1_000));

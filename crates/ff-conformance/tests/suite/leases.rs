@@ -246,9 +246,12 @@ for_each_host! {
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;
         let id = task.execution_id;
-        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w7".into(), ttl_ms: 5_000, actor: "ann".into() };
+        let hand = GrantReclaim { execution_id: id, grant_id: store.uuid(0), instance: "w7".into(), ttl_ms: 5_000, actor: "ann".into(), namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
         assert_eq!(refusal(store.ask(&hand).await), ErrorCode::ExecutionNotRunnable, "it still runs");
         store.ask(&RevokeLease::new("ann".into(), id)).await.unwrap();
+        for elsewhere in [GrantReclaim { namespace: "other".into(), ..hand.clone() }, GrantReclaim { lanes: vec!["mail".into()], ..hand.clone() }] {
+            assert_eq!(refusal(store.ask(&elsewhere).await), ErrorCode::InvalidArgument, "the worker does not serve its lane");
+        }
         let GrantReclaimReply::Granted { grant } = store.ask(&hand).await.unwrap();
         assert_eq!((grant.execution_id, grant.grant_id, grant.expires_at), (id, hand.grant_id, store.now() + 5_000));
         let before = store.dump().await;

@@ -361,12 +361,12 @@ for_each_host! {
         store.install_default_lane().await;
         let before = store.dump_without_streams().await;
         let id = store.submit_kind("mail").await;
-        assert_eq!(refusal(store.ask(&DeleteExecution { execution_id: id }).await), ErrorCode::ExecutionNotTerminal);
+        assert_eq!(refusal(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: id }).await), ErrorCode::ExecutionNotTerminal);
         let task = store.claim_one("w1").await;
-        assert_eq!(refusal(store.ask(&DeleteExecution { execution_id: id }).await), ErrorCode::ExecutionNotTerminal);
+        assert_eq!(refusal(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: id }).await), ErrorCode::ExecutionNotTerminal);
         store.complete(&task).await;
-        assert_eq!(store.ask(&DeleteExecution { execution_id: id }).await, Ok(DeleteExecutionReply::Deleted));
-        assert_eq!(refusal(store.ask(&DeleteExecution { execution_id: id }).await), ErrorCode::ExecutionNotFound);
+        assert_eq!(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: id }).await, Ok(DeleteExecutionReply::Deleted));
+        assert_eq!(refusal(store.ask(&DeleteExecution { actor: "ann".into(), execution_id: id }).await), ErrorCode::ExecutionNotFound);
         let mut after = store.dump_without_streams().await;
         crate::storage::forget_hints(&mut after);
         assert_eq!(after, before);

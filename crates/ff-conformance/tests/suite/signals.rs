@@ -196,7 +196,7 @@ for_each_host! {
         store.ask(&CancelExecution::new("op".into(), ended.execution_id)).await.unwrap();
         let (retired, gone) = store.start_suspended().await;
         store.ask(&CancelExecution::new("op".into(), retired.execution_id)).await.unwrap();
-        store.ask(&DeleteExecution { execution_id: retired.execution_id }).await.unwrap();
+        store.ask(&DeleteExecution { actor: "ann".into(), execution_id: retired.execution_id }).await.unwrap();
 
         let to = |waitpoint: &NewWaitpoint| store.signal_call(id, waitpoint, "go");
         let with = |call: DeliverSignal, name: &str| DeliverSignal { token_digest: token(name), ..call };

@@ -444,7 +444,7 @@ for_each_host! {
         let task = start(&store, LEASE_MS).await;
         store.ask(&YieldExecution { execution_id: id, fence: task.fence() }).await.unwrap();
         pay(&store).await;
-        let call = GrantReclaim { actor: "ann".into(), execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: GRANT_MS };
+        let call = GrantReclaim { actor: "ann".into(), execution_id: id, grant_id: store.uuid(0), instance: "w2".into(), ttl_ms: GRANT_MS, namespace: "default".into(), lanes: vec!["default".into()], capabilities: vec![] };
         let GrantReclaimReply::Granted { grant } = store.ask(&call).await.unwrap();
         assert_eq!(grant.holder_sets, Some(vec![SET.to_owned()]));
     }

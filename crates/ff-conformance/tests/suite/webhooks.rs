@@ -290,7 +290,7 @@ for_each_host! {
         assert_eq!(refusal(store.find(retired.execution_id).await), ErrorCode::ExecutionNotFound);
         let deleted = store.start_with(told(store.submission("deleted")), "w1").await;
         store.complete(&deleted).await;
-        store.ask(&DeleteExecution { execution_id: deleted.execution_id }).await.unwrap();
+        store.ask(&DeleteExecution { actor: "ann".into(), execution_id: deleted.execution_id }).await.unwrap();
         store.assert_sound().await;
         let mut items = take(&store).await;
         items.sort_by(|a, b| b.kind.cmp(&a.kind));

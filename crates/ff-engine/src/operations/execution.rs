@@ -105,7 +105,8 @@ impl Operations {
     }
 
     /// Removes an ended execution before its retention is over.
-    pub async fn delete(&self, id: ExecutionId) -> Result<(), Error> {
-        self.client.call(self.client.route_of(&id), &DeleteExecution { execution_id: id }).await.map(|_| ())
+    pub async fn delete(&self, id: ExecutionId, actor: &str) -> Result<(), Error> {
+        let call = DeleteExecution { actor: actor.to_owned(), execution_id: id };
+        self.client.call(self.client.route_of(&id), &call).await.map(|_| ())
     }
 }

@@ -1,9 +1,9 @@
 //! Workers: registration, liveness, draining.
 
 use ff_script::generated::{
-    DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker, GetWorkerReply, HeartbeatResult,
-    HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead, RegisterWorker,
-    RegisterWorkerReply, Worker,
+    DeregisterWorker, DeregisterWorkerReply, DrainWorker, DrainWorkerReply, GetWorker, GetWorkerReply, Grant,
+    HeartbeatResult, HeartbeatWorkers, HeartbeatWorkersReply, ListWorkers, ListWorkersReply, MarkWorkerDead,
+    OfferGrant, RecordAction, RecordedAction, RegisterWorker, RegisterWorkerReply, Worker,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
@@ -25,13 +25,33 @@ impl Operations {
         Ok(items)
     }
 
-    /// Ends a registration.
+    /// Ends a registration; the actor is the operator who insists on it.
     pub async fn deregister_worker(
         &self,
         instance: &str,
         incarnation: Option<Uuid>,
+        actor: Option<&str>,
     ) -> Result<DeregisterWorkerReply, Error> {
-        self.client.call(Route::Fleet, &DeregisterWorker { incarnation, instance: instance.to_owned() }).await
+        let call = DeregisterWorker { actor: actor.map(str::to_owned), incarnation, instance: instance.to_owned() };
+        self.client.call(Route::Fleet, &call).await
+    }
+
+    /// Tells whichever server a worker claims from of a grant that an operator gave the worker.
+    pub async fn offer_grant(&self, instance: &str, grant: &Grant) -> Result<(), Error> {
+        let Grant { execution_id, grant_id, .. } = *grant;
+        let call = OfferGrant { execution_id, grant_id, instance: instance.to_owned() };
+        self.client.call(Route::Fleet, &call).await.map(|_| ())
+    }
+
+    /// Records what an operator did that changes no record of its own.
+    pub async fn record_action(
+        &self,
+        action: RecordedAction,
+        actor: &str,
+        key_id: Option<String>,
+    ) -> Result<(), Error> {
+        let call = RecordAction { action, actor: actor.to_owned(), key_id };
+        self.client.call(Route::Fleet, &call).await.map(|_| ())
     }
 
     /// Asks a worker to take nothing new and to yield what it holds.

@@ -217,7 +217,7 @@ on_both_hosts! {
         operations.register_worker(register("w2")).await.unwrap();
         operations.drain_worker("w1", "ann").await.unwrap();
         operations.mark_worker_dead("w2", "ann").await.unwrap();
-        operations.deregister_worker("w1", None).await.unwrap();
+        operations.deregister_worker("w1", None, None).await.unwrap();
         operations.set_lane_state("default", "made", LaneState::Paused, "ann").await.unwrap();
         let seen = drain(&mut feed, ms(2_000), |all| all.len() >= 7).await;
         let seen: Vec<(&str, Option<&str>)> =

@@ -148,7 +148,7 @@ fn planted_damage_is_found_and_repaired_once() {
             assert!(found.findings.iter().all(|finding| !finding.repaired));
         }
         operations.cancel(payload, "ann", None, None).await.unwrap();
-        operations.delete(payload).await.unwrap();
+        operations.delete(payload, "ann").await.unwrap();
         server.command::<i64>(&["DEL", "ff:strange:{p:1}:x", "ff:exec:{p:999}:x:core"]).ok();
         for key in ["ff:strange:{p:1}:x", "ff:exec:{p:999}:x:core"] {
             let _ = server.command::<i64>(&["DEL", key]);

@@ -84,7 +84,7 @@ on_both_hosts! {
             tokio::time::sleep(ms(1_500)).await;
             assert_eq!(operations.describe(id).await.unwrap().blocking_reason, None, "{instance} covers it");
             if leaves {
-                operations.deregister_worker(instance, None).await.unwrap();
+                operations.deregister_worker(instance, None, None).await.unwrap();
             } else {
                 operations.drain_worker(instance, "ann").await.unwrap();
             }

@@ -97,11 +97,7 @@ impl Model {
         if self.open_grant(id, call.grant_id)?.instance != call.instance || !execution.may_start(self.now) {
             return Err(no_grant(call.grant_id));
         }
-        let missing: Vec<String> =
-            execution.said.requires.iter().filter(|token| !call.capabilities.contains(token)).cloned().collect();
-        if !missing.is_empty() {
-            return Err(refused("not_capable", &[("missing", Some(missing.join(",")))]));
-        }
+        incapable(execution, &call.capabilities)?;
         if let Some(needed) = self.lane_of(execution).and_then(|lane| slots_of(execution, lane))
             && !self.open_grant(id, call.grant_id)?.holder_sets.iter().flatten().any(|set| *set == needed)
         {
@@ -164,12 +160,27 @@ impl Model {
                 ],
             ));
         }
+        if execution.said.namespace != call.namespace || !call.lanes.contains(&execution.lane) {
+            let problem = format!("{} does not serve the lane {}", call.instance, execution.path());
+            return Err(refused(
+                "invalid_argument",
+                &[("field", Some("instance".to_owned())), ("problem", Some(problem))],
+            ));
+        }
+        incapable(execution, &call.capabilities)?;
         let now = self.now;
         self.edit(call.execution_id, |execution| execution.note("grant_reclaim", &call.actor, None, now));
         Ok(GrantReclaimReply::Granted {
             grant: self.reserve(call.execution_id, call.grant_id, &call.instance, call.ttl_ms),
         })
     }
+}
+
+/// Refuses a worker that lacks something.
+fn incapable(execution: &Execution, capabilities: &[String]) -> Answer<()> {
+    let missing: Vec<String> =
+        execution.said.requires.iter().filter(|token| !capabilities.contains(token)).cloned().collect();
+    if missing.is_empty() { Ok(()) } else { Err(refused("not_capable", &[("missing", Some(missing.join(",")))])) }
 }
 
 /// The id with its last four digits counted on.

@@ -376,8 +376,13 @@ impl Memory {
                 let execution_id = self.find(*of, model, |e| e.blocked_by().is_some());
                 UnblockExecution { holder_id: None, execution_id, reason: admission(*budget) }.into()
             }
-            Act::GrantReclaim { of, worker, ttl_ms } => {
+            Act::GrantReclaim { of, worker, able, ttl_ms } => {
                 let execution_id = self.find(*of, model, |e| e.is_eligible() && e.fence().is_some());
+                // Most serve whichever lane it is of, with everything it may need.
+                let able = if able % 4 == 0 { able } else { &7 };
+                let own = model.executions.get(&execution_id).map(|e| e.said.namespace.clone());
+                let namespace = own.filter(|_| of.0 % 16 != 2).unwrap_or_else(|| "other".to_owned());
+                let lanes = LANES.iter().skip(usize::from(of.0 % 8 == 3)).take(3).map(|(_, lane)| (*lane).to_owned());
                 let known = self.grants.iter().rev().find(|(id, _, _)| *id == execution_id).map(|(_, grant, _)| *grant);
                 let grant_id = known.filter(|_| of.0 % 4 == 1).unwrap_or_else(|| self.mint());
                 GrantReclaim {
@@ -386,6 +391,9 @@ impl Memory {
                     grant_id,
                     instance: instance(*worker),
                     ttl_ms: *ttl_ms,
+                    capabilities: capabilities(*able),
+                    namespace,
+                    lanes: lanes.collect(),
                 }
                 .into()
             }
@@ -426,7 +434,7 @@ impl Memory {
                 ReplayExecution { actor, execution_id, reason: text(Some((of.0 % 3) as u8)) }.into()
             }
             Act::Delete { of } => {
-                DeleteExecution { execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into()
+                DeleteExecution { actor, execution_id: self.find(*of, model, |e| e.ended().is_some()) }.into()
             }
             Act::Await { of } => AwaitResult { execution_id: self.find(*of, model, |_| true) }.into(),
             Act::Revoke { of, grace } => {

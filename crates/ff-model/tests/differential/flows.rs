@@ -219,7 +219,7 @@ impl Flows {
             }
             4 => call(ROUTE, &g::HoldExecution::new(ops(), id), now),
             5 => call(ROUTE, &g::ReleaseExecution::new(ops(), id), now),
-            6 => call(ROUTE, &g::DeleteExecution { execution_id: id }, now),
+            6 => call(ROUTE, &g::DeleteExecution { actor: "ops".to_owned(), execution_id: id }, now),
             7 => call(ROUTE, &g::ReadChildren::new(id, rng.random_range(1..5)), now),
             _ => call(ROUTE, &g::ExplainExecution { execution_id: id }, now),
         }

@@ -239,7 +239,7 @@ fn access(rng: &mut StdRng, now: i64) -> Invocation {
 pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
     let now = model.now;
     let count = rng.random_range(0..3);
-    match rng.random_range(0..39) {
+    match rng.random_range(0..41) {
         0 | 1 => {
             let worker = g::RegisterWorker {
                 incarnation: maybe(rng, id),
@@ -264,7 +264,15 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
         ),
         25 => call(ROUTE, &g::FindLeases { instance: instance(rng), request_id: maybe(rng, id) }, now),
         2 => call(Route::Fleet, &g::HeartbeatWorkers { instances: (0..count).map(|_| instance(rng)).collect() }, now),
-        3 => call(Route::Fleet, &g::DeregisterWorker { incarnation: maybe(rng, id), instance: instance(rng) }, now),
+        3 => call(
+            Route::Fleet,
+            &g::DeregisterWorker {
+                actor: maybe(rng, |_| "ops".to_owned()),
+                incarnation: maybe(rng, id),
+                instance: instance(rng),
+            },
+            now,
+        ),
         4 => call(Route::Fleet, &g::DrainWorker { actor: "ops".to_owned(), instance: instance(rng) }, now),
         5 => call(Route::Fleet, &g::MarkWorkerDead { actor: "ops".to_owned(), instance: instance(rng) }, now),
         6 => call(Route::Fleet, &g::ListWorkers { limit: rng.random_range(1..3), offset: rng.random_range(0..3) }, now),
@@ -292,6 +300,15 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
             let score = now + rng.random_range(-10_000..10_000);
             let execution_id = some_execution(rng, model);
             call(ROUTE, &g::CountAhead { execution_id, lane: lane(rng), namespace: "default".to_owned(), score }, now)
+        }
+        39 => {
+            let execution_id = some_execution(rng, model);
+            call(Route::Fleet, &g::OfferGrant { execution_id, grant_id: id(rng), instance: instance(rng) }, now)
+        }
+        40 => {
+            let action = g::RecordedAction::ALL[rng.random_range(0..g::RecordedAction::ALL.len())];
+            let key_id = maybe(rng, |_| "k1".to_owned());
+            call(Route::Fleet, &g::RecordAction { action, actor: "ops".to_owned(), key_id }, now)
         }
         19 => call(ROUTE, &g::ReadEvents::new(rng.random_range(1..50)), now),
         20 => call(ROUTE, &g::Library {}, now),

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 const COMMANDS_MAX: u64 = 2_000;
 
 /// Rows that ask for what is so already, or only look.
-const QUIET: [&str; 10] = [
+const QUIET: [&str; 11] = [
     "suspend again",
     "signal again",
     "append frames again",
@@ -34,6 +34,7 @@ const QUIET: [&str; 10] = [
     "trim events",
     "count holders that run",
     "challenge a worker",
+    "offer a grant",
     "claim in the lane of flows",
 ];
 

@@ -624,7 +624,7 @@ fn operator_rows() -> Vec<Row> {
             },
         ),
         row("replay", &g::ReplayExecution::new(ops(), ended)),
-        row("delete", &g::DeleteExecution { execution_id: ended }),
+        row("delete", &g::DeleteExecution { actor: ops(), execution_id: ended }),
         row("revoke", &g::RevokeLease::new(ops(), running)),
         row("revoke with grace", &g::RevokeLease { grace: Some(true), ..g::RevokeLease::new(ops(), running) }),
         batch("drain leases", &g::DrainLeases { actor: ops(), instance: "w-0".to_owned(), limit: 10, revoke: true }),
@@ -723,6 +723,9 @@ fn grant_rows() -> Vec<Row> {
                 grant_id: uuid(330),
                 instance: "w-1".to_owned(),
                 ttl_ms: 1_000,
+                capabilities: vec![],
+                lanes: vec![main_lane(), "fair".to_owned()],
+                namespace: default(),
             },
         ),
     ]
@@ -794,6 +797,19 @@ fn fleet_rows() -> Vec<Row> {
         ),
         on(fleet, "heartbeat", &g::HeartbeatWorkers { instances: vec![w0(), "w-9".to_owned()] }),
         on(fleet, "deregister", &g::DeregisterWorker::new(w0())),
+        on(
+            fleet,
+            "offer a grant",
+            &g::OfferGrant { execution_id: id(who::INTERRUPTED), grant_id: uuid(331), instance: w0() },
+        ),
+        on(
+            fleet,
+            "record an action",
+            &g::RecordAction {
+                key_id: Some("k1".to_owned()),
+                ..g::RecordAction::new(g::RecordedAction::KeysRotated, ops())
+            },
+        ),
         on(fleet, "drain a worker", &g::DrainWorker { actor: ops(), instance: w0() }),
         on(fleet, "mark a worker dead", &g::MarkWorkerDead { actor: ops(), instance: w0() }),
         on(fleet, "challenge a worker", &g::ChallengeWorker { instance: w0(), nonce: uuid(6) }),

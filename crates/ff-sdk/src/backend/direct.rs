@@ -275,7 +275,7 @@ impl Backend for Direct {
     }
 
     async fn deregister(&self, who: &Identity) -> Result<(), SdkError> {
-        self.operations().deregister_worker(&who.instance, Some(who.incarnation)).await?;
+        self.operations().deregister_worker(&who.instance, Some(who.incarnation), None).await?;
         self.dispatcher.forget(&who.instance);
         Ok(())
     }
@@ -311,12 +311,16 @@ impl Backend for Direct {
         instance: &str,
         ttl_ms: u64,
     ) -> Result<ReclaimGrant, SdkError> {
+        let worker = self.operations().worker(instance).await?;
         let call = GrantReclaim {
             actor: "sdk".to_owned(),
             execution_id,
             grant_id: Uuid::now_v7(),
-            instance: instance.to_owned(),
+            instance: worker.instance,
             ttl_ms: millis(ttl_ms),
+            namespace: worker.namespace,
+            lanes: worker.lanes,
+            capabilities: worker.capabilities,
         };
         let grant = self.dispatcher.grant_reclaim(&call).await?;
         Ok(ReclaimGrant {

@@ -359,6 +359,10 @@ impl LeaseAnswer {
         match refusal(&problem) {
             Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
             Some(error) => Renewal::Refused(error),
+            // Another principal's worker holds the execution by now.
+            None if problem.code == "forbidden" => {
+                Renewal::Refused(EngineError::from_refusal(ErrorCode::StaleLease, Detail::from(problem.facts)))
+            }
             None => Renewal::Unanswered(problem.code),
         }
     }
@@ -945,6 +949,22 @@ mod tests {
 
         let error = problem(StatusCode::BAD_GATEWAY, b"<html>");
         assert!(matches!(error, SdkError::Http { status: 502, code: None, retryable: true, .. }));
+    }
+
+    #[test]
+    fn a_lease_that_is_refused_in_a_heartbeat_is_lost_alone() {
+        let refused = |code: &str, retryable: bool| json!({ "code": code, "detail": "x", "retryable": retryable });
+        let renewed = json!({ "lease_expires_at": 1, "cancel_requested": false, "yield_requested": false });
+        let leases = json!({ "leases": [renewed, refused("execution_not_found", false), refused("forbidden", false), refused("store_unavailable", true)] });
+        let beaten: Beaten = serde_json::from_value(leases).unwrap();
+        let answers: Vec<Renewal> = beaten.leases.into_iter().map(LeaseAnswer::renewal).collect();
+        let code = |answer: &Renewal| match answer {
+            Renewal::Renewed { .. } => "renewed",
+            Renewal::Refused(error) => error.code(),
+            Renewal::Unanswered(_) => "unanswered",
+        };
+        let codes: Vec<&str> = answers.iter().map(code).collect();
+        assert_eq!(codes, ["renewed", "execution_not_found", "stale_lease", "unanswered"]);
     }
 
     #[test]

@@ -46,6 +46,27 @@ impl Guard {
     pub fn forget(&self) {
         self.credentials.forget();
     }
+
+    /// A refusal of credentials that were shown and are nobody's; too many of one address are put off.
+    pub fn failed(&self, peer: Option<Peer>, problem: Problem, scheme: &'static str) -> Response {
+        match peer.and_then(|Peer(address)| self.failures.note(address, Instant::now())) {
+            None => unauthorized(problem, scheme),
+            Some(wait) => {
+                let detail = "too many failed credentials from this address";
+                let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail);
+                let mut response = problem.into_response();
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+                response
+            }
+        }
+    }
+}
+
+/// A refusal that says which credentials are asked for.
+pub fn unauthorized(problem: Problem, scheme: &'static str) -> Response {
+    let mut response = problem.into_response();
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme));
+    response
 }
 
 /// Runs the handler for a caller who may ask it.
@@ -129,23 +150,10 @@ fn bearer(headers: &HeaderMap) -> Answer<Option<BearerToken>> {
     BearerToken::parse(token).map(Some).ok_or_else(unreadable)
 }
 
-/// A refusal for want of credentials; too many of one address are put off.
+/// A refusal for want of credentials.
 fn failed(app: &App, request: &Parts, problem: Problem) -> Response {
-    let peer = request.extensions.get::<Peer>().map(|peer| peer.0);
     // A request that shows nothing is no guess.
     let guessed = request.headers.contains_key(header::AUTHORIZATION);
-    let wait = peer.filter(|_| guessed).and_then(|peer| app.guard.failures.note(peer, Instant::now()));
-    match wait {
-        None => {
-            let mut response = problem.into_response();
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            response
-        }
-        Some(wait) => {
-            let detail = "too many failed credentials from this address";
-            let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).into_response();
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-            response
-        }
-    }
+    let peer = request.extensions.get::<Peer>().copied().filter(|_| guessed);
+    app.guard.failed(peer, problem, "Bearer")
 }

@@ -8,6 +8,6 @@ mod scope;
 mod table;
 
 pub use bearer::Credentials;
-pub use guard::{Guard, Peer, pass};
+pub use guard::{Guard, Peer, pass, unauthorized};
 pub use principal::{Caller, Principal};
 pub use table::{Access, ROUTES, access_to};

@@ -101,6 +101,17 @@ impl Principal {
         }
     }
 
+    /// Refuses what reaches over lanes to one that may act in some of them only.
+    pub fn check_all_lanes(&self, what: &str) -> Answer<()> {
+        match &self.lanes {
+            None => Ok(()),
+            Some(_) => {
+                let detail = format!("{what} reaches over lanes: it takes a token without lanes");
+                Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail))
+            }
+        }
+    }
+
     /// Refuses capabilities a worker of this principal may not claim to have.
     pub fn check_capabilities(&self, capabilities: &[String]) -> Answer<()> {
         let Some(allowed) = &self.capabilities else { return Ok(()) };

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, WaitpointId};
-use ff_script::generated::{Role, Submission};
+use ff_script::generated::{BudgetRef, Role, Submission, Worker};
 
 use super::{Caller, Principal};
 use crate::app::App;
@@ -21,6 +21,10 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
     if !caller.is_scoped() && !own_worker {
         return Ok(());
     }
+    if caller.is_scoped() && is_of_whole_store(path) {
+        let detail = format!("{path} is of the whole store: it takes a token without namespaces and lanes");
+        return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
+    }
     let Ok(params) = RawPathParams::from_request_parts(request, &()).await else { return Ok(()) };
     let Some((name, value)) = params.iter().next() else { return Ok(()) };
     // What cannot be read is the handler's to refuse.
@@ -32,7 +36,8 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
         (Some("flows"), _) => match value.parse::<FlowId>() {
             Ok(id) => {
                 let flow = app.operations.flow(id).await?;
-                covered(caller, &flow.namespace, None, ErrorCode::FlowNotFound)
+                covered(caller, &flow.namespace, None, ErrorCode::FlowNotFound)?;
+                caller.check_all_lanes("a flow")
             }
             Err(_) => Ok(()),
         },
@@ -54,6 +59,11 @@ pub async fn check(app: &App, caller: &Principal, path: &str, request: &mut Part
         (Some("workers"), _) => worker(app, caller, value, own_worker).await,
         _ => Ok(()),
     }
+}
+
+/// Tokens, keys and the check of the store reach beyond every scope, and the metrics speak of every lane at once.
+fn is_of_whole_store(path: &str) -> bool {
+    path.starts_with("/v1/admin/") || path == "/metrics"
 }
 
 /// The routes a worker asks about itself; registering is how it comes to be somebody's.
@@ -83,6 +93,14 @@ async fn worker(app: &App, caller: &Principal, instance: &str, own: bool) -> Ans
     covered(caller, &worker.namespace(), None, ErrorCode::WorkerNotRegistered)
 }
 
+impl Principal {
+    /// Refuses a worker outside of its scope.
+    pub fn check_worker(&self, worker: &Worker) -> Answer<()> {
+        covered(self, &worker.namespace, None, ErrorCode::WorkerNotRegistered)
+            .map_err(|problem| problem.about(&worker.instance))
+    }
+}
+
 fn another_owner(what: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{what} belongs to another principal"))
 }
@@ -106,6 +124,14 @@ impl App {
         covered(caller, &status.budget.namespace, None, ErrorCode::BudgetNotFound)
     }
 
+    /// Refuses what would spend from a budget outside of the caller's scope.
+    pub async fn check_budgets(&self, caller: &Principal, budgets: Option<&[BudgetRef]>) -> Answer<()> {
+        for budget in budgets.unwrap_or_default() {
+            self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
+        }
+        Ok(())
+    }
+
     /// Refuses a quota outside of the caller's scope.
     pub async fn check_quota(&self, caller: &Principal, id: QuotaPolicyId) -> Answer<()> {
         if !caller.is_scoped() {
@@ -126,9 +152,7 @@ impl App {
         if !caller.is_scoped() {
             return Ok(());
         }
-        for budget in new.budgets.iter().flatten() {
-            self.check_budget(caller, BudgetId::from_uuid(budget.budget_id)).await?;
-        }
+        self.check_budgets(caller, new.budgets.as_deref()).await?;
         for quota in new.quotas.iter().flatten() {
             self.check_quota(caller, QuotaPolicyId::from_uuid(quota.quota_id)).await?;
         }

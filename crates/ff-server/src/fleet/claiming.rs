@@ -115,12 +115,12 @@ impl Fleet {
 
     /// An execution an operator handed to this worker.
     async fn take_granted(&self, worker: &Worker, wish: &ClaimWish, poll: &Poll) -> Answer<Option<Task>> {
-        while let Some(grant) = worker.next_grant() {
-            match self.consume(worker, &wish.profile, grant.execution_id, grant.grant_id, poll.kept_as).await {
+        while let Some((execution_id, grant_id)) = worker.next_grant() {
+            match self.consume(worker, &wish.profile, execution_id, grant_id, poll.kept_as).await {
                 Ok(task) => return Ok(Some(task)),
                 Err(problem) if problem.is_retryable() => return Err(problem),
                 Err(problem) => {
-                    tracing::debug!(code = problem.code(), execution = %grant.execution_id, "a reclaim grant could not be used");
+                    tracing::debug!(code = problem.code(), execution = %execution_id, "a reclaim grant could not be used");
                 }
             }
         }

@@ -114,11 +114,17 @@ impl Fleet {
         Ok(!self.operations.holder_lives(instance).await?)
     }
 
-    /// Answers for the workers that talk to this server, and notes which of them lost their id to another process.
+    /// Answers for the workers that talk to this server, notes which of them lost their id to another process, and keeps what
+    /// operators hand to them, whichever server they were asked at.
     pub async fn hear(&self, wake: Wake) {
         match wake {
             Wake::Challenge { instance, nonce } => self.answer(&instance, nonce).await,
             Wake::Replaced { instance } => self.replaced(&instance).await,
+            Wake::Offered { instance, execution_id, grant_id } => {
+                if let Some(worker) = self.known(&instance) {
+                    worker.grant(execution_id, grant_id);
+                }
+            }
             _ => {}
         }
     }
@@ -226,7 +232,14 @@ impl Fleet {
 
     /// Ends a registration; unknown ones have ended already.
     pub async fn deregister(&self, instance: &str, incarnation: Option<Uuid>) -> Answer<()> {
-        self.operations.deregister_worker(instance, incarnation).await?;
+        self.operations.deregister_worker(instance, incarnation, None).await?;
+        self.forget(instance);
+        Ok(())
+    }
+
+    /// An operator ends a registration, whichever process it is.
+    pub async fn send_away(&self, instance: &str, actor: &str) -> Answer<()> {
+        self.operations.deregister_worker(instance, None, Some(actor)).await?;
         self.forget(instance);
         Ok(())
     }

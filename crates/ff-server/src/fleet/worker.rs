@@ -8,7 +8,7 @@ use ff_core::error::{ConflictKind, Detail, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{ExecutionId, LeaseId, TimestampMs};
 use ff_scheduler::Profile;
-use ff_script::generated::{self, Grant, RegisterWorker, WorkerState};
+use ff_script::generated::{self, RegisterWorker, WorkerState};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,8 @@ struct Facts {
     reserved: usize,
     /// Live leases and when each ends.
     held: HashMap<LeaseId, i64>,
-    grants: VecDeque<Grant>,
+    /// Grants of operators that no claim has used yet.
+    grants: VecDeque<(ExecutionId, Uuid)>,
     requests: VecDeque<(Uuid, Seen)>,
     serial: u64,
 }
@@ -376,13 +377,17 @@ impl Worker {
         Some(Duration::from_millis(u64::try_from(first - now).unwrap_or(0) + 1))
     }
 
-    /// An operator chose this worker for an execution.
-    pub fn grant(&self, grant: Grant) {
-        self.facts().grants.push_back(grant);
+    /// An operator chose this worker for an execution. Heard a second time it changes nothing.
+    pub fn grant(&self, execution_id: ExecutionId, grant_id: Uuid) {
+        let mut facts = self.facts();
+        if !facts.grants.contains(&(execution_id, grant_id)) {
+            facts.grants.push_back((execution_id, grant_id));
+        }
+        drop(facts);
         self.granted.notify_waiters();
     }
 
-    pub(super) fn next_grant(&self) -> Option<Grant> {
+    pub(super) fn next_grant(&self) -> Option<(ExecutionId, Uuid)> {
         self.facts().grants.pop_front()
     }
 

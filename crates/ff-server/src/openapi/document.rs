@@ -219,7 +219,10 @@ fn common(method: &str, path: &str, access: Option<Access>, operation: &Map<Stri
     }
     let store = match access {
         Some(Access::Open) => false,
-        Some(Access::WaitpointToken) => true,
+        Some(Access::WaitpointToken) => {
+            codes.push("too_many_failures");
+            true
+        }
         None | Some(Access::Roles(_)) => {
             codes.extend(["unauthenticated", "forbidden", "too_many_failures"]);
             true

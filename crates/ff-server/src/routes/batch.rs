@@ -77,7 +77,7 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
                 accepted.push((index, new));
                 None
             }
-            Err(problem) => Some(Line::Refused { error: problem.of_item() }),
+            Err(problem) => Some(Line::Refused { error: app.refused_item(&problem) }),
         });
     }
     let (places, new): (Vec<usize>, Vec<NewExecution>) = accepted.into_iter().unzip();
@@ -85,7 +85,7 @@ async fn batch(State(app): State<App>, caller: Caller, request: Request) -> Answ
     for (place, answer) in places.into_iter().zip(answers) {
         lines[place] = Some(match answer {
             Ok(reply) => Line::Submitted(reply.into()),
-            Err(error) => Line::Refused { error: Problem::from(error).of_item() },
+            Err(error) => Line::Refused { error: app.refused_item(&Problem::from(error)) },
         });
     }
     let mut text = Vec::new();

@@ -200,14 +200,14 @@ struct Reclaimed {
     grant: GrantShape,
 }
 
-/// Hands an interrupted execution to a chosen worker: one that claims from this server gets it with its next claim.
+/// Hands an interrupted execution to a chosen worker of its lane, who gets it with its next claim.
 #[utoipa::path(
     post,
     path = "/v1/executions/{id}/reclaim",
     params(Id),
     request_body = ReclaimBody,
     responses((status = 200, body = Reclaimed)),
-    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable worker_not_registered at_capacity"))),
+    extensions(("x-ff-codes" = json!("execution_not_found execution_not_runnable worker_not_registered not_capable at_capacity"))),
 )]
 async fn reclaim(
     State(app): State<App>,
@@ -215,6 +215,10 @@ async fn reclaim(
     Id(id): Id,
     Body(body): Body<ReclaimBody>,
 ) -> JsonAnswer<Reclaimed> {
+    // What it serves is the store's to say: it may have registered anew with another server.
+    let found = app.operations.worker(&body.instance).await;
+    let found = found.map_err(|error| Problem::from(error).about(&body.instance))?;
+    caller.check_worker(&found)?;
     let worker = app.fleet.meet(&body.instance).await?;
     let call = GrantReclaim {
         actor: caller.name().to_owned(),
@@ -222,9 +226,16 @@ async fn reclaim(
         grant_id: Uuid::now_v7(),
         instance: body.instance,
         ttl_ms: body.ttl_ms.unwrap_or(RECLAIM_TTL_MS),
+        namespace: found.namespace,
+        lanes: found.lanes,
+        capabilities: found.capabilities,
     };
     let grant = app.dispatcher.grant_reclaim(&call).await.map_err(|error| Problem::from(error).about(id))?;
-    worker.grant(grant.clone());
+    // Its next claim may come to any server. A word that is lost costs the grant's time, after which it is anybody's again.
+    worker.grant(grant.execution_id, grant.grant_id);
+    if let Err(error) = app.operations.offer_grant(&call.instance, &grant).await {
+        tracing::warn!(%error, execution = %id, "a grant was not told to other servers");
+    }
     Ok(Json(Reclaimed { grant: grant.into() }))
 }
 
@@ -303,7 +314,7 @@ pub async fn patch(
     responses((status = 204, description = "It is gone.")),
     extensions(("x-ff-codes" = json!("execution_not_found execution_not_terminal flow_not_terminal"))),
 )]
-pub async fn delete(State(app): State<App>, Id(id): Id) -> Answer<StatusCode> {
-    app.operations.delete(id).await.map_err(|error| Problem::from(error).about(id))?;
+pub async fn delete(State(app): State<App>, caller: Caller, Id(id): Id) -> Answer<StatusCode> {
+    app.operations.delete(id, caller.name()).await.map_err(|error| Problem::from(error).about(id))?;
     Ok(StatusCode::NO_CONTENT)
 }

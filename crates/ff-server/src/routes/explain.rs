@@ -210,6 +210,17 @@ fn coverage(execution: &Execution, serving: &[&Worker]) -> Requires {
     Requires { capabilities: execution.requires.clone(), covered, nearest }
 }
 
+/// What would bring it a worker that has what it requires.
+fn capable(nearest: Option<&Nearest>) -> String {
+    match nearest {
+        None => "start a worker of this lane that has the required capabilities".to_owned(),
+        Some(Nearest { instance, missing }) if missing.is_empty() => {
+            format!("{instance} has them all by now: it is offered again by itself")
+        }
+        Some(Nearest { instance, missing }) => format!("{instance} lacks only {}", missing.join(", ")),
+    }
+}
+
 /// What would let it pass its quotas and its budgets, where something is in the way.
 struct Remedies<'a> {
     quota: Option<&'a str>,
@@ -261,12 +272,7 @@ fn reasons(
         let mut detail: Vec<(&str, String)> =
             execution.blocking_detail.iter().flatten().map(|(name, value)| (name.as_str(), value.clone())).collect();
         let remedy = match (reason.as_str(), requires.and_then(|requires| requires.nearest.as_ref())) {
-            ("waiting_for_capable_worker", Some(nearest)) => {
-                format!("{} lacks only {}", nearest.instance, nearest.missing.join(", "))
-            }
-            ("waiting_for_capable_worker", None) => {
-                "start a worker of this lane that has the required capabilities".to_owned()
-            }
+            ("waiting_for_capable_worker", nearest) => capable(nearest),
             ("held_by_operator", _) => "release it".to_owned(),
             ("waiting_for_dependencies", _) => {
                 "it runs once enough of the edges into it are met, and is skipped when they no longer can be".to_owned()
@@ -323,4 +329,20 @@ fn reasons(
         say("missing_capabilities", &[("missing", missing)], "start a worker of this lane that has them".to_owned());
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_could_run_is_told_who_comes_nearest() {
+        let near = |missing: &[&str]| Nearest {
+            instance: "w1".to_owned(),
+            missing: missing.iter().map(|token| (*token).to_owned()).collect(),
+        };
+        assert_eq!(capable(Some(&near(&["gpu", "cuda"]))), "w1 lacks only gpu, cuda");
+        assert_eq!(capable(Some(&near(&[]))), "w1 has them all by now: it is offered again by itself");
+        assert!(capable(None).starts_with("start a worker of this lane"));
+    }
 }

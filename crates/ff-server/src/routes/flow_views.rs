@@ -60,6 +60,7 @@ pub async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> JsonAnswer<Listed<FlowShape>> {
+    caller.check_all_lanes("the list of flows")?;
     let state = match query.state {
         None => None,
         Some(word) => {

@@ -233,6 +233,7 @@ async fn submit(
         new.trace(&trace);
     }
     caller.check(&new.fields.namespace, None)?;
+    app.check_budgets(&caller, new.fields.budgets.as_deref()).await?;
     check_members(&app, &caller, &new.members, new.fields.default_lane.as_deref()).await?;
     let submitted = app.operations.submit_flow(new).await?;
     let members = submitted.members.into_iter().map(|(key, execution_id)| MemberId { key, execution_id }).collect();
@@ -255,7 +256,10 @@ async fn check_members(app: &App, caller: &Caller, members: &[NewMember], defaul
                 caller.check(&fields.namespace, None)?;
             }
             app.check_spending(caller, fields).await?;
-            levels.extend(flow.iter().map(|flow| (flow.members.as_slice(), flow.fields.default_lane.as_deref())));
+            if let Some(flow) = flow {
+                app.check_budgets(caller, flow.fields.budgets.as_deref()).await?;
+                levels.push((flow.members.as_slice(), flow.fields.default_lane.as_deref()));
+            }
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ff_engine::Fsck;
+use ff_script::generated::RecordedAction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -52,6 +53,10 @@ struct FindingShape {
 )]
 async fn fsck(State(app): State<App>, caller: Caller, Body(body): Body<FsckBody>) -> JsonAnswer<Report> {
     let repair = body.repair.unwrap_or(false);
+    if repair {
+        // Before it begins: one that is cut short has changed something all the same.
+        app.operations.record_action(RecordedAction::StoreRepaired, caller.name(), None).await?;
+    }
     let found = Fsck::run(app.operations.client(), repair).await?;
     tracing::info!(actor = caller.name(), repair, findings = found.findings.len(), "the store was checked");
     let clean = found.is_clean();

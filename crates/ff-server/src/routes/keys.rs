@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use ff_keys::{KeyFacts, KeyId};
+use ff_script::generated::RecordedAction;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -93,7 +94,8 @@ async fn rotate(State(app): State<App>, caller: Caller, Body(body): Body<RotateB
     // Keys of a store others sign for are not replaced by keys nobody else has.
     app.waitpoints.note_keys().await?;
     let keys = app.waitpoints.keys().clone();
-    changed(&app, &caller, move || keys.rotate(Duration::from_millis(grace_ms))).await
+    let change = move || keys.rotate(Duration::from_millis(grace_ms)).map(|signs| (signs.clone(), signs));
+    changed(&app, &caller, RecordedAction::KeysRotated, change).await
 }
 
 /// Accepts no token of this key any more; if it signs, a new one is made.
@@ -109,24 +111,28 @@ async fn revoke(State(app): State<App>, caller: Caller, Path(key): Path<String>)
         key.parse().map_err(|error: ff_keys::InvalidKeyId| Problem::invalid("key_id", error.to_string()))?;
     app.waitpoints.note_keys().await?;
     let keys = app.waitpoints.keys().clone();
-    changed(&app, &caller, move || keys.revoke(&id)).await
+    let change = move || keys.revoke(&id).map(|signs| (signs, id));
+    changed(&app, &caller, RecordedAction::KeyRevoked, change).await
 }
 
-/// Changes the file, which may wait for another process, and tells the store the names.
+/// Changes the file, which may wait for another process, and tells the store the names, and who did it. The change answers the
+/// key that signs now, and the one it is about.
 async fn changed(
     app: &App,
     caller: &Caller,
-    change: impl FnOnce() -> Result<KeyId, ff_keys::Error> + Send + 'static,
+    action: RecordedAction,
+    change: impl FnOnce() -> Result<(KeyId, KeyId), ff_keys::Error> + Send + 'static,
 ) -> JsonAnswer<Changed> {
-    let done: Answer<KeyId> = match tokio::task::spawn_blocking(change).await {
+    let done: Answer<(KeyId, KeyId)> = match tokio::task::spawn_blocking(change).await {
         Ok(changed) => changed.map_err(Problem::from),
         Err(error) => {
             tracing::error!(%error, "changing the keys did not end well");
             Err(Problem::of_status(axum::http::StatusCode::INTERNAL_SERVER_ERROR))
         }
     };
-    let key_id = done?.as_str().to_owned();
+    let (signs, about) = done?;
+    app.operations.record_action(action, caller.name(), Some(about.as_str().to_owned())).await?;
     app.waitpoints.note_keys().await?;
-    tracing::info!(key_id, actor = caller.name(), "the signing keys changed");
-    Ok(Json(Changed { key_id, keys: listed(app).items }))
+    tracing::info!(key_id = signs.as_str(), actor = caller.name(), "the signing keys changed");
+    Ok(Json(Changed { key_id: signs.as_str().to_owned(), keys: listed(app).items }))
 }

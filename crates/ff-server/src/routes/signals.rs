@@ -3,10 +3,10 @@
 //! The token is verified before the store is asked. Whatever keeps a genuine token from being accepted is answered with the
 //! same body: whoever holds one learns nothing about waitpoints that are not theirs.
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use ff_core::types::{ExecutionId, SignalId, WaitpointToken};
 use ff_engine::{NewSignal, SignalOutcome};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use crate::access::{Peer, unauthorized};
 use crate::app::{App, Waitpoint};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
@@ -23,7 +24,7 @@ use crate::query::IdempotencyHeader;
 
 /// The largest payload of a signal.
 const SIGNAL_MAX: usize = 256 * 1024;
-const SCHEME: &str = "waitpoint";
+const SCHEME: &str = "Waitpoint";
 
 pub fn routes() -> Described {
     Described::new().with(routes!(answered))
@@ -83,19 +84,22 @@ struct Delivered {
 async fn answered(
     State(app): State<App>,
     Waitpoint(waitpoint_id): Waitpoint,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
-    Body(body): Body<SignalBody>,
+    Body(mut body): Body<SignalBody>,
 ) -> Response {
-    match deliver(&app, waitpoint_id, &headers, body).await {
-        Ok(delivered) => Json(delivered).into_response(),
-        Err(problem) => {
-            let unauthorized = problem.code() == "invalid_token";
-            let mut response = problem.into_response();
-            if unauthorized {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Waitpoint"));
-            }
-            response
+    let answer = match token(&headers, body.token.take()) {
+        // First of all: nothing about the rest of the request is said to whoever has no token of ours.
+        Ok(token) if app.waitpoints.keys().verify(token.as_str()).is_err() => {
+            return app.guard.failed(peer.map(|Extension(peer)| peer), Problem::invalid_token(), SCHEME);
         }
+        Ok(token) => deliver(&app, waitpoint_id, &headers, &token, body).await,
+        Err(problem) => Err(problem),
+    };
+    match answer {
+        Ok(delivered) => Json(delivered).into_response(),
+        Err(problem) if problem.code() == "invalid_token" => unauthorized(problem, SCHEME),
+        Err(problem) => problem.into_response(),
     }
 }
 
@@ -103,11 +107,9 @@ async fn deliver(
     app: &App,
     waitpoint_id: ff_core::types::WaitpointId,
     headers: &HeaderMap,
+    token: &WaitpointToken,
     body: SignalBody,
 ) -> Answer<Delivered> {
-    let token = token(headers, body.token)?;
-    // First of all: nothing about the rest of the request is said to whoever has no token of ours.
-    app.waitpoints.keys().verify(token.as_str()).map_err(|_| Problem::invalid_token())?;
     let (payload, payload_encoding) = payload::taken("payload", body.payload, body.payload_encoding, SIGNAL_MAX)?;
     let signal = NewSignal {
         signal_id: body.signal_id,
@@ -121,7 +123,7 @@ async fn deliver(
         idempotency_key: idempotency_key(headers, body.idempotency_key)?,
     };
     // The problem is not said to be about anything: it must be the same whatever the reason.
-    Ok(match app.waitpoints.deliver(body.execution_id, waitpoint_id, &token, signal).await? {
+    Ok(match app.waitpoints.deliver(body.execution_id, waitpoint_id, token, signal).await? {
         SignalOutcome::Accepted { signal_id, effect } => {
             Delivered { outcome: "accepted", signal_id, effect: Some(effect.as_str()) }
         }

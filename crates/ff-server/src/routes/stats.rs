@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use ff_script::Route;
-use ff_script::generated::{Library, LibraryReply, PartitionStatsReply};
+use ff_script::generated::{Library, LibraryReply, PartitionStatsReply, Worker};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -13,12 +13,14 @@ use utoipa_axum::routes;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::openapi::Described;
+use crate::problem::Answer;
 use crate::shape::lane::CountsShape;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(stats)).with(routes!(capabilities))
 }
 
+/// What the caller's token covers; what is known of the whole store only is null unless the token covers it all.
 #[derive(Serialize, ToSchema)]
 struct Stats {
     executions: i64,
@@ -26,15 +28,15 @@ struct Stats {
     counts: CountsShape,
     lanes: Vec<LaneStats>,
     workers: WorkerStats,
-    timers: i64,
+    timers: Option<i64>,
     next_timer_at: Option<i64>,
-    events: i64,
-    outbox: i64,
-    stuck: i64,
-    flows: i64,
+    events: Option<i64>,
+    outbox: Option<i64>,
+    stuck: Option<i64>,
+    flows: Option<i64>,
     /// Flows that still owe their members a cancel, and how many members that is.
-    cancel_backlog: i64,
-    pending_cancels: i64,
+    cancel_backlog: Option<i64>,
+    pending_cancels: Option<i64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -65,15 +67,16 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
         counts: CountsShape::default(),
         lanes: Vec::new(),
         workers: WorkerStats::default(),
-        timers: 0,
+        timers: None,
         next_timer_at: None,
-        events: 0,
-        outbox: 0,
-        stuck: 0,
-        flows: 0,
-        cancel_backlog: 0,
-        pending_cancels: 0,
+        events: None,
+        outbox: None,
+        stuck: None,
+        flows: None,
+        cancel_backlog: None,
+        pending_cancels: None,
     };
+    let add = |to: &mut Option<i64>, count: i64| *to = Some(to.unwrap_or(0) + count);
     let mut by_lane: BTreeMap<(String, String), CountsShape> = BTreeMap::new();
     for partition in partitions {
         let PartitionStatsReply::Stats {
@@ -88,22 +91,28 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
             stuck,
             timers,
         } = partition.stats;
-        sum.flows += flows;
-        sum.cancel_backlog += cancel_backlog;
-        sum.pending_cancels += pending_cancels;
-        sum.executions += executions;
-        sum.events += events;
-        sum.outbox += outbox;
-        sum.stuck += stuck;
-        sum.timers += timers;
-        sum.next_timer_at = [sum.next_timer_at, next_timer_at].into_iter().flatten().min();
         for counts in lanes.iter().filter(|counts| caller.covers(&counts.namespace, Some(&counts.lane))) {
             sum.counts.add(counts);
             by_lane.entry((counts.namespace.clone(), counts.lane.clone())).or_default().add(counts);
         }
+        if caller.is_scoped() {
+            continue;
+        }
+        sum.executions += executions;
+        add(&mut sum.flows, flows);
+        add(&mut sum.cancel_backlog, cancel_backlog);
+        add(&mut sum.pending_cancels, pending_cancels);
+        add(&mut sum.events, events);
+        add(&mut sum.outbox, outbox);
+        add(&mut sum.stuck, stuck);
+        add(&mut sum.timers, timers);
+        sum.next_timer_at = [sum.next_timer_at, next_timer_at].into_iter().flatten().min();
+    }
+    if caller.is_scoped() {
+        sum.executions = sum.counts.all();
     }
     sum.lanes = by_lane.into_iter().map(|((namespace, lane), counts)| LaneStats { namespace, lane, counts }).collect();
-    for worker in app.operations.workers().await? {
+    for worker in seen_workers(&app, &caller).await? {
         match worker.state.as_str() {
             "draining" => sum.workers.draining += 1,
             _ => sum.workers.live += 1,
@@ -111,6 +120,13 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
         sum.workers.slots += worker.slots;
     }
     Ok(Json(sum))
+}
+
+/// The live workers that may run something of what the caller's token covers.
+async fn seen_workers(app: &App, caller: &Caller) -> Answer<Vec<Worker>> {
+    let mut workers = app.operations.workers().await?;
+    workers.retain(|worker| worker.lanes.iter().any(|lane| caller.covers(&worker.namespace, Some(lane))));
+    Ok(workers)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -122,7 +138,7 @@ struct Capabilities {
     authentication: &'static str,
     features: &'static [&'static str],
     limits: Limits,
-    /// How many live workers have each capability.
+    /// How many of the live workers that the caller's token covers have each capability.
     worker_capabilities: BTreeMap<String, usize>,
 }
 
@@ -160,12 +176,12 @@ struct Limits {
     path = "/v1/capabilities",
     responses((status = 200, body = Capabilities)),
 )]
-async fn capabilities(State(app): State<App>) -> JsonAnswer<Capabilities> {
+async fn capabilities(State(app): State<App>, caller: Caller) -> JsonAnswer<Capabilities> {
     let client = app.operations.client();
     let LibraryReply::Library { hash, number } = client.call(Route::Fleet, &Library {}).await?;
     let facts = client.host().facts();
     let mut worker_capabilities = BTreeMap::new();
-    for token in app.operations.workers().await?.into_iter().flat_map(|worker| worker.capabilities) {
+    for token in seen_workers(&app, &caller).await?.into_iter().flat_map(|worker| worker.capabilities) {
         *worker_capabilities.entry(token).or_insert(0) += 1;
     }
     Ok(Json(Capabilities {

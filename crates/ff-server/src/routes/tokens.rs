@@ -82,7 +82,7 @@ struct Created {
     facts: TokenShape,
 }
 
-/// Makes a token.
+/// Makes a token. An admin's has no scope: whoever makes tokens could make one without it.
 #[utoipa::path(
     post,
     path = "/v1/admin/tokens",
@@ -105,6 +105,11 @@ async fn create(
         if !roles.contains(&role) {
             roles.push(role);
         }
+    }
+    let narrowed = body.namespaces.is_some() || body.lanes.is_some() || body.capabilities.is_some();
+    if narrowed && roles.contains(&Role::Admin) {
+        let problem = "admin is of the whole store: leave out namespaces, lanes and capabilities, or name other roles";
+        return Err(Problem::invalid("roles", problem));
     }
     let token = BearerToken::mint();
     let grant = GrantAccess {

@@ -66,7 +66,9 @@ async fn inbox(
     };
     let namespace = caller.namespace(query.namespace)?;
     let page = app.operations.open_waitpoints(namespace.as_deref(), after, limit).await?;
-    let items = page.items.into_iter().map(WaitpointShape::from).collect();
+    // Of what is not the caller's nothing is left but the place: a page may be short while more follows.
+    let seen = page.items.into_iter().filter(|item| caller.covers(&item.namespace, Some(&item.lane)));
+    let items = seen.map(WaitpointShape::from).collect();
     Ok(Json(Listed { items, next_cursor: page.next.map(|cursor| cursor.to_string()) }))
 }
 

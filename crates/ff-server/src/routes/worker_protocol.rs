@@ -178,7 +178,7 @@ pub async fn deregister(
             let detail = format!("{} may not use force; it takes one of the roles operator, admin", caller.name());
             return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail));
         }
-        app.fleet.deregister(&instance, None).await?;
+        app.fleet.send_away(&instance, caller.name()).await?;
         return Ok(StatusCode::NO_CONTENT);
     }
     if body.incarnation.is_none() && app.fleet.meet(&instance).await.is_ok_and(|worker| worker.incarnation().is_some())
@@ -240,7 +240,7 @@ enum LeaseAnswer {
     params(("name" = vocabulary::Instance, Path, description = "The worker's instance.")),
     request_body = HeartbeatBody,
     responses((status = 200, body = Beaten)),
-    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use execution_not_found"))),
+    extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
 )]
 async fn heartbeat(
     State(app): State<App>,
@@ -249,21 +249,22 @@ async fn heartbeat(
     Body(body): Body<HeartbeatBody>,
 ) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
-    let renew = body.renew.unwrap_or_default();
-    for lease in &renew {
-        app.check_fence(&caller, lease.execution_id, lease.lease_id).await?;
+    let mut answers: Vec<Option<LeaseAnswer>> = Vec::new();
+    let mut renewals: Vec<(usize, Renewal)> = Vec::new();
+    for (index, lease) in body.renew.unwrap_or_default().into_iter().enumerate() {
+        let execution_id = lease.execution_id;
+        // One that is not the caller's to renew is refused alone.
+        answers.push(match app.check_fence(&caller, execution_id, lease.lease_id).await {
+            Ok(()) => {
+                let fence =
+                    Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
+                renewals.push((index, Renewal { execution_id, fence, lease_ttl_ms: None }));
+                None
+            }
+            Err(problem) => Some(LeaseAnswer::Refused { execution_id, problem: app.refused_item(&problem) }),
+        });
     }
-    let renewals: Vec<(usize, Renewal)> = renew
-        .into_iter()
-        .map(|lease| {
-            let fence =
-                Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
-            Renewal { execution_id: lease.execution_id, fence, lease_ttl_ms: None }
-        })
-        .enumerate()
-        .collect();
     let client = app.operations.client();
-    let mut answers: Vec<Option<LeaseAnswer>> = renewals.iter().map(|_| None).collect();
     let calls = by_partition(renewals, |(_, renewal)| client.route_of(&renewal.execution_id));
     let mut answered = stream::iter(calls)
         .map(|(route, batch)| async move {

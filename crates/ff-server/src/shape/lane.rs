@@ -105,4 +105,23 @@ impl CountsShape {
         let oldest = [self.oldest_eligible_at, counts.oldest_eligible_at];
         self.oldest_eligible_at = oldest.into_iter().flatten().min();
     }
+
+    /// How many there are in whichever state.
+    pub fn all(&self) -> i64 {
+        let BlockedShape {
+            waiting_for_capable_worker,
+            waiting_for_quota,
+            waiting_for_budget,
+            waiting_for_dependencies,
+            waiting_for_children,
+            held_by_operator,
+        } = self.blocked;
+        let blocked = waiting_for_capable_worker
+            + waiting_for_quota
+            + waiting_for_budget
+            + waiting_for_dependencies
+            + waiting_for_children
+            + held_by_operator;
+        blocked + self.eligible + self.granted + self.active + self.delayed + self.suspended + self.terminal
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ff_keys::BearerToken;
+use ff_script::generated::{GrantAccess, Role};
 use ff_server::{Access, ROUTES};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -98,6 +100,86 @@ on_both_hosts! {
         server.stop().await;
     }
 
+    async fn an_admin_has_no_scope(kit) {
+        let (server, root) = kit.guarded().await;
+        for scope in [json!({ "namespaces": ["a"] }), json!({ "lanes": ["builds"] }), json!({ "capabilities": ["gpu"] })] {
+            let mut body = json!({ "name": "lead", "roles": ["read", "admin"] });
+            body.as_object_mut().expect("an object").extend(scope.as_object().expect("an object").clone());
+            let refused = root.post("/v1/admin/tokens", body).await.refused(400, "invalid_argument");
+            assert!(refused["fields"]["roles"].is_string(), "{refused}");
+        }
+        // One that the store has all the same rules nothing beyond its scope: it could make itself a token without one.
+        for (name, namespaces, lanes) in [("of-a", Some("a"), None), ("of-builds", None, Some("builds"))] {
+            let token = BearerToken::mint();
+            let grant = GrantAccess {
+                access_id: uuid::Uuid::now_v7(),
+                actor: "root".to_owned(),
+                capabilities: None,
+                digest: token.digest(),
+                expires_at: None,
+                lanes: lanes.map(|lane| vec![lane.to_owned()]),
+                name: name.to_owned(),
+                namespaces: namespaces.map(|namespace| vec![namespace.to_owned()]),
+                roles: vec![Role::Admin],
+            };
+            kit.tool().await.operations().grant_access(grant).await.expect("it is granted");
+            let scoped = root.bearing(token.reveal());
+            scoped.submit(json!({ "kind": "k", "namespace": "a", "lane": "builds" })).await;
+            let rules: Vec<_> = ROUTES.iter().filter(|(_, path, _)| path.starts_with("/v1/admin/") || *path == "/metrics").collect();
+            assert!(rules.len() >= 8, "{rules:?}");
+            for (method, path, _) in rules {
+                assert_eq!(asked(&scoped, method, path).await, (403, "forbidden".to_owned()), "{method} {path} as {name}");
+            }
+            let wider = json!({ "name": "wider", "roles": ["admin"] });
+            scoped.post("/v1/admin/tokens", wider).await.refused(403, "forbidden");
+        }
+        server.stop().await;
+    }
+
+    async fn a_token_of_a_lane_reaches_nothing_of_other_lanes(kit) {
+        let (server, root) = kit.guarded().await;
+        let (team, _) = bearer(&root, json!({ "name": "builders", "roles": ["submit", "operator", "read"], "lanes": ["builds"] })).await;
+        let worker = |namespace: &str, lane: &str, token: &str| json!({ "worker_id": "w", "namespace": namespace, "lanes": [lane], "capabilities": [token], "slots": 2 });
+        let mut waitpoints = Vec::new();
+        for lane in ["builds", "deploys"] {
+            root.post(&format!("/v1/workers/w-{lane}/register"), worker("default", lane, lane)).await.with(200);
+            root.submit(json!({ "kind": "k", "lane": lane })).await;
+            let task = root.claim_one(&format!("w-{lane}")).await;
+            let waits = root.task(&task, "suspend", json!({ "reason": "waiting_for_approval", "waitpoints": [{ "key": lane }] })).await.with(200);
+            waitpoints.push(waits["waitpoints"][0]["waitpoint_id"].clone());
+        }
+        let ids = |listed: Value| listed["items"].as_array().expect("items").iter().map(|item| item["waitpoint_id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids(root.get("/v1/waitpoints?namespace=default").await.with(200)), waitpoints);
+        assert_eq!(ids(team.get("/v1/waitpoints?namespace=default").await.with(200)), waitpoints[..1]);
+
+        // What is counted is what the token covers; what only the whole store knows is not said.
+        let (all, seen) = (root.get("/v1/stats").await.with(200), team.get("/v1/stats").await.with(200));
+        assert_eq!((&all["executions"], &seen["executions"]), (&json!(2), &json!(1)));
+        assert_eq!((&all["workers"]["live"], &seen["workers"]["live"], &seen["workers"]["slots"]), (&json!(2), &json!(1), &json!(2)));
+        for field in ["timers", "next_timer_at", "events", "outbox", "stuck", "flows", "cancel_backlog", "pending_cancels"] {
+            assert!(seen[field].is_null(), "{field} in {seen}");
+            assert!(field == "next_timer_at" || all[field].is_i64(), "{field} in {all}");
+        }
+        assert_eq!(team.get("/v1/capabilities").await.with(200)["worker_capabilities"], json!({ "builds": 1 }));
+        assert_eq!(root.get("/v1/capabilities").await.with(200)["worker_capabilities"], json!({ "builds": 1, "deploys": 1 }));
+
+        // A flow reaches over lanes, whatever its members are.
+        let flow = |lane: &str| json!({ "kind": "f", "members": [{ "key": "m", "kind": "k", "lane": lane }] });
+        let made = root.post("/v1/flows", flow("deploys")).await.with(201);
+        let at = format!("/v1/flows/{}", made["flow_id"].as_str().expect("an id"));
+        for path in ["/v1/flows".to_owned(), at.clone(), format!("{at}/graph"), format!("{at}/members")] {
+            team.get(&path).await.refused(403, "forbidden");
+        }
+        for (verb, body) in [("cancel", json!({})), ("seal", json!({})), ("members", json!({ "members": [{ "key": "n", "kind": "k", "lane": "builds" }] })), ("edges", json!({ "edges": [{ "from": "m", "to": "n" }] }))] {
+            team.post(&format!("{at}/{verb}"), body).await.refused(403, "forbidden");
+        }
+        assert_eq!(root.get(&at).await.with(200)["members"].as_array().map(Vec::len), Some(1));
+        team.post("/v1/flows", flow("deploys")).await.refused(403, "forbidden");
+        let own = team.post("/v1/flows", flow("builds")).await.with(201);
+        team.execution(own["members"][0]["execution_id"].as_str().expect("an id")).await;
+        server.stop().await;
+    }
+
     async fn budgets_and_quotas_of_others_are_not_there(kit) {
         let (server, root) = kit.guarded().await;
         let scope = json!({ "name": "team-a", "roles": ["submit", "operator", "read", "worker"], "namespaces": ["a"] });
@@ -141,6 +223,12 @@ on_both_hosts! {
             member["key"] = "m".into();
             member.as_object_mut().expect("an object").remove("namespace");
             team.post("/v1/flows", json!({ "kind": "f", "namespace": "a", "members": [member] })).await.refused(404, code);
+        }
+        let plain = json!([{ "key": "m", "kind": "k" }]);
+        let flow = json!({ "kind": "f", "namespace": "a", "budgets": [{ "budget_id": budgets[1] }], "members": plain });
+        let nested = json!({ "kind": "f", "namespace": "a", "members": [{ "key": "n", "flow": { "kind": "g", "budgets": [{ "budget_id": budgets[1] }], "members": plain } }] });
+        for body in [flow, nested] {
+            team.post("/v1/flows", body).await.refused(404, "budget_not_found");
         }
         team.submit(json!({ "kind": "k", "namespace": "a", "budgets": [{ "budget_id": budgets[0] }], "quotas": [{ "quota_id": quotas[0], "key": "k" }] })).await;
         team.post("/v1/workers/w1/register", json!({ "worker_id": "w", "namespace": "a", "lanes": ["default"] })).await.with(200);
@@ -187,11 +275,45 @@ on_both_hosts! {
         one.post(&format!("/v1/budgets/{budget}/reserve"), reserve).await.with(200);
         two.register("w2", 1).await;
         let renew = json!({ "renew": [{ "execution_id": task["execution_id"], "attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"] }] });
-        two.post("/v1/workers/w2/heartbeat", renew).await.refused(403, "forbidden");
+        let beaten = two.post("/v1/workers/w2/heartbeat", renew).await.with(200);
+        assert_eq!(beaten["leases"][0]["code"], "forbidden", "{beaten}");
         // Another server does not know who holds it, and asks the store.
         let (other, _) = kit.guarded().await;
         Api { base: format!("http://{}", other.address()), ..two.clone() }.task(&task, "complete", json!({ "result": 1 })).await.refused(403, "forbidden");
         Api { base: format!("http://{}", other.address()), ..one.clone() }.task(&task, "complete", json!({ "result": 1 })).await.with(200);
+        other.stop().await;
+        server.stop().await;
+    }
+
+    async fn a_heartbeat_answers_every_lease_for_itself(kit) {
+        let (server, root) = kit.guarded().await;
+        let (one, _) = bearer(&root, json!({ "name": "one", "roles": ["worker"] })).await;
+        let (two, _) = bearer(&root, json!({ "name": "two", "roles": ["worker"] })).await;
+        let lease = |task: &Value| {
+            let mut lease = crate::kit::fence(task);
+            lease["execution_id"] = task["execution_id"].clone();
+            lease
+        };
+        let mut leases = Vec::new();
+        for (api, instance) in [(&one, "w1"), (&two, "w2"), (&one, "w1")] {
+            api.register(instance, 4).await;
+            root.submit(json!({ "kind": "k" })).await;
+            leases.push(lease(&api.claim_one(instance).await));
+        }
+        // One whose execution is not there any more, or never was.
+        leases.insert(1, json!({ "execution_id": UNKNOWN, "attempt_id": UNKNOWN, "lease_id": UNKNOWN, "lease_epoch": 1 }));
+        let (other, _) = kit.guarded().await;
+        // Another server does not know who holds them, and asks the store.
+        let elsewhere = Api { base: format!("http://{}", other.address()), ..one.clone() };
+        for api in [&one, &elsewhere] {
+            let beaten = api.post("/v1/workers/w1/heartbeat", json!({ "renew": leases })).await.with(200);
+            let codes: Vec<&Value> = beaten["leases"].as_array().expect("leases").iter().map(|lease| &lease["code"]).collect();
+            assert_eq!(codes, [&Value::Null, &json!("execution_not_found"), &json!("forbidden"), &Value::Null], "{beaten}");
+            assert!(beaten["leases"][0]["lease_expires_at"].is_i64() && beaten["leases"][3]["lease_expires_at"].is_i64(), "{beaten}");
+        }
+        // The other's lease is none the worse for it.
+        let beaten = two.post("/v1/workers/w2/heartbeat", json!({ "renew": [leases[2]] })).await.with(200);
+        assert!(beaten["leases"][0]["lease_expires_at"].is_i64(), "{beaten}");
         other.stop().await;
         server.stop().await;
     }
@@ -254,6 +376,35 @@ on_both_hosts! {
         let events = root.send(Method::GET, "/v1/events?after=start&types=budget.*,quota.*&limit=5", &[("accept", "application/x-ndjson")], "").await;
         let actors: Vec<Value> = events.text().lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).expect("JSON")["data"]["actor"].clone()).collect();
         assert_eq!(actors, ["ann"; 5].map(Value::from), "{}", events.text());
+
+        // What leaves nothing behind that could say it, and what is not in the store.
+        assert_eq!(ann.send(Method::DELETE, &format!("/v1/executions/{id}"), &[], "").await.status, 204);
+        root.register("w1", 1).await;
+        assert_eq!(ann.send(Method::DELETE, "/v1/workers/w1", &[], json!({ "force": true }).to_string()).await.status, 204);
+        root.register("w2", 1).await;
+        assert_eq!(root.send(Method::DELETE, "/v1/workers/w2", &[], "").await.status, 204);
+        let (carl, _) = bearer(&root, json!({ "name": "carl", "roles": ["admin"] })).await;
+        let rotated = carl.post("/v1/admin/keys/rotate", json!({})).await.with(200)["key_id"].clone();
+        carl.post(&format!("/v1/admin/keys/{}/revoke", rotated.as_str().expect("a key")), json!({})).await.with(200);
+        carl.post("/v1/admin/keys/nobodys/revoke", json!({})).await.refused(404, "key_not_found");
+        carl.post("/v1/admin/fsck", json!({})).await.with(200);
+        carl.post("/v1/admin/fsck", json!({ "repair": true })).await.with(200);
+        let types = "execution.retired,worker.left,operator.keys_rotated,operator.key_revoked,operator.store_repaired";
+        let events = root.send(Method::GET, &format!("/v1/events?after=start&types={types}&follow=false"), &[("accept", "application/x-ndjson")], "").await;
+        let events = events.text().lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let mut said: Vec<Value> = events.map(|event| json!([event["type"], event["data"]["actor"], event["data"]["key_id"]])).collect();
+        let mut expected = [
+            json!(["execution.retired", "ann", null]),
+            json!(["worker.left", "ann", null]),
+            json!(["worker.left", null, null]),
+            json!(["operator.keys_rotated", "carl", rotated]),
+            json!(["operator.key_revoked", "carl", rotated]),
+            json!(["operator.store_repaired", "carl", null]),
+        ];
+        // Partitions speak in no order among each other.
+        said.sort_by_key(Value::to_string);
+        expected.sort_by_key(Value::to_string);
+        assert_eq!(said, expected);
         server.stop().await;
     }
 }

@@ -166,9 +166,14 @@ impl Kit {
         }
     }
 
-    async fn broken(&self) -> Vec<String> {
+    /// The store without a server in between.
+    pub async fn tool(&self) -> Engine {
         let options = EngineOptions { background: false, ..self.engine.clone() };
-        let tool = Engine::start(Arc::clone(&self.host), options).await.expect("a tool connects");
+        Engine::start(Arc::clone(&self.host), options).await.expect("a tool connects")
+    }
+
+    async fn broken(&self) -> Vec<String> {
+        let tool = self.tool().await;
         let report = Fsck::run(tool.operations().client(), false).await.expect("the store is checked");
         report.findings.iter().map(|f| format!("{} {}: {}", f.invariant, f.key.0.escape_ascii(), f.problem)).collect()
     }

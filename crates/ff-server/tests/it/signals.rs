@@ -98,6 +98,27 @@ on_both_hosts! {
         assert_eq!(api.execution(&id).await["signals"], 0);
     }
 
+    async fn forged_tokens_slow_only_further_forgeries(kit) {
+        let api = kit.api().await;
+        api.register("w1", 4).await;
+        let (id, waitpoint) = waiting(&api, json!({"key": "k"})).await;
+        let (wid, secret) = (&waitpoint["waitpoint_id"], token(&waitpoint));
+        let plain = json!({"execution_id": id, "name": "hello"});
+        let path = format!("/v1/waitpoints/{}/signals", wid.as_str().expect("an id"));
+        // A genuine token that is not accepted is no guess, nor is none at all.
+        for _ in 0..12 {
+            signal(&api, "0192a7c4-5b1e-7abc-8def-00112233aabb", wid, &secret, json!({"name": "hello"})).await.refused(404, "waitpoint_not_open");
+            api.post(&path, plain.clone()).await.refused(401, "invalid_token");
+        }
+        for _ in 0..10 {
+            signal(&api, &id, wid, &json!("wp1.a.b.c"), json!({"name": "hello"})).await.refused(401, "invalid_token");
+        }
+        let slowed = signal(&api, &id, wid, &json!("wp1.a.b.c"), json!({"name": "hello"})).await;
+        assert!(slowed.headers.contains_key("retry-after"));
+        slowed.refused(429, "too_many_failures");
+        signal(&api, &id, wid, &secret, json!({"name": "hello"})).await.with(200);
+    }
+
     async fn genuine_tokens_that_are_not_accepted_answer_alike(kit) {
         let api = kit.api().await;
         api.register("w1", 16).await;

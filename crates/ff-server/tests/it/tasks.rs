@@ -126,6 +126,56 @@ on_both_hosts! {
         api.task(&reclaimed, "complete", json!({})).await.with(200);
     }
 
+    async fn a_chosen_worker_gets_its_execution_from_whichever_server_it_claims(kit) {
+        let (server, api) = kit.guarded().await;
+        let (other, elsewhere) = kit.guarded().await;
+        api.register("w1", 1).await;
+        // It talks to the other server only.
+        elsewhere.register("chosen", 1).await;
+        let id = api.submit(json!({"kind": "k"})).await;
+        api.claim_one("w1").await;
+        api.post("/v1/lanes/default/pause", json!({})).await.with(200);
+        let waiting = tokio::spawn({
+            let elsewhere = elsewhere.clone();
+            async move { elsewhere.claim_one("chosen").await }
+        });
+        api.post(&format!("/v1/executions/{id}/revoke-lease"), json!({})).await.with(200);
+        api.post(&format!("/v1/executions/{id}/reclaim"), json!({"instance": "chosen"})).await.with(200);
+        let reclaimed = tokio::time::timeout(Duration::from_secs(8), waiting).await.expect("at once").expect("it gets the task");
+        assert_eq!(reclaimed["execution_id"].as_str(), Some(id.as_str()));
+        elsewhere.task(&reclaimed, "complete", json!({})).await.with(200);
+        other.stop().await;
+        server.stop().await;
+    }
+
+    async fn a_worker_is_not_chosen_for_what_it_does_not_serve(kit) {
+        let (server, root) = kit.guarded().await;
+        let register = async |instance: &str, namespace: &str, lane: &str, capabilities: Value| {
+            let body = json!({"worker_id": "w", "namespace": namespace, "lanes": [lane], "capabilities": capabilities, "slots": 2});
+            root.post(&format!("/v1/workers/{instance}/register"), body).await.with(200);
+        };
+        register("w1", "a", "builds", json!(["gpu"])).await;
+        register("lane", "a", "deploys", json!(["gpu"])).await;
+        register("namespace", "b", "builds", json!(["gpu"])).await;
+        register("plain", "a", "builds", json!([])).await;
+        let id = root.submit(json!({"kind": "k", "namespace": "a", "lane": "builds", "requires": ["gpu"]})).await;
+        root.claim_one("w1").await;
+        root.post(&format!("/v1/executions/{id}/revoke-lease"), json!({})).await.with(200);
+        let at = format!("/v1/executions/{id}/reclaim");
+        for instance in ["lane", "namespace"] {
+            let refused = root.post(&at, json!({"instance": instance})).await.refused(400, "invalid_argument");
+            assert_eq!(refused["fields"]["instance"], format!("{instance} does not serve the lane a/builds"));
+        }
+        let refused = root.post(&at, json!({"instance": "plain"})).await.refused(409, "not_capable");
+        assert_eq!(refused["facts"]["missing"], "gpu", "{refused}");
+        // A worker outside of the caller's scope is not there.
+        let made = root.post("/v1/admin/tokens", json!({"name": "team", "roles": ["operator"], "namespaces": ["a"]})).await.with(201);
+        let team = root.bearing(made["token"].as_str().expect("a token"));
+        team.post(&at, json!({"instance": "namespace"})).await.refused(404, "worker_not_registered");
+        team.post(&at, json!({"instance": "w1"})).await.with(200);
+        server.stop().await;
+    }
+
     async fn a_grant_is_consumed_over_http_or_runs_out(kit) {
         let api = kit.api().await;
         api.register("w1", 1).await;
