@@ -34,7 +34,7 @@ pub struct Set {
     /// How many milliseconds of age a step of priority is worth; very many unless said, so that priority comes first.
     #[arg(long)]
     priority_weight: Option<i64>,
-    /// fifo, or fair: fairness keys take turns.
+    /// Whether the oldest comes first, or fairness keys take turns.
     #[arg(long, value_parser = words(Fairness::ALL))]
     fairness: Option<String>,
     /// Weights by fairness key, as a JSON object.
