@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, bail};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ff_sdk::WorkerConfig;
 use reqwest::{Method, StatusCode};
@@ -15,8 +16,27 @@ use serde_json::Value;
 use crate::progress::Progress;
 use crate::store::state_directory;
 
+/// The exit code when the command line or the configuration is wrong.
+pub const WRONG_USAGE: u8 = 2;
 /// The exit code when an id is unknown.
 const UNKNOWN_ID: u8 = 4;
+
+/// The command line, or a file it names, is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUsage(pub String);
+
+/// There was no answer, or only a part of one.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Away(String);
+
+impl Away {
+    /// Why there was none.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
 
 /// Where the server is.
 #[derive(Args, Clone, Debug)]
@@ -39,8 +59,8 @@ impl ServerArgs {
         if let Some(token) = &self.token {
             return Ok(Some(match token.strip_prefix('@') {
                 Some(file) => {
-                    let text =
-                        std::fs::read_to_string(file).with_context(|| format!("cannot read the token in {file}"))?;
+                    let text = std::fs::read_to_string(file)
+                        .with_context(|| WrongUsage(format!("cannot read the token in {file}")))?;
                     text.trim().to_owned()
                 }
                 None => token.clone(),
@@ -164,6 +184,13 @@ pub struct Refused {
     text: String,
 }
 
+impl Refused {
+    /// True when the server is about to stop or waits for its store: asking again later may help.
+    pub fn passes(&self) -> bool {
+        matches!(self.code.as_str(), "store_unavailable" | "closed")
+    }
+}
+
 /// What a user can do about a refusal, where it is not plain from its words.
 fn next_step(code: &str) -> &'static str {
     match code {
@@ -223,14 +250,16 @@ impl Api {
 
     fn at(url: &str, token: Option<String>, ca_cert: Option<&Path>) -> anyhow::Result<Self> {
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            bail!("{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)");
+            bail!(WrongUsage(format!(
+                "{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)"
+            )));
         }
         let mut http = reqwest::Client::builder();
         if let Some(file) = ca_cert {
-            let pem =
-                std::fs::read(file).with_context(|| format!("cannot read the certificate in {}", file.display()))?;
+            let pem = std::fs::read(file)
+                .with_context(|| WrongUsage(format!("cannot read the certificate in {}", file.display())))?;
             let certificate = reqwest::Certificate::from_pem(&pem)
-                .with_context(|| format!("cannot use the certificate in {}", file.display()))?;
+                .with_context(|| WrongUsage(format!("cannot use the certificate in {}", file.display())))?;
             http = http.add_root_certificate(certificate);
         }
         Ok(Self { url: url.to_owned(), token, http: http.build().context("cannot make an HTTP client")? })
@@ -244,7 +273,11 @@ impl Api {
             return Ok(response);
         }
         let status = response.status();
-        let bytes = response.bytes().await.context("the server stopped in the middle of its answer")?.to_vec();
+        let bytes = response
+            .bytes()
+            .await
+            .with_context(|| Away::new("the server stopped in the middle of its answer"))?
+            .to_vec();
         Err(Reply { status, bytes }.accepted().err().unwrap_or_else(|| anyhow!("the server answered {status}")))
     }
 
@@ -291,17 +324,28 @@ impl Api {
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        request.send().await.map_err(|error| match certificate_problem(&error) {
-            Some(problem) => anyhow!(
-                "the certificate of {} is not trusted: {problem}; name the one that signed it with --ca-cert or FF_CA_CERT",
-                self.url
-            ),
-            None if error.is_connect() => anyhow!(
-                "no server answers at {}; start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL",
-                self.url
-            ),
-            None => anyhow!(error).context(format!("{} did not answer", self.url)),
-        })
+        request.send().await.map_err(|error| self.unanswered(error))
+    }
+
+    /// Why there was no answer, and what to do about it.
+    fn unanswered(&self, error: reqwest::Error) -> anyhow::Error {
+        let url = &self.url;
+        if let Some(problem) = certificate_problem(&error) {
+            return anyhow!(
+                "the certificate of {url} is not trusted: {problem}; name the one that signed it with --ca-cert or FF_CA_CERT"
+            );
+        }
+        if let Some(other) = other_scheme(url, &error) {
+            return WrongUsage(format!("the server at {url} speaks another protocol; use {other} (--url or FF_URL)"))
+                .into();
+        }
+        if error.is_connect() {
+            return Away(format!(
+                "no server answers at {url}; start one with `ff dev` or `ff server`, or say where it is with --url or FF_URL"
+            ))
+            .into();
+        }
+        anyhow!(error).context(Away(format!("{url} did not answer")))
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Reply> {
@@ -310,7 +354,7 @@ impl Api {
         let bytes = response
             .bytes()
             .await
-            .with_context(|| format!("{} stopped in the middle of its answer", self.url))?
+            .with_context(|| Away(format!("{} stopped in the middle of its answer", self.url)))?
             .to_vec();
         Ok(Reply { status, bytes })
     }
@@ -329,15 +373,49 @@ fn certificate_problem(error: &reqwest::Error) -> Option<String> {
     None
 }
 
-/// The exit code of a command that failed: 4 for an unknown id, 1 otherwise.
+/// The same address with the other scheme, when what came back shows that the server speaks that one.
+fn other_scheme(url: &str, error: &reqwest::Error) -> Option<String> {
+    let mut cause = std::error::Error::source(error);
+    let mut said = String::new();
+    while let Some(error) = cause {
+        said.push_str(&error.to_string());
+        cause = error.source();
+    }
+    match url.split_once("://")? {
+        // A TLS server answers plain text with an alert, which is no HTTP.
+        ("http", rest) if said.contains("invalid HTTP version") => Some(format!("https://{rest}")),
+        ("https", rest) if said.contains("InvalidContentType") => Some(format!("http://{rest}")),
+        _ => None,
+    }
+}
+
+/// The error with its causes; what the text before has said already is left out.
+pub fn explained(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        _ if said.contains(&cause) => said,
+        _ => format!("{said}: {cause}"),
+    })
+}
+
+/// The exit code of a command that failed: 2 when the command line is wrong, 4 for an unknown id, 1 otherwise.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<WrongUsage>().is_some() {
+        return ExitCode::from(WRONG_USAGE);
+    }
     match error.downcast_ref::<Refused>() {
+        Some(refused)
+            if matches!(refused.code.as_str(), "invalid_argument" | "capability_invalid" | "cycle_detected") =>
+        {
+            ExitCode::from(WRONG_USAGE)
+        }
         Some(refused)
             if matches!(
                 refused.code.as_str(),
                 "execution_not_found"
                     | "flow_not_found"
                     | "waitpoint_not_found"
+                    | "waitpoint_not_open"
                     | "attempt_not_found"
                     | "key_not_found"
                     | "quota_not_found"
@@ -367,7 +445,7 @@ pub async fn for_each<F: Future<Output = anyhow::Result<()>>>(
             if error.downcast_ref::<Refused>().is_none() {
                 return Err(error);
             }
-            eprintln!("ff: {error:#}");
+            eprintln!("ff: {}", explained(&error));
             if code == ExitCode::SUCCESS {
                 code = exit_code(&error);
             }
@@ -408,6 +486,11 @@ pub fn segment(text: &str) -> String {
             other => format!("%{other:02X}"),
         })
         .collect()
+}
+
+/// Takes one of these words.
+pub fn words<T: ToString>(all: &[T]) -> PossibleValuesParser {
+    PossibleValuesParser::new(all.iter().map(ToString::to_string))
 }
 
 /// A `key=value` (or `key:value`) of the command line.
@@ -499,6 +582,13 @@ mod tests {
         assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(pair("a:b"), Ok(("a".to_owned(), "b".to_owned())));
         assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn causes_are_said_once() {
+        let error =
+            anyhow!("the disk is full").context("cannot write x: the disk is full; make room").context("cannot start");
+        assert_eq!(explained(&error), "cannot start: cannot write x: the disk is full; make room");
     }
 
     #[test]

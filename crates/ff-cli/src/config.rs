@@ -9,12 +9,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{ArgAction, Command};
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, Command};
+
+use crate::client::WrongUsage;
+use crate::store::{StoreAddress, state_directory};
 
 /// The file that is read when none is named.
 const FILE: &str = "flowfabric.toml";
 /// Client flags a file may set.
-const CLIENT: [&str; 2] = ["url", "token"];
+const CLIENT: [&str; 3] = ["url", "token", "ca_cert"];
 /// Commands beside `ff server` that work on its store and take the same flags for it.
 const BESIDE: [&str; 2] = ["fsck", "doctor"];
 
@@ -139,13 +143,21 @@ impl Settings {
             let default: Vec<String> =
                 arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
             let (value, source) = match (from_env, said.get(&key), &self.path) {
-                (Some(value), _, _) => (Some(value), Source::Variable(variable.unwrap_or_default())),
+                (Some(value), _, _) => {
+                    let name = variable.unwrap_or_default();
+                    accepted(verb, arg, &name, std::slice::from_ref(&value))?;
+                    (Some(value), Source::Variable(name))
+                }
                 (None, Some(values), Some(path)) => (Some(values.join(", ")), Source::File(path.clone())),
                 _ => (Some(default.join(", ")).filter(|value| !value.is_empty()), Source::Default),
             };
             let secret = arg.is_hide_env_values_set();
             let value = value.map(|value| if secret { "(redacted)".to_owned() } else { without_password(&value) });
+            let value = value.or_else(|| (!arg.get_action().takes_values()).then(|| "false".to_owned()));
             all.push(Effective { key, value, source });
+        }
+        if section == Section::Server {
+            fill_in(&mut all)?;
         }
         Ok(all)
     }
@@ -176,6 +188,22 @@ pub struct Effective {
     pub source: Source,
 }
 
+/// What a server chooses where nobody says: the state directory, the store in it, and what that store promises.
+fn fill_in(all: &mut [Effective]) -> anyhow::Result<()> {
+    let said = |all: &[Effective], key: &str| all.iter().find(|one| one.key == key).and_then(|one| one.value.clone());
+    let mut fill = |key: &str, chosen: String| {
+        if let Some(one) = all.iter_mut().find(|one| one.key == key) {
+            one.value.get_or_insert(chosen);
+        }
+        said(all, key).unwrap_or_default()
+    };
+    let directory = PathBuf::from(fill("data_dir", state_directory()?.display().to_string()));
+    let store = fill("store", StoreAddress::Embedded(directory.join("server")).to_string());
+    let promise = if store.starts_with("embedded:") { "fsync" } else { "what the append-only file of the store gives" };
+    fill("durability", promise.to_owned());
+    Ok(())
+}
+
 /// A store's address without the password in it.
 fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
@@ -195,7 +223,9 @@ fn has(verb: &Command, key: &str) -> bool {
 /// The flag is the shared one: another `--token` of some verb is a different thing.
 fn is_client(verb: &Command, key: &str) -> bool {
     let variable = format!("FF_{}", key.to_uppercase());
-    verb.get_arguments().any(|arg| arg.get_long() == Some(key) && arg.get_env().is_some_and(|name| *name == *variable))
+    let long = flag(key);
+    verb.get_arguments()
+        .any(|arg| arg.get_long() == Some(&long) && arg.get_env().is_some_and(|name| *name == *variable))
 }
 
 fn with_default(verb: Command, key: &str, values: &[String]) -> Command {
@@ -242,11 +272,19 @@ fn checked(
             _ => bail!("{section}.{key} must be true or false, got {}", values.join(", ")),
         };
     }
-    // The flag itself says whether it takes the value.
-    let argument = values.iter().map(|value| format!("--{long}={value}"));
-    let trial =
-        verb.clone().ignore_errors(false).try_get_matches_from(std::iter::once("ff".to_owned()).chain(argument));
-    match trial {
+    accepted(verb, arg, &format!("{section}.{key}"), &values)?;
+    Ok(values)
+}
+
+/// Asks the flag itself whether it takes these values, whatever the environment says; `name` is where they stand.
+fn accepted(verb: &Command, arg: &Arg, name: &str, values: &[String]) -> anyhow::Result<()> {
+    let Some(long) = arg.get_long() else { return Ok(()) };
+    let argument = values.iter().map(|value| match arg.get_action().takes_values() {
+        true => format!("--{long}={value}"),
+        false => format!("--{long}"),
+    });
+    let alone = verb.clone().ignore_errors(false).mut_args(|arg| arg.env(Resettable::Reset));
+    match alone.try_get_matches_from(std::iter::once("ff".to_owned()).chain(argument)) {
         Err(error)
             if matches!(
                 error.kind(),
@@ -254,13 +292,15 @@ fn checked(
             ) =>
         {
             let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            bail!("{section}.{key}: {first}")
+            let mut lines = text.lines().map(str::trim);
+            let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let allowed = lines.next().filter(|line| line.starts_with('[')).map(|line| format!(" {line}"));
+            bail!(WrongUsage(format!("{name}: {first}{}", allowed.unwrap_or_default())))
         }
         Err(error) if error.kind() == clap::error::ErrorKind::ArgumentConflict => {
-            bail!("{section}.{key} takes one value")
+            bail!(WrongUsage(format!("{name} takes one value")))
         }
-        _ => Ok(values),
+        _ => Ok(()),
     }
 }
 
@@ -316,7 +356,11 @@ mod tests {
         for (text, said) in [
             ("[server]\nlisten_on = 1", "listen_on is not a setting of [server]"),
             ("[server]\nno-auth = true", "no-auth is not a setting"),
-            ("[client]\nlisten = \"x\"", "listen is not a setting of [client]; it has url, token"),
+            ("[client]\nlisten = \"x\"", "listen is not a setting of [client]; it has url, token, ca_cert"),
+            (
+                "[server]\ndurability = \"wrong\"",
+                "server.durability: invalid value 'wrong' for '--durability <DURABILITY>' [possible values: fsync, replicated, relaxed, none]",
+            ),
             ("[sever]\nlisten = \"x\"", "[sever] is not a section"),
             ("listen = \"x\"", "listen is not a section"),
             ("[server]\nlisten = \"here\"", "server.listen: invalid value 'here'"),
@@ -343,5 +387,16 @@ mod tests {
         assert_eq!(store.source, Source::File("x.toml".into()));
         assert_eq!(of(Section::Client, "token").value.as_deref(), Some("(redacted)"));
         assert_eq!(of(Section::Client, "url").source, Source::Default);
+        assert_eq!(of(Section::Server, "no_auth").value.as_deref(), Some("false"));
+        assert!(of(Section::Server, "durability").value.is_some_and(|promise| promise.contains("append-only file")));
+        let settings = read("[server]\ndata_dir = \"/srv/ff\"\n[client]\nca_cert = \"ca.pem\"\n").expect("right");
+        let command = settings.apply(Cli::command());
+        let all = settings.effective(&command, Section::Server).expect("settings");
+        let value = |key: &str| all.iter().find(|one| one.key == key).and_then(|one| one.value.clone());
+        assert_eq!(value("store").as_deref(), Some("embedded:/srv/ff/server"), "where the server would make it");
+        assert_eq!(value("durability").as_deref(), Some("fsync"));
+        let matches = command.try_get_matches_from(["ff", "list"]).expect("it parses");
+        let ca_cert = matches.subcommand_matches("list").and_then(|list| list.get_one::<PathBuf>("ca_cert"));
+        assert_eq!(ca_cert, Some(&PathBuf::from("ca.pem")));
     }
 }

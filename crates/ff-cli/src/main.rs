@@ -1,8 +1,11 @@
 //! `ff`: starts, watches and checks a FlowFabric store, and talks to a server.
 
+mod away;
 mod client;
 mod commands;
 mod config;
+mod listen;
+mod pages;
 mod progress;
 mod quiet;
 mod store;
@@ -19,11 +22,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use client::{WRONG_USAGE, explained};
 use config::Settings;
 use telemetry::{Telemetry, TelemetryArgs};
-
-/// The exit code when the command line or the configuration is wrong.
-const WRONG_USAGE: u8 = 2;
 
 /// A durable execution engine for long-running, interruptible work.
 #[derive(Parser)]
@@ -142,7 +143,7 @@ async fn main() -> ExitCode {
             {
                 asked.exit();
             }
-            eprintln!("ff: {error:#}");
+            eprintln!("ff: {}", explained(&error));
             return ExitCode::from(WRONG_USAGE);
         }
     };
@@ -151,7 +152,7 @@ async fn main() -> ExitCode {
     let telemetry = match cli.command.telemetry() {
         Ok(telemetry) => telemetry,
         Err(error) => {
-            eprintln!("ff: {error:#}");
+            eprintln!("ff: {}", explained(&error));
             return ExitCode::from(WRONG_USAGE);
         }
     };
@@ -196,7 +197,7 @@ async fn main() -> ExitCode {
     };
     telemetry.stop().await;
     done.unwrap_or_else(|error| {
-        eprintln!("ff: {error:#}");
+        eprintln!("ff: {}", explained(&error));
         client::exit_code(&error)
     })
 }

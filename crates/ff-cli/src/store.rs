@@ -8,7 +8,12 @@ use anyhow::{Context, bail};
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_engine::EngineOptions;
-use ff_script::{Content, Contents, Host, Library, Route};
+use ff_script::{Content, Contents, Host, HostError, Library, Route};
+
+use crate::client::WrongUsage;
+
+/// How the embedded store says that another process has it.
+pub const IN_USE: &str = "is in use by process";
 
 /// A store as `--store` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +22,27 @@ pub enum StoreAddress {
     Embedded(PathBuf),
     /// A Valkey or Redis server or cluster.
     Valkey(String),
+}
+
+impl StoreAddress {
+    /// Refuses a directory that is not there, for commands that look at a store and must not make one.
+    pub fn must_be_there(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Embedded(directory) if !directory.exists() => {
+                bail!(WrongUsage(format!("{} is not there; say which store with --store", directory.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Display for StoreAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Embedded(directory) => write!(f, "embedded:{}", directory.display()),
+            Self::Valkey(url) => f.write_str(url),
+        }
+    }
 }
 
 impl FromStr for StoreAddress {
@@ -114,7 +140,12 @@ fn open_embedded(directory: &Path, durability: Option<Durability>) -> anyhow::Re
     if let Some(durability) = durability {
         options.durability = durability.of_embedded()?;
     }
-    Embedded::open(options).with_context(|| format!("cannot open the store in {}", directory.display()))
+    Embedded::open(options).map_err(|error| match error {
+        HostError::Refused { detail } if detail.contains(IN_USE) => anyhow::anyhow!(
+            "{detail}; stop that process, ask its server with --url, or name another store with --store or FF_DATA_DIR"
+        ),
+        error => anyhow::Error::from(error).context(format!("cannot open the store in {}", directory.display())),
+    })
 }
 
 async fn open_valkey(url: &str, durability: Option<Durability>) -> anyhow::Result<ValkeyHost> {

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ff_trace::Exporter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
@@ -16,7 +17,7 @@ const LEVEL: &str = "warn";
 #[derive(Args, Clone, Debug)]
 pub struct TelemetryArgs {
     /// What is logged: error, warn, info, debug or trace; for parts of it, e.g. warn,ff_server=debug.
-    #[arg(long, env = "FF_LOG", value_name = "LEVEL", default_value = LEVEL)]
+    #[arg(long, env = "FF_LOG", value_name = "LEVEL", default_value = LEVEL, value_parser = filter)]
     log: String,
     /// How log lines are written.
     #[arg(long, env = "FF_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
@@ -25,6 +26,23 @@ pub struct TelemetryArgs {
     /// said.
     #[arg(long, env = "FF_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
+}
+
+/// What to log, as it was said. A word alone must be a level: the filter would take it for a part of the program that logs everything.
+fn filter(text: &str) -> Result<String, String> {
+    let wrong = |part: &str| {
+        format!(
+            "{part:?} does not say what to log; use error, warn, info, debug, trace or off, or e.g. warn,ff_server=debug"
+        )
+    };
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
+        if level.parse::<LevelFilter>().is_err() || level.parse::<u8>().is_ok() {
+            return Err(wrong(part));
+        }
+    }
+    EnvFilter::builder().parse(text).map_err(|_| wrong(text))?;
+    Ok(text.to_owned())
 }
 
 /// How log lines are written.
@@ -46,6 +64,7 @@ impl TelemetryArgs {
                 .map_err(|_| anyhow::anyhow!("FF_LOG_FORMAT is {format:?}: it must be text or json"))?,
         };
         let log = said("FF_LOG").unwrap_or_else(|| LEVEL.to_owned());
+        let log = filter(&log).map_err(|problem| anyhow::anyhow!("FF_LOG is {log:?}: {problem}"))?;
         Ok(Self { log, log_format, otlp_endpoint: said("FF_OTLP_ENDPOINT") })
     }
 
@@ -99,6 +118,21 @@ pub fn announce(format: LogFormat, text: &str) {
         LogFormat::Json => {
             let timestamp = jiff::Timestamp::now().to_string();
             eprintln!("{}", serde_json::json!({ "timestamp": timestamp, "level": "INFO", "message": text }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_logged_is_a_level_or_parts_with_levels() {
+        for text in ["info", "WARN", "off", "warn,ff_server=debug", "ff_engine::timers=trace, error"] {
+            assert!(filter(text).is_ok(), "{text}");
+        }
+        for text in ["blah", "warn,blah", "ff_server", "ff_server=loud", "ff_server=", "7"] {
+            assert!(filter(text).expect_err(text).contains("use error, warn, info"), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::Instant;
 
+use crate::away::{Patience, WAITING};
 use crate::client::{Api, Output, print};
 use crate::terminal;
 
@@ -103,6 +104,7 @@ impl WatchArgs {
         let live = terminal::is_live() && output == Output::Table;
         let mut pulse = Pulse::open(api, about).await;
         let mut shown: Option<View> = None;
+        let mut patience = Patience::default();
         if live {
             print("\x1b[2J")?;
         }
@@ -110,7 +112,22 @@ impl WatchArgs {
         let interrupted = tokio::signal::ctrl_c();
         tokio::pin!(interrupted);
         loop {
-            let view = look().await?;
+            let view = match look().await {
+                Ok(view) => view,
+                Err(error) => {
+                    let pause = patience.pause(error)?;
+                    if patience.is_new() {
+                        eprintln!("{WAITING}");
+                        // What stands on the terminal is drawn anew when the server is back, over these words.
+                        shown = shown.filter(|_| !live);
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => continue,
+                        _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
+                    }
+                }
+            };
+            patience.answered();
             if shown.as_ref().is_none_or(|shown| view.differs(shown, live)) {
                 if live {
                     print(&terminal::redrawn(&view.text, terminal::size().1))?;
@@ -122,6 +139,7 @@ impl WatchArgs {
                 }
                 shown = Some(view);
             }
+            pulse.keep_open(api, about).await;
             tokio::select! {
                 () = pulse.wait(LOOK_EVERY) => {}
                 _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
@@ -133,12 +151,22 @@ impl WatchArgs {
 /// Says when something happened on the server, by its event feed.
 pub struct Pulse {
     events: Option<reqwest::Response>,
+    /// There is a feed, for us too.
+    heard_of: bool,
 }
 
 impl Pulse {
     /// Listens from now on. Without a feed only time passes.
     pub async fn open(api: &Api, about: &[(&str, String)]) -> Self {
-        Self { events: api.lines("/v1/events", about).await.ok() }
+        let events = api.lines("/v1/events", about).await.ok();
+        Self { heard_of: events.is_some(), events }
+    }
+
+    /// Opens a feed that has ended anew, e.g. after the server was started again.
+    pub async fn keep_open(&mut self, api: &Api, about: &[(&str, String)]) {
+        if self.events.is_none() && self.heard_of {
+            self.events = api.lines("/v1/events", about).await.ok();
+        }
     }
 
     /// Returns when something has happened, or after `at_most`.

@@ -36,11 +36,14 @@ fn an_encrypted_server_is_used_with_its_certificate_and_a_token() {
     assert!(!unknown.status.success(), "{}", out(&unknown));
     let plain = server.url.replace("https://", "http://");
     let plain = server.ff_with(&["list"], "", &[("FF_TOKEN", &root), ("FF_URL", &plain)]);
-    assert!(!plain.status.success(), "{}", out(&plain));
+    assert_eq!(plain.status.code(), Some(2));
+    assert!(err(&plain).contains(&format!("use {}", server.url)), "{}", err(&plain));
 
     let trusting = [("FF_CA_CERT", ca.as_str()), ("FF_TOKEN", root.as_str())];
     let nobody = server.ff_with(&["list"], "", &[("FF_CA_CERT", &ca), ("FF_TOKEN", "ff_nobody-at-all-and-never-was")]);
     assert!(err(&nobody).contains("unauthenticated") && err(&nobody).contains("root-token"), "{}", err(&nobody));
+    let word = server.ff_with(&["list", "--token", "wrong"], "", &[("FF_CA_CERT", &ca)]);
+    assert!(err(&word).contains("the token is unknown, was revoked or has expired"), "{}", err(&word));
     let id = out(&server.ff_with(&["submit", "--kind", "k", "-o", "ids"], "", &trusting)).trim().to_owned();
 
     // A worker has a token of its own, and may do nothing else with it.
@@ -82,5 +85,31 @@ fn a_network_is_served_with_credentials_and_encryption_only() {
     assert!(err(&half).contains("--tls-key"), "{}", err(&half));
     for refused in [open, clear, half] {
         assert!(!refused.status.success());
+    }
+}
+
+#[test]
+fn a_plain_server_says_which_scheme_to_use() {
+    let server = Server::start();
+    let refused = server.ff(&["list", "--url", &server.url.replace("http://", "https://")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(err(&refused).contains(&format!("use {}", server.url)), "{}", err(&refused));
+}
+
+#[test]
+fn the_root_token_is_shown_by_the_start_that_makes_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").to_string();
+    let start = || kit::ff(&["server", "--listen", &port, "--data-dir", &directory.path().display().to_string()]);
+    let (first, second) = (start(), start());
+    let token = std::fs::read_to_string(directory.path().join("server/root-token")).expect("it was made");
+    assert!(err(&first).contains(token.trim()), "nobody would know it otherwise: {}", err(&first));
+    assert!(!err(&second).contains(token.trim()));
+    for refused in [first, second] {
+        assert_eq!(refused.status.code(), Some(1));
+        let said = err(&refused);
+        assert_eq!(said.matches("Address already in use").count(), 1, "{said}");
+        assert!(said.contains("choose another address with --listen"), "{said}");
     }
 }

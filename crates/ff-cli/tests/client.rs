@@ -114,7 +114,7 @@ fn what_cannot_be_done_says_what_to_do_next() {
         assert!(String::from_utf8_lossy(&refused.stderr).contains("ff list"), "{verb}");
     }
     let wrong = server.ff(&["submit", "--kind", "k", "--priority", "9001"]);
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("priority"));
     let text = server.ff(&["submit", "--kind", "k", "--input", "hello"]);
     assert!(String::from_utf8_lossy(&text.stderr).contains("base64"));

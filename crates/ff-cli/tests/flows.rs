@@ -106,7 +106,7 @@ fn what_cannot_be_done_says_what_to_do_next() {
     }
     let cycle = r#"{"kind":"k","members":[{"key":"a","kind":"k"},{"key":"b","kind":"k"}],"edges":[{"from":"a","to":"b"},{"from":"b","to":"a"}]}"#;
     let refused = server.ff_with(&["flow", "submit", "-"], cycle, &[]);
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(err(&refused).contains("cycle_detected"), "{}", err(&refused));
     let missing = server.ff(&["flow", "submit", "nowhere.json"]);
     assert!(err(&missing).contains("nowhere.json"));

@@ -192,15 +192,30 @@ fn workers_are_listed_shown_and_drained() {
 }
 
 #[test]
+fn a_mistyped_lane_does_not_become_one() {
+    let server = Server::start();
+    for verb in ["pause", "resume", "drain", "disable"] {
+        let refused = server.ff(&["lane", verb, "nosuch"]);
+        assert_eq!(refused.status.code(), Some(4), "{verb}: {}", err(&refused));
+        assert!(err(&refused).contains("lane_not_found") && err(&refused).contains("ff lane set"), "{}", err(&refused));
+    }
+    assert!(!out(&server.ff(&["lane", "list"])).contains("nosuch"));
+    out(&server.ff(&["lane", "set", "mail", "--weight", "2"]));
+    assert!(out(&server.ff(&["lane", "pause", "mail"])).contains("default/mail  paused"));
+}
+
+#[test]
 fn many_are_cancelled_and_replayed_by_filters() {
     let server = Server::start();
     for n in 0..7 {
         submitted(&server, &["--lane", if n < 5 { "mail" } else { "bulk" }]);
     }
-    assert_eq!(out(&server.ff(&["cancel", "--lane", "mail", "--reason", "not today"])), "5 matched: 5 cancelled\n");
+    let narrowed = ["cancel", "--lane", "mail", "--state", "waiting", "--kind", "send", "--reason", "not today"];
+    assert_eq!(out(&server.ff(&narrowed)), "5 matched: 5 cancelled\n", "filters narrow each other");
     assert_eq!(out(&server.ff(&["cancel", "--lane", "mail"])), "0 matched\n");
     let done: Value =
-        serde_json::from_str(&out(&server.ff(&["replay", "--state", "cancelled", "-o", "json"]))).expect("JSON");
+        serde_json::from_str(&out(&server.ff(&["replay", "--lane", "mail", "--state", "cancelled", "-o", "json"])))
+            .expect("JSON");
     assert_eq!((&done["matched"], &done["replayed"]), (&json!(5), &json!(5)));
     for wrong in [vec!["cancel"], vec!["cancel", "0192a7c4-5b1e-7abc-8def-00112233aabb", "--lane", "mail"]] {
         assert_eq!(server.ff(&wrong).status.code(), Some(2), "{wrong:?}");

@@ -63,6 +63,7 @@ fn views_follow_what_changes() {
     out(&server.ff(&["flow", "cancel", flow]));
     showing.says("cancelled");
     let two = server.ff(&["show", &id, &id, "--watch"]);
+    assert_eq!(two.status.code(), Some(2));
     assert!(err(&two).contains("ff list --watch"), "{}", err(&two));
 }
 
@@ -89,6 +90,65 @@ fn completions_and_exit_codes_are_told() {
     for args in [["exit-codes"].as_slice(), &["help", "exit-codes"]] {
         assert!(out(&ff(args, &[], &here)).contains("4  an id, lane, worker or key is unknown"), "{args:?}");
     }
+}
+
+#[test]
+fn a_wrong_command_line_exits_2_and_says_what_would_be_right() {
+    let server = Server::start();
+    for (args, said) in [
+        (vec!["submit", "--kind", "k", "--input", "{bad"], "the input is not JSON"),
+        (vec!["submit", "--kind", "k", "--input", "@/nope"], "cannot read the input from /nope: No such file"),
+        (vec!["submit", "--kind", "k", "--retry", "{bad"], "--retry is not JSON"),
+        (
+            vec!["submit", "--kind", "k", "--delay-ms", "1", "--delay-until", "2"],
+            "'--delay-ms <DELAY_MS>' cannot be used",
+        ),
+        (vec!["submit", "--batch", "/nope"], "cannot read /nope"),
+        (vec!["list", "--url", "ftp://x"], "ftp://x is not the address of a server"),
+        (vec!["list", "--state", "bogus"], "waiting, delayed,"),
+        (vec!["cancel", "--state", "bogus"], "waiting, delayed,"),
+        (vec!["flow", "list", "--state", "bogus"], "open, running,"),
+        (vec!["token", "create", "x", "--role", "nope"], "read, submit, signal,"),
+        (vec!["worker", "list", "--limit", "0"], "--limit"),
+        (vec!["budget", "list", "--limit", "5000"], "limit"),
+        (vec!["show", "bogus"], "must be a UUID"),
+        (vec!["list", "--token", "@/nope"], "cannot read the token in /nope"),
+        (vec!["server", "--listen", "0.0.0.0"], "ADDRESS:PORT"),
+        (vec!["fsck", "--store", "embedded:nonexist"], "nonexist is not there; say which store with --store"),
+    ] {
+        let refused = server.ff(&args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {}", err(&refused));
+        assert!(err(&refused).contains(said), "{said:?} in {}", err(&refused));
+    }
+    assert!(!server.directory().join("nonexist").exists(), "looking at a store makes none");
+    let store = server.store().to_owned();
+    let taken = server.ff(&["fsck", "--store", &store]);
+    assert!(err(&taken).contains("is in use by process") && err(&taken).contains("--url"), "{}", err(&taken));
+}
+
+/// A list is filtered by the server page by page, and a page may be empty while more follows.
+#[test]
+fn a_list_is_read_to_its_end() {
+    let server = Server::start();
+    let work = |lane: &str, n: usize| format!("{{\"kind\":\"k\",\"lane\":\"{lane}\"}}\n").repeat(n);
+    let submit = |lines: &str| out(&server.ff_with(&["submit", "--batch", "-"], lines, &[]));
+    submit(&work("few", 6));
+    submit(&work("many", 4_000));
+    let few = out(&server.ff(&["list", "--lane", "few"]));
+    assert_eq!(few.lines().count(), 7, "{few}");
+    let json: Value = serde_json::from_str(&out(&server.ff(&["list", "--lane", "few", "-o", "json"]))).expect("JSON");
+    assert_eq!((json["items"].as_array().map(Vec::len), &json["next_cursor"]), (Some(6), &Value::Null));
+    assert_eq!(out(&server.ff(&["list"])).lines().count(), 101, "a screenful unless said");
+
+    let some = server.ff(&["list", "--lane", "many", "-o", "ids", "--limit", "1500"]);
+    assert_eq!(out(&some).lines().count(), 1_500);
+    let said = err(&some);
+    let cursor = said.trim().strip_prefix("more with --cursor ").unwrap_or_else(|| panic!("{said}"));
+    let rest = out(&server.ff(&["list", "--lane", "many", "-o", "ids", "--cursor", cursor]));
+    assert_eq!(rest.lines().count(), 2_500);
+    let all: std::collections::BTreeSet<String> = out(&some).lines().chain(rest.lines()).map(str::to_owned).collect();
+    assert_eq!(all.len(), 4_000, "each of them once");
+    assert_eq!(out(&server.ff(&["list", "-o", "ids"])).lines().count(), 4_006, "all of them");
 }
 
 #[test]
@@ -145,6 +205,24 @@ fn settings_come_from_flags_then_variables_then_the_file() {
     }
     assert!(ff(&["--help"], &[("FF_CONFIG", "other.toml")], here).status.success(), "help is given anyhow");
     assert_eq!(ff(&["list", "--config", "none.toml"], &[], here).status.code(), Some(2));
+
+    let wrong = ff(&["config", "show"], &[("FF_DURABILITY", "wrong")], here);
+    assert_eq!(wrong.status.code(), Some(2));
+    for part in ["FF_DURABILITY", "'wrong'", "fsync, replicated, relaxed, none"] {
+        assert!(err(&wrong).contains(part) && !err(&wrong).contains("listen"), "{part} in {}", err(&wrong));
+    }
+    let state = here.join("state").display().to_string();
+    let shown = out(&ff(&["config", "show", "-o", "json"], &[("FF_DATA_DIR", &state)], here));
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    for (key, value) in [
+        ("data_dir", state.as_str()),
+        ("store", &format!("embedded:{state}/server")),
+        ("durability", "fsync"),
+        ("no_auth", "false"),
+    ] {
+        assert_eq!(shown["server"][key]["value"], value, "{shown}");
+    }
+    assert!(shown["client"]["ca_cert"].is_object(), "{shown}");
 
     std::fs::write(
         here.join("server.toml"),

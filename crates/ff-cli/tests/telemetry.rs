@@ -184,6 +184,7 @@ fn text_is_for_people_and_a_wrong_level_is_refused() {
     server.stop();
     for (args, said) in [
         (["--log", "warn,ff_server=loud"], "does not say what to log"),
+        (["--log", "blah"], "use error, warn, info, debug, trace or off"),
         (["--otlp-endpoint", "collector"], "name a collector as http://HOST:4318"),
     ] {
         let refused = Command::new(env!("CARGO_BIN_EXE_ff"))

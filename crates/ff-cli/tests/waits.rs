@@ -113,16 +113,21 @@ fn what_cannot_be_answered_says_what_to_do_next() {
     for (refused, code, next) in [
         (signal("forged", "approved"), 1, "ff token reissue"),
         (signal(&tokens[0], "maybe"), 1, "ff approvals -o json"),
-        (server.ff(&["signal", &waitpoint, "--execution", &id, "--name", "approved"]), 1, "FF_WAITPOINT_TOKEN"),
+        (server.ff(&["signal", &waitpoint, "--execution", &id, "--name", "approved"]), 2, "FF_WAITPOINT_TOKEN"),
         (
             server.ff(&["signal", &waitpoint, "--execution", &id, "--name", "a", "--token", "t", "--payload", "x"]),
-            1,
+            2,
             "quotes",
         ),
         (
             server.ff(&["signal", &waitpoint, "--execution", &id, "--name", "a", "--token", "-", "--payload", "-"]),
-            1,
+            2,
             "@file",
+        ),
+        (
+            server.ff(&["signal", unknown, "--execution", &id, "--name", "approved", "--token", &tokens[0]]),
+            4,
+            "ff approvals",
         ),
         (server.ff(&["token", "reissue", unknown]), 4, "ff approvals"),
         (server.ff(&["resume", unknown]), 4, "ff list"),

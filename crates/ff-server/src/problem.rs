@@ -122,7 +122,8 @@ impl Problem {
     /// A field of the request is wrong.
     pub fn invalid(field: impl Into<String>, problem: impl Into<String>) -> Self {
         let (field, problem) = (field.into(), problem.into());
-        let mut made = Self::new(StatusCode::BAD_REQUEST, "invalid_argument", format!("{field} {problem}"));
+        let joint = if SENTENCES.iter().any(|begin| problem.starts_with(begin)) { ": " } else { " " };
+        let mut made = Self::new(StatusCode::BAD_REQUEST, "invalid_argument", format!("{field}{joint}{problem}"));
         made.0.fields.insert(field, problem);
         made
     }
@@ -283,6 +284,9 @@ fn facts_of(error: &EngineError) -> BTreeMap<String, String> {
 /// Arguments of the library whose fields are those of a request's body.
 const ARGUMENTS: [&str; 5] = ["submission.", "waitpoint.", "budget.", "quota.", "report."];
 
+/// How problems of a field begin that are sentences of their own; others begin with the verb that goes with the field.
+const SENTENCES: [&str; 4] = ["give ", "a ", "there ", "tag_key "];
+
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         if let EngineError::Validation { kind: ValidationKind::InvalidArgument { field }, detail } = &error {
@@ -354,6 +358,17 @@ mod tests {
             };
             assert_eq!(problem.0.status, expected, "{code}");
             assert_eq!(problem.code(), code.as_str());
+        }
+    }
+
+    #[test]
+    fn a_field_and_its_problem_read_as_a_sentence() {
+        for (field, problem, detail) in [
+            ("limit", "must be in 1..=1000, got 5000", "limit must be in 1..=1000, got 5000"),
+            ("delay_ms", "give delay_until or delay_ms, not both", "delay_ms: give delay_until or delay_ms, not both"),
+            ("edges[1]", "there is another edge between these", "edges[1]: there is another edge between these"),
+        ] {
+            assert_eq!(Problem::invalid(field, problem).0.detail, detail);
         }
     }
 

@@ -3,9 +3,12 @@
 use std::fmt::Display;
 
 use ff_script::generated::{
-    CancelPolicy, EdgeOn, EdgeState, FlowState, InboundPolicy, MemberState, OnMemberFailure, OnSatisfied, ParentClose,
+    CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, InboundPolicy, LaneState, MemberState, OnMemberFailure,
+    OnSatisfied, ParentClose, PublicState, RateMode,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::problem::{Answer, Problem};
 
 /// A value that is one of a few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +27,30 @@ words!(
     CancelPolicy,
     EdgeOn,
     EdgeState,
+    Fairness,
     FlowState,
     InboundPolicy,
+    LaneState,
     MemberState,
     OnMemberFailure,
     OnSatisfied,
     ParentClose,
+    PublicState,
+    RateMode,
 );
+
+/// The word this text is.
+pub fn word<T: Words>(field: &str, text: &str) -> Answer<T> {
+    T::ALL
+        .iter()
+        .copied()
+        .find(|word| word.to_string() == text)
+        .ok_or_else(|| Problem::invalid(field, format!("is {text:?}: it must be one of {}", all::<T>())))
+}
+
+fn all<T: Words>() -> String {
+    T::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
 
 impl<T: Words> Serialize for Word<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -41,9 +61,11 @@ impl<T: Words> Serialize for Word<T> {
 impl<'de, T: Words> Deserialize<'de> for Word<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        T::ALL.iter().copied().find(|word| word.to_string() == text).map(Self).ok_or_else(|| {
-            let words: Vec<String> = T::ALL.iter().map(ToString::to_string).collect();
-            serde::de::Error::custom(format_args!("unknown word, expected one of {}", words.join(", ")))
-        })
+        T::ALL
+            .iter()
+            .copied()
+            .find(|word| word.to_string() == text)
+            .map(Self)
+            .ok_or_else(|| serde::de::Error::custom(format_args!("unknown word, expected one of {}", all::<T>())))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
+use ff_core::state::PublicState;
 use serde_json::{Map, Value};
 
-use crate::client::{Api, Output, ServerArgs, for_each, pair, read_ids, say, say_raw, segment, text};
+use crate::client::{Api, Output, ServerArgs, for_each, pair, read_ids, say, say_raw, segment, text, words};
 use crate::progress::Progress;
 
 /// How many executions one bulk request acts on.
@@ -34,6 +35,7 @@ pub async fn act(
 
 /// Which executions a verb is about: by their ids, or all that match filters.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("filters").multiple(true))]
 pub struct BulkArgs {
     /// Execution ids; `-` reads them from stdin.
     #[arg(required_unless_present = "filters", conflicts_with = "filters", value_name = "ID")]
@@ -48,7 +50,7 @@ pub struct BulkArgs {
     #[arg(long, group = "filters", help_heading = "Filters")]
     kind: Option<String>,
     /// Instead of ids: those in this state.
-    #[arg(long, group = "filters", help_heading = "Filters")]
+    #[arg(long, group = "filters", help_heading = "Filters", value_parser = words(PublicState::ALL))]
     state: Option<String>,
     /// Instead of ids: those with this tag.
     #[arg(long, group = "filters", help_heading = "Filters", value_parser = pair, value_name = "KEY=VALUE")]

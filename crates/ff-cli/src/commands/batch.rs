@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::client::{Api, Output, print, say, text};
+use crate::client::{Api, Output, WrongUsage, print, say, text};
 use crate::progress::Progress;
 
 /// How many executions, and how many bytes, one request carries at most.
@@ -61,7 +61,7 @@ fn open(file: &str) -> anyhow::Result<(Lines, Option<u64>)> {
         return Ok((Box::new(std::io::stdin().lines()), None));
     }
     let reader = || {
-        let file = std::fs::File::open(file).with_context(|| format!("cannot read {file}"))?;
+        let file = std::fs::File::open(file).with_context(|| WrongUsage(format!("cannot read {file}")))?;
         Ok::<_, anyhow::Error>(BufReader::new(file))
     };
     let total = reader()?.split(b'\n').count() as u64;

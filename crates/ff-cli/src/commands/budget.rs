@@ -6,7 +6,9 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, amount, say, say_raw, segment, text, time};
+use crate::client::{
+    Api, Output, OutputArgs, Reply, ServerArgs, WrongUsage, amount, say, say_raw, segment, text, time,
+};
 use crate::view::{View, WatchArgs};
 
 /// How many of those that wait `show` names.
@@ -290,7 +292,7 @@ fn amounts(flag: &str, given: Vec<(String, i64)>) -> anyhow::Result<Map<String, 
     let mut read = Map::new();
     for (name, n) in given {
         if read.insert(name.clone(), json!(n)).is_some() {
-            bail!("--{flag} names {name} twice");
+            bail!(WrongUsage(format!("--{flag} names {name} twice")));
         }
     }
     Ok(read)
@@ -328,12 +330,14 @@ impl Create {
     fn body(self) -> anyhow::Result<(Where, Map<String, Value>)> {
         for name in &self.dimension {
             if self.limits.hard.iter().chain(&self.limits.soft).any(|(other, _)| other == name) {
-                bail!("--dimension {name} has a limit: name it with --hard or --soft alone");
+                bail!(WrongUsage(format!("--dimension {name} has a limit: name it with --hard or --soft alone")));
             }
         }
         let mut body = self.limits.body(self.dimension, [("hard", Vec::new()), ("soft", Vec::new())])?;
         if !body.contains_key("dimensions") {
-            bail!("say what it measures: --hard DIMENSION=N, --soft DIMENSION=N or --dimension NAME");
+            bail!(WrongUsage(
+                "say what it measures: --hard DIMENSION=N, --soft DIMENSION=N or --dimension NAME".to_owned()
+            ));
         }
         for (name, value) in [("budget_id", self.budget_id), ("namespace", self.namespace), ("parent", self.parent)] {
             body.extend(value.map(|value| (name.to_owned(), json!(value))));
@@ -368,7 +372,9 @@ impl BudgetCommand {
             Verb::Set(Set { budget, limits, no_hard, no_soft, at }) => {
                 let body = limits.body(Vec::new(), [("hard", no_hard), ("soft", no_soft)])?;
                 if body.is_empty() {
-                    bail!("say what to change: --hard, --soft, --no-hard, --no-soft, --on-hard or --on-soft");
+                    bail!(WrongUsage(
+                        "say what to change: --hard, --soft, --no-hard, --no-soft, --on-hard or --on-soft".to_owned()
+                    ));
                 }
                 let reply = Api::new(&at.server)?.patch(&path(&budget), Value::Object(body).to_string()).await?;
                 (at, reply)

@@ -35,12 +35,13 @@ impl ConfigCommand {
     /// Prints the settings.
     pub fn run(self, settings: &Settings, command: &Command) -> anyhow::Result<ExitCode> {
         let Verb::Show(output) = self.verb;
-        let sections = [("server", Section::Server), ("client", Section::Client)];
+        let of = |section: Section| settings.effective(command, section);
+        let sections = [("server", of(Section::Server)?), ("client", of(Section::Client)?)];
         if output.output == Output::Json {
             let mut all = Map::new();
             for (name, section) in sections {
-                let settings = settings.effective(command, section)?.into_iter();
-                let shown: Map<String, Value> = settings
+                let shown: Map<String, Value> = section
+                    .into_iter()
                     .map(|one| (one.key, json!({ "value": one.value, "source": one.source.to_string() })))
                     .collect();
                 all.insert(name.to_owned(), Value::Object(shown));
@@ -54,7 +55,7 @@ impl ConfigCommand {
         }
         for (name, section) in sections {
             say(&format!("[{name}]"))?;
-            for one in settings.effective(command, section)? {
+            for one in section {
                 let value = one.value.unwrap_or_else(|| "-".to_owned());
                 say(format!("{:20} {value:40} {}", one.key, one.source).trim_end())?;
             }

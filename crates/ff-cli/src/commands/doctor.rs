@@ -11,7 +11,8 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use crate::client::{Api, Output, OutputArgs, ServerArgs, now_ms, say, text};
-use crate::store::{StoreAddress, open, state_directory};
+use crate::listen::listen_address;
+use crate::store::{IN_USE, StoreAddress, open, state_directory};
 
 /// Less room than this is worth a word, and a failure.
 const ROOM_WARN: u64 = 2 * 1024 * 1024 * 1024;
@@ -35,7 +36,7 @@ pub struct Doctor {
     #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Where a server would listen.
-    #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433")]
+    #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433", value_parser = listen_address, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
     #[command(flatten)]
     server: ServerArgs,
@@ -253,7 +254,7 @@ async fn store(address: &StoreAddress, serving: bool) -> Finding {
         }
         Err(error) => {
             let said = format!("{error:#}");
-            if serving && said.contains("is in use by process") {
+            if serving && said.contains(IN_USE) {
                 return Finding::ok("store", "in use by a running process, as it should be");
             }
             Finding::fail("store", said, "say which store with --store; `ff server` says the same when it starts")
@@ -294,16 +295,27 @@ fn secrets(directories: &[&Path]) -> Finding {
         let Ok(meta) = std::fs::metadata(&path) else { continue };
         looked += 1;
         if meta.permissions().mode() & 0o077 != 0 {
-            open.push(path.display().to_string());
+            open.push(path);
         }
     }
-    match open.is_empty() {
-        true => Finding::ok("secrets", format!("{looked} files, each for its owner alone")),
-        false => Finding::fail(
-            "secrets",
-            format!("others may read {}", open.join(", ")),
-            format!("chmod 600 {}; rotate with `ff key rotate` if others had access", open.join(" ")),
-        ),
+    if open.is_empty() {
+        return Finding::ok("secrets", format!("{looked} files, each for its owner alone"));
+    }
+    let names: Vec<String> = open.iter().map(|path| path.display().to_string()).collect();
+    let mut todo = format!("chmod 600 {}", names.join(" "));
+    let mut after: Vec<&str> = open.iter().map(|path| renewal(path)).collect();
+    after.dedup();
+    todo.push_str(&format!("; if others had access, {}", after.join(", and ")));
+    Finding::fail("secrets", format!("others may read {}", names.join(", ")), todo)
+}
+
+/// How a secret that others may have seen is replaced.
+fn renewal(path: &Path) -> &'static str {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("root-token") => "stop the server, delete the root-token and start it again: a new one is made",
+        Some("keys") => "rotate the keys with `ff key rotate` and revoke the old one",
+        Some(name) if name.contains("token") => "make other tokens with `ff token create` and revoke these",
+        _ => "replace the key and its certificate",
     }
 }
 
@@ -353,7 +365,14 @@ mod tests {
         std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o640)).expect("permissions");
         let finding = secrets(&[directory.path(), directory.path()]);
         assert_eq!(finding.verdict, Verdict::Fail);
-        assert!(finding.todo.expect("a remedy").contains("chmod 600"));
+        let todo = finding.todo.expect("a remedy");
+        assert!(todo.contains("chmod 600") && todo.contains("ff key rotate") && !todo.contains("root-token"), "{todo}");
+        let token = directory.path().join("root-token");
+        std::fs::write(&token, "x").expect("a file");
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).expect("permissions");
+        let todo = secrets(&[directory.path()]).todo.expect("a remedy");
+        assert!(todo.contains("delete the root-token and start it again"), "{todo}");
+        std::fs::remove_file(&token).expect("it goes");
         std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).expect("permissions");
         assert_eq!(secrets(&[directory.path()]).verdict, Verdict::Ok);
     }

@@ -21,6 +21,7 @@ pub struct FsckCommand {
 impl FsckCommand {
     /// Exit code 0 when the store is clean or was repaired, 1 when something stays broken.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        self.store.must_be_there()?;
         let (host, options) = open(&self.store, None).await?;
         let engine = Engine::start(host, EngineOptions { background: false, ..options }).await?;
         let report = Fsck::run(engine.operations().client(), self.repair).await?;

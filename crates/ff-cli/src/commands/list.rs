@@ -3,17 +3,20 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_core::state::PublicState;
 use serde_json::Value;
 
 use super::flow::Colour;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, pair, text, time};
+use crate::client::{Api, OutputArgs, ServerArgs, pair, text, time, words};
+use crate::pages::{Listing, PageArgs};
 use crate::view::{View, WatchArgs};
 
 /// Lists executions, newest first.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff list --lane mail --state failed
-  ff list --kind import --watch")]
+  ff list --kind import --watch
+  ff list --lane mail --state failed -o ids | ff replay -")]
 pub struct List {
     /// Those of a namespace.
     #[arg(long)]
@@ -24,8 +27,8 @@ pub struct List {
     /// Those of a kind.
     #[arg(long)]
     kind: Option<String>,
-    /// E.g. waiting, active, failed.
-    #[arg(long)]
+    /// Those in a state.
+    #[arg(long, value_parser = words(PublicState::ALL))]
     state: Option<String>,
     /// key=value.
     #[arg(long, value_parser = pair, value_name = "KEY=VALUE")]
@@ -42,12 +45,8 @@ pub struct List {
     /// Submitted before this, in milliseconds since 1970.
     #[arg(long)]
     created_before: Option<i64>,
-    /// How many at most.
-    #[arg(long)]
-    limit: Option<i64>,
-    /// Where an earlier list stopped.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -57,11 +56,11 @@ pub struct List {
 }
 
 impl List {
-    /// Prints one page, and how to get the next.
+    /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let number = |value: Option<i64>| value.map(|value| value.to_string());
         let tag = self.tag.as_ref().map(|(key, value)| format!("{key}:{value}"));
-        let query: Vec<(&str, String)> = [
+        let filters = [
             ("namespace", self.namespace),
             ("lane", self.lane),
             ("kind", self.kind),
@@ -71,28 +70,16 @@ impl List {
             ("worker", self.worker),
             ("created_after", number(self.created_after)),
             ("created_before", number(self.created_before)),
-            ("limit", number(self.limit)),
-            ("cursor", self.cursor),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect();
-        let (api, output) = (Api::new(&self.server)?, self.output.output);
-        let look = async || {
-            let reply = api.get("/v1/executions", &query).await?.accepted()?;
-            if output == Output::Json {
-                return View::raw(&reply.bytes);
-            }
-            let page = reply.json()?;
-            let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut view = match output {
-                Output::Ids => View::lines(items.iter().map(|item| text(&item["execution_id"]))),
-                Output::Table | Output::Json => View::lines(table(items)),
-            };
-            view.note = page["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"));
-            Ok(view)
+        ];
+        let listing = Listing {
+            path: "/v1/executions",
+            query: filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+            page: self.page,
+            id: "execution_id",
+            about: &[("types", "execution.".to_owned())],
         };
-        self.watch.show(&api, output, &[("types", "execution.".to_owned())], look).await
+        let api = Api::new(&self.server)?;
+        listing.show(&api, self.watch, self.output.output, |items| View::lines(table(items))).await
     }
 }
 

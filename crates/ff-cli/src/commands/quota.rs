@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::budget::{more, waiting_view};
-use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, say, say_raw, segment, text, time};
+use crate::client::{Api, Output, OutputArgs, Reply, ServerArgs, WrongUsage, say, say_raw, segment, text, time};
 use crate::view::{View, WatchArgs};
 
 /// Quotas.
@@ -295,7 +295,7 @@ impl Throttle {
             (Some(until), _, _) => until,
             (None, Some(for_ms), _) => now_ms()?.saturating_add(for_ms),
             (None, None, true) => 0,
-            (None, None, false) => bail!("say until when: --for-ms, --until or --clear"),
+            (None, None, false) => bail!(WrongUsage("say until when: --for-ms, --until or --clear".to_owned())),
         };
         let body = json!({ "key": self.key, "until": until }).to_string();
         let reply =

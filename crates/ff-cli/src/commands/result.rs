@@ -1,14 +1,19 @@
 //! `ff result`: the outcome of an execution, waiting for it when asked to.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use reqwest::StatusCode;
+use tokio::time::Instant;
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, Reply, ServerArgs, exit_code, say, say_raw, segment, text};
+use crate::away::{Patience, WAITING};
+use crate::client::{
+    Api, IdArgs, Output, OutputArgs, Refused, Reply, ServerArgs, exit_code, explained, say, say_raw, segment, text,
+};
 
 /// The longest wait of one request.
-const POLL_MS: u64 = 30_000;
+const POLL: Duration = Duration::from_secs(30);
 /// The exit code when an execution has not ended yet.
 const NOT_ENDED: u8 = 5;
 
@@ -33,14 +38,15 @@ impl ResultCommand {
     /// Prints each result; the first that is not a success decides the exit code.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let api = Api::new(&self.server)?;
-        let mut code = ExitCode::SUCCESS;
+        let (mut code, mut patience) = (ExitCode::SUCCESS, Patience::default());
         for id in self.ids.read()? {
-            let one = match self.ask(&api, &id).await?.accepted() {
+            let one = match self.ask(&api, &id, &mut patience).await {
                 Ok(reply) => self.print(&id, &reply)?,
-                Err(error) => {
-                    eprintln!("ff: {error:#}");
+                Err(error) if error.downcast_ref::<Refused>().is_some() => {
+                    eprintln!("ff: {}", explained(&error));
                     exit_code(&error)
                 }
+                Err(error) => return Err(error),
             };
             if code == ExitCode::SUCCESS {
                 code = one;
@@ -49,15 +55,31 @@ impl ResultCommand {
         Ok(code)
     }
 
-    async fn ask(&self, api: &Api, id: &str) -> anyhow::Result<Reply> {
+    /// Asks until it has ended or the time is over; a server that goes away meanwhile is waited for.
+    async fn ask(&self, api: &Api, id: &str, patience: &mut Patience) -> anyhow::Result<Reply> {
         let path = format!("/v1/executions/{}/result", segment(id));
-        let mut left = if self.wait { u64::MAX } else { self.wait_ms.unwrap_or(0) };
+        // Further away than there is time: for ever.
+        let until = Instant::now().checked_add(Duration::from_millis(self.wait_ms.unwrap_or(0))).filter(|_| !self.wait);
         loop {
-            let wait = left.min(POLL_MS);
-            let reply = api.get(&path, &[("wait_ms", wait.to_string())]).await?;
-            left = if self.wait { left } else { left - wait };
-            if reply.status != StatusCode::ACCEPTED || left == 0 {
-                return Ok(reply);
+            let left = until.map_or(POLL, |until| until.saturating_duration_since(Instant::now())).min(POLL);
+            // Whether there is a server at all is known at once.
+            let wait = if patience.has_answer() { left } else { Duration::ZERO };
+            let query = [("wait_ms", wait.as_millis().to_string())];
+            match api.get(&path, &query).await.and_then(Reply::accepted) {
+                Ok(reply) => {
+                    patience.answered();
+                    if reply.status != StatusCode::ACCEPTED || left.is_zero() {
+                        return Ok(reply);
+                    }
+                }
+                Err(error) if left.is_zero() => return Err(error),
+                Err(error) => {
+                    let pause = patience.pause(error)?;
+                    if patience.is_new() {
+                        eprintln!("{WAITING}");
+                    }
+                    tokio::time::sleep(pause.min(left)).await;
+                }
             }
         }
     }

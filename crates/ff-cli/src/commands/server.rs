@@ -12,6 +12,7 @@ use ff_server::{Auth, Server, ServerOptions, Tls, WebhookOptions};
 use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::listen::listen_address;
 use crate::store::{Durability, StoreAddress, open, state_directory};
 use crate::telemetry::{LogFormat, TelemetryArgs, announce};
 
@@ -22,7 +23,7 @@ pub struct ServerCommand {
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
     /// Where to listen.
-    #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433")]
+    #[arg(long, env = "FF_LISTEN", default_value = "127.0.0.1:7433", value_parser = listen_address, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
     /// What an answer promises; embedded: fsync unless said, Valkey: what its append-only file gives.
     #[arg(long, env = "FF_DURABILITY", value_enum)]
@@ -87,48 +88,50 @@ impl ServerCommand {
             let (token, made) = ff_keys::root_token(&directory)?;
             (Auth::Root(token.clone()), Some((token, made)))
         };
-        let tls = match (&self.tls_cert, &self.tls_key) {
-            (Some(cert), Some(key)) => Some(Tls::load(cert, key)?),
-            _ => None,
-        };
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let options = ServerOptions {
-            listen: self.listen,
-            auth,
-            tls,
-            behind_tls_proxy: self.behind_tls_proxy,
-            hosts: self.hosts,
-            keys: Keys::open(Source::find(&places)?)?,
-            webhooks: WebhookOptions { allow: self.webhook_allow },
-        };
-        options.check()?;
-        let (host, engine) = open(&address, self.durability).await?;
-        let facts = host.facts();
-        let server = Server::start(Arc::clone(&host), engine, options).await?;
-        let format = self.telemetry.format();
+        let (listen, format) = (self.listen, self.telemetry.format());
         let say = |text: String| announce(format, &text);
-        say(format!(
-            "FlowFabric on the {} store ({}), loss window: {}",
-            facts.kind, facts.durability, facts.loss_window
-        ));
-        match root {
-            None => say(format!("listening on {scheme}://{}, without authentication", server.address())),
-            Some((token, made)) => {
-                say(format!("listening on {scheme}://{}", server.address()));
-                let file = directory.join("root-token");
-                match made {
-                    // JSON is collected and kept: secrets do not go there.
-                    Made::Now if format == LogFormat::Text => {
-                        say(format!(
-                            "the root token, now in {} and not shown again: {}",
-                            file.display(),
-                            token.reveal()
-                        ));
-                    }
-                    Made::Now | Made::Before => say(format!("the root token is in {}", file.display())),
-                }
+        let starting = async {
+            let tls = match (&self.tls_cert, &self.tls_key) {
+                (Some(cert), Some(key)) => Some(Tls::load(cert, key)?),
+                _ => None,
+            };
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let options = ServerOptions {
+                listen,
+                auth,
+                tls,
+                behind_tls_proxy: self.behind_tls_proxy,
+                hosts: self.hosts,
+                keys: Keys::open(Source::find(&places)?)?,
+                webhooks: WebhookOptions { allow: self.webhook_allow },
+            };
+            options.check()?;
+            let (host, engine) = open(&address, self.durability).await?;
+            let facts = host.facts();
+            let server = Server::start(Arc::clone(&host), engine, options).await?;
+            let auth = if root.is_none() { ", without authentication" } else { "" };
+            say(format!(
+                "FlowFabric on the {} store ({}), loss window: {}",
+                facts.kind, facts.durability, facts.loss_window
+            ));
+            say(format!("listening on {scheme}://{}{auth}", server.address()));
+            anyhow::Ok(server)
+        };
+        let started = starting.await;
+        // The token is shown by the start that makes it, whether or not that comes to serve.
+        match &root {
+            // JSON is collected and kept: secrets do not go there.
+            Some((token, Made::Now)) if format == LogFormat::Text => say(format!(
+                "the root token, now in {} and not shown again: {}",
+                directory.join("root-token").display(),
+                token.reveal()
+            )),
+            Some(_) if started.is_ok() => {
+                say(format!("the root token is in {}", directory.join("root-token").display()));
             }
+            _ => {}
         }
+        let server = started?;
         tokio::select! {
             interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot listen for Ctrl-C")?,
             _ = terminate.recv() => {}

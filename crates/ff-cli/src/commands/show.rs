@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, for_each, segment, text, time};
+use crate::client::{Api, IdArgs, Output, OutputArgs, ServerArgs, WrongUsage, for_each, segment, text, time};
 use crate::view::{View, WatchArgs};
 
 /// Shows everything about executions. An unknown id exits 4.
@@ -30,7 +30,7 @@ impl Show {
         let (api, output, watch) = (&Api::new(&self.server)?, self.output.output, self.watch);
         let ids = self.ids.read()?;
         if watch.is_on() && ids.len() > 1 {
-            bail!("--watch shows one execution; `ff list --watch` shows many");
+            bail!(WrongUsage("--watch shows one execution; `ff list --watch` shows many".to_owned()));
         }
         for_each(ids, |id| async move {
             let about = [("execution_id", id.clone())];

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::client::{Api, Output, OutputArgs, say, say_raw, segment, text};
+use crate::client::{Api, Output, OutputArgs, WrongUsage, say, say_raw, segment, text};
 
 /// Answers a waitpoint. The token is the only credential; no other is sent.
 #[derive(Args)]
@@ -66,18 +66,25 @@ impl Signal {
     /// Sends it, and says what it did.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         if self.token.as_deref() == Some("-") && self.payload.as_deref() == Some("-") {
-            bail!("stdin can hold the token or the payload, not both; put one of them into a file and say @file");
+            bail!(WrongUsage(
+                "stdin can hold the token or the payload, not both; put one of them into a file and say @file"
+                    .to_owned()
+            ));
         }
         let Some(token) = &self.token else {
-            bail!("the waitpoint's token is missing; set FF_WAITPOINT_TOKEN, or say --token @file or --token -");
+            bail!(WrongUsage(
+                "the waitpoint's token is missing; set FF_WAITPOINT_TOKEN, or say --token @file or --token -"
+                    .to_owned()
+            ));
         };
         let token = read("token", token)?;
         let payload = match &self.payload {
             None => None,
-            Some(payload) => Some(
-                RawValue::from_string(read("payload", payload)?.trim().to_owned())
-                    .context("--payload is not JSON; a text needs quotes: '\"hello\"'")?,
-            ),
+            Some(payload) => {
+                Some(RawValue::from_string(read("payload", payload)?.trim().to_owned()).with_context(|| {
+                    WrongUsage("--payload is not JSON; a text needs quotes: '\"hello\"'".to_owned())
+                })?)
+            }
         };
         let body = Body {
             execution_id: &self.execution,
@@ -120,7 +127,9 @@ fn read(what: &str, value: &str) -> anyhow::Result<String> {
         return Ok(text);
     }
     match value.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file).with_context(|| format!("cannot read the {what} from {file}")),
+        Some(file) => {
+            std::fs::read_to_string(file).with_context(|| WrongUsage(format!("cannot read the {what} from {file}")))
+        }
         None => Ok(value.to_owned()),
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, amount, pair, say, say_raw, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, WrongUsage, amount, pair, say, say_raw, text};
 
 /// Submits one execution, or with --batch many. Flags are the API's fields.
 #[derive(Args)]
@@ -57,13 +57,13 @@ pub struct Submit {
     #[arg(long)]
     delay_ms: Option<i64>,
     /// Starts no sooner than this, in milliseconds since 1970.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "delay_ms")]
     delay_until: Option<i64>,
     /// Is expired when it has not ended so much from now.
     #[arg(long)]
     deadline_ms: Option<i64>,
     /// Is expired when it has not ended by then, in milliseconds since 1970.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "deadline_ms")]
     deadline_at: Option<i64>,
     /// Is expired when it has not started so much from now.
     #[arg(long)]
@@ -132,7 +132,8 @@ impl Submit {
         let api = Api::new(&self.server)?;
         if let Some(file) = &self.batch {
             if let Some((name, _)) = self.fields()?.first_key_value() {
-                bail!("--{} says nothing about a batch: every line of it has its own fields", name.replace('_', "-"));
+                let flag = name.replace('_', "-");
+                bail!(WrongUsage(format!("--{flag} says nothing about a batch: every line of it has its own fields")));
             }
             return super::batch::submit(&api, file, self.output.output).await;
         }
@@ -192,7 +193,8 @@ impl Submit {
             ("fallbacks", &self.fallbacks),
         ] {
             if let Some(value) = value {
-                put(name, RawValue::from_string(value.clone()).with_context(|| format!("--{name} is not JSON"))?);
+                let json = RawValue::from_string(value.clone());
+                put(name, json.with_context(|| WrongUsage(format!("--{name} is not JSON")))?);
             }
         }
         for (name, value) in [("budgets", &self.budget), ("quotas", &self.quota)] {
@@ -257,7 +259,9 @@ fn raw<T: Serialize>(value: &T) -> Box<RawValue> {
 fn read_input(input: &str, encoding: InputEncoding) -> anyhow::Result<Box<RawValue>> {
     let mut bytes = Vec::new();
     match input.strip_prefix('@') {
-        Some(path) => bytes = std::fs::read(path).with_context(|| format!("cannot read the input from {path}"))?,
+        Some(path) => {
+            bytes = std::fs::read(path).with_context(|| WrongUsage(format!("cannot read the input from {path}")))?;
+        }
         None if input == "-" => {
             std::io::stdin().read_to_end(&mut bytes).context("cannot read the input from stdin")?;
         }
@@ -271,7 +275,10 @@ fn read_input(input: &str, encoding: InputEncoding) -> anyhow::Result<Box<RawVal
     match json {
         Some(json) => Ok(json),
         None => {
-            bail!("the input is not JSON; quote plain text as JSON does, or send bytes with --input-encoding base64")
+            bail!(WrongUsage(
+                "the input is not JSON; quote plain text as JSON does, or send bytes with --input-encoding base64"
+                    .to_owned()
+            ))
         }
     }
 }

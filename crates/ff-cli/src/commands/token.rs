@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use ff_script::generated::Role;
 use serde_json::json;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, segment, text, time, words};
 
 /// Access tokens and waitpoint tokens.
 #[derive(Args)]
@@ -51,7 +52,7 @@ struct Create {
     /// Who acts with it: the actor of what is done.
     name: String,
     /// What it may be used for; may be repeated.
-    #[arg(long = "role", required = true, value_name = "ROLE")]
+    #[arg(long = "role", required = true, value_name = "ROLE", value_parser = words(Role::ALL))]
     roles: Vec<String>,
     /// A namespace it covers; all of them unless said.
     #[arg(long = "namespace", value_name = "NAMESPACE")]

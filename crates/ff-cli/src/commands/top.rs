@@ -7,13 +7,16 @@ use std::time::Duration;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::away::{Patience, WAITING};
 use crate::client::{Api, ServerArgs, now_ms, print, span, text};
 use crate::terminal;
 
 /// Rates are means over so many seconds.
 const WINDOW: usize = 10;
+/// What is left of a name at least, on a narrow terminal.
+const NAME_MIN: usize = 12;
 /// How many workers are shown.
 const WORKERS_MAX: usize = 100;
 
@@ -41,15 +44,19 @@ impl Top {
         let at = self.server.url();
         if self.once {
             let shown = look(&api).await?;
-            print(&joined(&frame(at, &facts, &shown, None, now_ms())))?;
+            let width = if terminal::is_live() { terminal::size().0 } else { usize::MAX };
+            print(&joined(&frame(at, &facts, &shown, None, now_ms(), width)))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut events = api.lines("/v1/events", &[("types", "execution.".to_owned())]).await?;
-        let mut rates = Rates::default();
+        let types = [("types", "execution.".to_owned())];
+        let mut events = api.lines("/v1/events", &types).await?;
+        let (mut rates, mut patience) = (Rates::default(), Patience::default());
+        patience.answered();
         let live = terminal::is_live();
         let _screen = live.then(Screen::enter).transpose()?;
         let mut tick = tokio::time::interval(Duration::from_millis(self.every_ms));
-        let (mut bytes, mut listening) = (Vec::new(), true);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut bytes, mut listening, mut drawn) = (Vec::new(), true, Vec::new());
         // Listens all the time: one made anew for each wait would miss a Ctrl-C between two of them.
         let interrupted = tokio::signal::ctrl_c();
         tokio::pin!(interrupted);
@@ -61,22 +68,37 @@ impl Top {
                         bytes.extend_from_slice(&chunk);
                         rates.read(&mut bytes, Instant::now());
                     }
-                    // The next look says what is the matter.
+                    // The server stops; it is listened to again when it is back.
                     Ok(None) | Err(_) => listening = false,
                 },
                 _ = tick.tick() => {
-                    let shown = look(&api).await?;
-                    let lines = frame(at, &facts, &shown, Some(&rates.means(Instant::now())), now_ms());
                     let (columns, rows) = terminal::size();
-                    if live {
-                        let cut: Vec<String> = lines.iter().map(|line| line.chars().take(columns).collect()).collect();
-                        print(&terminal::redrawn(&joined(&cut), rows))?;
-                    } else {
-                        print(&format!("{}\n", joined(&lines)))?;
+                    match look(&api).await {
+                        Ok(shown) => {
+                            patience.answered();
+                            let width = if live { columns } else { usize::MAX };
+                            drawn = frame(at, &facts, &shown, Some(&rates.means(Instant::now())), now_ms(), width);
+                        }
+                        Err(error) => {
+                            let pause = patience.pause(error)?;
+                            if patience.is_new() {
+                                drawn.splice(..drawn.len().min(1), [WAITING.to_owned()]);
+                                if !live {
+                                    eprintln!("{WAITING}");
+                                }
+                            }
+                            tick.reset_after(pause);
+                        }
                     }
-                    if !listening {
-                        events = api.lines("/v1/events", &[("types", "execution.".to_owned())]).await?;
-                        (listening, rates) = (true, Rates::default());
+                    if live {
+                        let cut: Vec<String> = drawn.iter().map(|line| line.chars().take(columns).collect()).collect();
+                        print(&terminal::redrawn(&joined(&cut), rows))?;
+                    } else if patience.is_answered() {
+                        print(&format!("{}\n", joined(&drawn)))?;
+                    }
+                    if !listening && patience.is_answered() && let Ok(opened) = api.lines("/v1/events", &types).await {
+                        (events, listening, rates) = (opened, true, Rates::default());
+                        bytes.clear();
                     }
                 }
             }
@@ -188,8 +210,15 @@ impl Rates {
     }
 }
 
-/// The lines of one frame; without rates when nothing was counted yet.
-fn frame(at: &str, facts: &Value, shown: &Shown, rates: Option<&BTreeMap<Lane, Rate>>, now: i64) -> Vec<String> {
+/// The lines of one frame, as wide as the terminal; without rates when nothing was counted yet.
+fn frame(
+    at: &str,
+    facts: &Value,
+    shown: &Shown,
+    rates: Option<&BTreeMap<Lane, Rate>>,
+    now: i64,
+    width: usize,
+) -> Vec<String> {
     let (stats, store) = (&shown.stats, &facts["store"]);
     let mut lines = vec![format!(
         "FlowFabric {} at {at}   {} store, {}   {} partitions",
@@ -199,17 +228,26 @@ fn frame(at: &str, facts: &Value, shown: &Shown, rates: Option<&BTreeMap<Lane, R
         text(&stats["partitions"])
     )];
     let of = |name: &str| text(&stats[name]);
-    lines.push(format!(
-        "{} executions, {} flows   {} timers, {} in the outbox, {} stuck   workers {} live, {} draining, {} slots",
+    let work = format!(
+        "{} executions, {} flows   {} timers, {} in the outbox, {} stuck",
         of("executions"),
         of("flows"),
         of("timers"),
         of("outbox"),
-        of("stuck"),
-        text(&stats["workers"]["live"]),
-        text(&stats["workers"]["draining"]),
-        text(&stats["workers"]["slots"])
-    ));
+        of("stuck")
+    );
+    let team = &stats["workers"];
+    let team = format!(
+        "workers {} live, {} draining, {} slots",
+        text(&team["live"]),
+        text(&team["draining"]),
+        text(&team["slots"])
+    );
+    if work.len() + 3 + team.len() <= width {
+        lines.push(format!("{work}   {team}"));
+    } else {
+        lines.extend([work, team]);
+    }
     if let Some(rates) = rates {
         let sum = |part: fn(&Rate) -> f64| rates.values().map(part).sum::<f64>();
         lines.push(format!(
@@ -221,13 +259,73 @@ fn frame(at: &str, facts: &Value, shown: &Shown, rates: Option<&BTreeMap<Lane, R
         ));
     }
     lines.push(String::new());
-    lines.extend(lanes(shown, rates, now));
+    lines.extend(lanes(shown, rates, now, width));
     lines.push(String::new());
-    lines.extend(workers(&shown.workers, now));
+    lines.extend(workers(&shown.workers, now, width));
     lines
 }
 
-fn lanes(shown: &Shown, rates: Option<&BTreeMap<Lane, Rate>>, now: i64) -> Vec<String> {
+/// A column of a table: its name, how wide it is where there is room, and whether its values stand at the right.
+#[derive(Clone, Copy)]
+struct Column(&'static str, usize, bool);
+
+/// The rows under their names. Where the terminal is too narrow columns become as narrow as what they hold, and then those of
+/// `spare` go, the first one first.
+fn table(columns: &[Column], spare: &[&str], rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let widest =
+        |at: usize| rows.iter().map(|row| row[at].chars().count()).chain([columns[at].0.len()]).max().unwrap_or(0);
+    let total = |shown: &[(usize, usize)]| shown.iter().map(|(_, wide)| wide + 2).sum::<usize>().saturating_sub(2);
+    let mut shown: Vec<(usize, usize)> =
+        columns.iter().map(|column| column.1).enumerate().map(|(at, wide)| (at, wide.max(widest(at)))).collect();
+    if total(&shown) > width {
+        shown = (0..columns.len()).map(|at| (at, widest(at))).collect();
+    }
+    for name in spare {
+        if total(&shown) > width {
+            shown.retain(|(at, _)| columns[*at].0 != *name);
+        }
+    }
+    // At last the names are cut: what is counted stays in sight.
+    let over = total(&shown).saturating_sub(width);
+    if over > 0 {
+        shown[0].1 = shown[0].1.saturating_sub(over).max(NAME_MIN);
+    }
+    let names: Vec<String> = columns.iter().map(|column| column.0.to_owned()).collect();
+    let line = |row: &Vec<String>| {
+        let cells = shown.iter().map(|(at, wide)| match columns[*at].2 {
+            true => format!("{:>wide$}", row[*at]),
+            false if row[*at].chars().count() > *wide => {
+                format!("{}…", row[*at].chars().take(wide - 1).collect::<String>())
+            }
+            false => format!("{:wide$}", row[*at]),
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    std::iter::once(&names).chain(rows).map(line).collect()
+}
+
+const LANES: [Column; 10] = [
+    Column("LANE", 24, false),
+    Column("STATE", 9, false),
+    Column("WAITING", 8, true),
+    Column("RUNNING", 8, true),
+    Column("DELAYED", 8, true),
+    Column("SUSPENDED", 9, true),
+    Column("BLOCKED", 8, true),
+    Column("OLDEST", 8, true),
+    Column("DONE/S", 8, true),
+    Column("FAILED/S", 8, true),
+];
+const WORKERS: [Column; 6] = [
+    Column("WORKER", 32, false),
+    Column("KIND OF", 20, false),
+    Column("STATE", 9, false),
+    Column("SLOTS", 5, true),
+    Column("SINCE", 6, true),
+    Column("LANES", 5, false),
+];
+
+fn lanes(shown: &Shown, rates: Option<&BTreeMap<Lane, Rate>>, now: i64, width: usize) -> Vec<String> {
     let name = |lane: &Value| (text(&lane["namespace"]), text(&lane["lane"]));
     let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let states: BTreeMap<Lane, String> =
@@ -237,10 +335,7 @@ fn lanes(shown: &Shown, rates: Option<&BTreeMap<Lane, Rate>>, now: i64) -> Vec<S
     for lane in states.keys() {
         rows.entry(lane.clone()).or_default();
     }
-    let mut lines = vec![format!(
-        "{:24}  {:9}  {:>8}  {:>8}  {:>8}  {:>9}  {:>8}  {:>8}  {:>8}  {:>8}",
-        "LANE", "STATE", "WAITING", "RUNNING", "DELAYED", "SUSPENDED", "BLOCKED", "OLDEST", "DONE/S", "FAILED/S"
-    )];
+    let mut lines = Vec::new();
     for (lane, counts) in rows {
         let of = |field: &str| counts[field].as_i64().unwrap_or(0);
         let blocked: i64 = counts["blocked"].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_i64()).sum();
@@ -248,41 +343,41 @@ fn lanes(shown: &Shown, rates: Option<&BTreeMap<Lane, Rate>>, now: i64) -> Vec<S
             Some(rates) => format!("{:.1}", rates.get(&lane).map_or(0.0, part)),
             None => "-".to_owned(),
         };
-        let shown = if lane.0 == "default" { lane.1.clone() } else { format!("{}/{}", lane.0, lane.1) };
-        lines.push(format!(
-            "{shown:24}  {:9}  {:>8}  {:>8}  {:>8}  {:>9}  {blocked:>8}  {:>8}  {:>8}  {:>8}",
-            states.get(&lane).map_or("active", String::as_str),
-            of("eligible") + of("granted"),
-            of("active"),
-            of("delayed"),
-            of("suspended"),
+        let name = if lane.0 == "default" { lane.1.clone() } else { format!("{}/{}", lane.0, lane.1) };
+        lines.push(vec![
+            name,
+            states.get(&lane).map_or("active", String::as_str).to_owned(),
+            (of("eligible") + of("granted")).to_string(),
+            of("active").to_string(),
+            of("delayed").to_string(),
+            of("suspended").to_string(),
+            blocked.to_string(),
             span(counts["oldest_eligible_at"].as_i64().map(|at| now - at)),
             rate(|rate| rate.completed),
-            rate(|rate| rate.failed)
-        ));
+            rate(|rate| rate.failed),
+        ]);
     }
-    lines
+    table(&LANES, &["SUSPENDED", "DELAYED", "STATE", "BLOCKED", "OLDEST"], &lines, width)
 }
 
-fn workers(workers: &Value, now: i64) -> Vec<String> {
+fn workers(workers: &Value, now: i64, width: usize) -> Vec<String> {
     let items = workers["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     if items.is_empty() {
         return vec!["no worker is registered; start one, e.g. `ff worker exec --lane L --kind K -- CMD`".to_owned()];
     }
-    let mut lines =
-        vec![format!("{:32}  {:20}  {:9}  {:>5}  {:>6}  {}", "WORKER", "KIND OF", "STATE", "SLOTS", "SINCE", "LANES")];
+    let mut rows = Vec::new();
     for worker in items {
         let lanes: Vec<String> = worker["lanes"].as_array().into_iter().flatten().map(text).collect();
-        lines.push(format!(
-            "{:32}  {:20}  {:9}  {:>5}  {:>6}  {}",
+        rows.push(vec![
             text(&worker["instance"]),
             text(&worker["worker_id"]),
             text(&worker["state"]),
             text(&worker["slots"]),
             span(worker["registered_at"].as_i64().map(|at| now - at)),
-            lanes.join(",")
-        ));
+            lanes.join(","),
+        ]);
     }
+    let mut lines = table(&WORKERS, &["KIND OF", "SINCE"], &rows, width);
     if workers["next_cursor"].is_string() {
         lines.push("… more: `ff worker list`".to_owned());
     }
@@ -308,7 +403,7 @@ mod tests {
         let rates = BTreeMap::from([(("default".to_owned(), "mail".to_owned()), rate)]);
         let shown = Shown { stats, lanes, workers };
         assert_eq!(
-            joined(&frame("http://h:1", &facts, &shown, Some(&rates), 100_000)),
+            joined(&frame("http://h:1", &facts, &shown, Some(&rates), 100_000, usize::MAX)),
             "\
 FlowFabric 0.1.0 at http://h:1   embedded store, fsync   8 partitions
 31 executions, 2 flows   9 timers, 0 in the outbox, 0 stuck   workers 1 live, 0 draining, 4 slots
@@ -322,6 +417,29 @@ WORKER                            KIND OF               STATE      SLOTS   SINCE
 w-1                               mailer                live           4    100s  mail,bulk
 "
         );
+        assert_eq!(
+            joined(&frame("http://h:1", &facts, &shown, Some(&rates), 100_000, 80)),
+            "\
+FlowFabric 0.1.0 at http://h:1   embedded store, fsync   8 partitions
+31 executions, 2 flows   9 timers, 0 in the outbox, 0 stuck
+workers 1 live, 0 draining, 4 slots
+per second: 3.0 submitted, 2.2 completed, 0.5 failed, 0.0 retried
+
+LANE       STATE   WAITING  RUNNING  DELAYED  BLOCKED  OLDEST  DONE/S  FAILED/S
+acme/bulk  paused        0        0        0        0       -     0.0       0.0
+mail       active       13        4        2        5     60s     2.2       0.5
+
+WORKER  KIND OF  STATE  SLOTS  SINCE  LANES
+w-1     mailer   live       4   100s  mail,bulk
+"
+        );
+    }
+
+    #[test]
+    fn rates_are_seen_however_narrow_the_terminal_and_long_the_names() {
+        let row = |name: &str| [name].into_iter().chain(["0"; 9]).map(str::to_owned).collect::<Vec<_>>();
+        let lines = table(&LANES, &["SUSPENDED", "DELAYED", "STATE", "BLOCKED", "OLDEST"], &[row(&"x".repeat(40))], 80);
+        assert!(lines[0].ends_with("WAITING  RUNNING  DONE/S  FAILED/S") && lines[0].len() <= 80, "{}", lines[0]);
     }
 
     #[test]

@@ -221,6 +221,11 @@ impl Going {
         self.process.id()
     }
 
+    /// Waits for the exit code of a command that ends by itself.
+    pub fn ended(mut self) -> Option<i32> {
+        self.process.wait().expect("it ends").code()
+    }
+
     /// Sends a signal and waits for the exit code.
     pub fn end(mut self, signal: &str) -> Option<i32> {
         let pid = self.process.id().to_string();

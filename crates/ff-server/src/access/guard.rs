@@ -18,6 +18,8 @@ use super::{Access, Caller, Credentials, Principal};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
+const UNKNOWN_TOKEN: &str = "the token is unknown, was revoked or has expired";
+
 /// The address a request came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
@@ -121,7 +123,7 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Arc<Principal>, Resp
         Ok(Some(who)) => Ok(who),
         Ok(None) => {
             let detail = match shown {
-                Some(_) => "the token is unknown, was revoked or has expired",
+                Some(_) => UNKNOWN_TOKEN,
                 None => {
                     "a token is missing: send it as Authorization: Bearer <token>; the server's data directory has the root token in the file root-token"
                 }
@@ -147,7 +149,9 @@ fn bearer(headers: &HeaderMap) -> Answer<Option<BearerToken>> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(unreadable());
     }
-    BearerToken::parse(token).map(Some).ok_or_else(unreadable)
+    // What cannot be a token is one that nobody has.
+    let unknown = || Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", UNKNOWN_TOKEN);
+    BearerToken::parse(token).map(Some).ok_or_else(unknown)
 }
 
 /// A refusal for want of credentials.

@@ -18,7 +18,7 @@ use crate::problem::{Answer, Problem};
 use crate::query::{PageQuery, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::flow::{EdgeShape, FlowShape, MemberShape, edges_between};
-use crate::word::Word;
+use crate::word::{Word, word};
 
 const WAIT_MAX_MS: i64 = 30_000;
 /// Members and edges of one answer; the graph has them all.
@@ -61,13 +61,7 @@ pub async fn list(
     Query(query): Query<ListQuery>,
 ) -> JsonAnswer<Listed<FlowShape>> {
     caller.check_all_lanes("the list of flows")?;
-    let state = match query.state {
-        None => None,
-        Some(word) => {
-            let state: Result<FlowState, _> = word.parse();
-            Some(state.map_err(|_| Problem::invalid("state", format!("{word:?} is not a state of a flow")))?)
-        }
-    };
+    let state: Option<FlowState> = query.state.map(|state| word("state", &state)).transpose()?;
     let cursor = match query.cursor {
         None => None,
         Some(cursor) => Some(cursor.parse().map_err(Problem::from)?),

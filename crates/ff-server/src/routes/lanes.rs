@@ -17,11 +17,12 @@ use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
 use crate::openapi::{Described, vocabulary};
-use crate::problem::{Answer, Problem};
+use crate::problem::Problem;
 use crate::query::{OFFSET_MAX, Query, limit_of, number, wanted_of};
 use crate::shape::Listed;
 use crate::shape::lane::{CountsShape, LaneShape};
 use crate::shape::retry::RetryShape;
+use crate::word::word;
 
 const AT_ONCE: usize = 32;
 
@@ -171,8 +172,8 @@ async fn define(
     let namespace = query.namespace();
     caller.check(&namespace, Some(&lane))?;
     let change = DefineLane {
-        state: word("state", body.state)?,
-        fairness: word::<Fairness>("fairness", body.fairness)?,
+        state: body.state.map(|state| word("state", &state)).transpose()?,
+        fairness: body.fairness.map(|fairness| word("fairness", &fairness)).transpose()?,
         fairness_weights: body.fairness_weights,
         priority_weight: body.priority_weight,
         max_depth: body.max_depth,
@@ -189,11 +190,7 @@ async fn define(
     Ok(Json(app.operations.define_lane(change).await?.into()))
 }
 
-fn word<T: std::str::FromStr>(field: &'static str, text: Option<String>) -> Answer<Option<T>> {
-    text.map(|word| word.parse().map_err(|_| Problem::invalid(field, format!("{word:?} is none of its words"))))
-        .transpose()
-}
-
+/// Only of a lane that is there: a mistyped name is not to become one.
 async fn set_state(
     State(app): State<App>,
     caller: Caller,
@@ -203,6 +200,7 @@ async fn set_state(
 ) -> JsonAnswer<LaneShape> {
     let namespace = query.namespace();
     caller.check(&namespace, Some(&lane))?;
+    app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
     let entry = app.operations.set_lane_state(&namespace, &lane, state, caller.name()).await?;
     Ok(Json(entry.into()))
 }
@@ -213,6 +211,7 @@ async fn set_state(
     path = "/v1/lanes/{name}/pause",
     params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
     responses((status = 200, body = LaneShape)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
 )]
 async fn pause(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
     set_state(app, caller, name, query, LaneState::Paused).await
@@ -224,6 +223,7 @@ async fn pause(app: State<App>, caller: Caller, name: Name, query: Query<Namespa
     path = "/v1/lanes/{name}/resume",
     params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
     responses((status = 200, body = LaneShape)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
 )]
 async fn resume(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
     set_state(app, caller, name, query, LaneState::Active).await
@@ -235,6 +235,7 @@ async fn resume(app: State<App>, caller: Caller, name: Name, query: Query<Namesp
     path = "/v1/lanes/{name}/drain",
     params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
     responses((status = 200, body = LaneShape)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
 )]
 async fn drain(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
     set_state(app, caller, name, query, LaneState::Draining).await
@@ -246,6 +247,7 @@ async fn drain(app: State<App>, caller: Caller, name: Name, query: Query<Namespa
     path = "/v1/lanes/{name}/disable",
     params(("name" = vocabulary::LaneName, Path, description = "The lane."), NamespaceQuery),
     responses((status = 200, body = LaneShape)),
+    extensions(("x-ff-codes" = json!("lane_not_found"))),
 )]
 async fn disable(app: State<App>, caller: Caller, name: Name, query: Query<NamespaceQuery>) -> JsonAnswer<LaneShape> {
     set_state(app, caller, name, query, LaneState::Disabled).await

@@ -15,6 +15,7 @@ use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of, time};
 use crate::shape::Listed;
 use crate::shape::execution::SummaryShape;
+use crate::word::word;
 
 /// The filters of a list, as texts of a query or a body.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -82,12 +83,7 @@ impl FilterQuery {
     /// The filter these texts mean, within what the caller may see.
     pub fn wanted(&self, caller: &Caller) -> Answer<Wanted> {
         let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let state = match said(&self.state) {
-            None => None,
-            Some(word) => {
-                Some(word.parse().map_err(|_| Problem::invalid("state", format!("{word:?} is not a state")))?)
-            }
-        };
+        let state = said(&self.state).map(|state| word("state", &state)).transpose()?;
         let tag = match said(&self.tag) {
             None => None,
             Some(tag) => {

@@ -20,6 +20,7 @@ use crate::query::{OFFSET_MAX, Query, limit_of, number};
 use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
 use crate::shape::quota::{KeyShape, QuotaShape};
+use crate::word::word;
 
 /// How many keys a quota shows when none is asked for.
 const KEYS_SHOWN: usize = 100;
@@ -72,9 +73,7 @@ impl RateBody {
     fn read(self) -> Answer<QuotaRate> {
         let mode = match self.mode {
             None => RateMode::Sliding,
-            Some(word) => {
-                word.parse().map_err(|_| Problem::invalid("rate.mode", format!("{word:?} is none of its words")))?
-            }
+            Some(mode) => word("rate.mode", &mode)?,
         };
         Ok(QuotaRate { limit: self.limit, window_ms: self.window_ms, mode })
     }

@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Api;
+use crate::listen::listen_address;
 use crate::store::{StoreAddress, open, state_directory};
 use crew::Crew;
 use screen::{Screen, Totals};
@@ -40,13 +41,13 @@ pub struct Dev {
     #[arg(long, env = "FF_STORE")]
     store: Option<StoreAddress>,
     /// Where to listen; 127.0.0.1:7433, or any free port when that is taken, unless said.
-    #[arg(long, env = "FF_LISTEN")]
+    #[arg(long, env = "FF_LISTEN", value_parser = listen_address, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Stop after this many seconds instead of at Ctrl-C.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Kill a worker every this many seconds.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Kill a worker every this many seconds; 0 kills none.
+    #[arg(long, default_value_t = 10)]
     kill_every: u64,
 }
 
@@ -66,7 +67,8 @@ impl Dev {
         let url = format!("http://{}", server.address());
         let api = Arc::new(Api::anonymous(&url, None)?);
 
-        let screen = Screen::new();
+        let at = if server.address() == LISTEN { String::new() } else { format!(" --url {url}") };
+        let screen = Screen::new(at.clone());
         let (kind, durability, loss) = (facts.kind, facts.durability, facts.loss_window);
         screen.line(&format!("FlowFabric on the {kind} store ({durability}), loss window: {loss}"));
         match &address {
@@ -78,7 +80,6 @@ impl Dev {
             let Totals { waiting, active, ended, .. } = before;
             screen.line(&format!("continuing: {waiting} waiting, {active} running, {ended} ended from before"));
         }
-        let at = if server.address() == LISTEN { String::new() } else { format!(" --url {url}") };
         for (what, link) in [
             ("API", url.clone()),
             ("API docs", format!("{url}/docs")),
@@ -94,7 +95,10 @@ impl Dev {
         let crew = Arc::new(Crew::hire(Arc::clone(&api), &url, WORKERS, &screen)?);
         let mut playing = tokio::task::JoinSet::new();
         playing.spawn(director::direct(Arc::clone(&api), stop.clone()));
-        playing.spawn(Crew::kill_now_and_then(Arc::clone(&crew), Duration::from_secs(self.kill_every), stop.clone()));
+        if self.kill_every > 0 {
+            let every = Duration::from_secs(self.kill_every);
+            playing.spawn(Crew::kill_now_and_then(Arc::clone(&crew), every, stop.clone()));
+        }
         playing.spawn(screen.clone().follow(events, stop.clone()));
         playing.spawn(show_totals(Arc::clone(&api), screen.clone(), stop.clone()));
 

@@ -40,6 +40,7 @@ pub struct Screen {
 }
 
 struct State {
+    at: String,
     live: bool,
     colour: bool,
     status: String,
@@ -50,8 +51,10 @@ struct State {
 }
 
 impl Screen {
-    pub fn new() -> Self {
+    /// Commands on it say where the server is with these flags.
+    pub fn new(at: String) -> Self {
         let state = State {
+            at,
             live: terminal::is_live(),
             colour: terminal::is_coloured(),
             status: String::new(),
@@ -69,7 +72,12 @@ impl Screen {
 
     /// A worker was killed.
     pub fn killed(&self, worker: &str, held: usize) {
-        let text = format!("✗ {worker} killed while holding {held} executions; their leases run out");
+        let what = match held {
+            0 => "nothing".to_owned(),
+            1 => "1 execution; its lease runs out".to_owned(),
+            held => format!("{held} executions; their leases run out"),
+        };
+        let text = format!("✗ {worker} killed while holding {what}");
         self.state.lock().unwrap_or_else(PoisonError::into_inner).line(&text, "\x1b[31m");
     }
 
@@ -96,7 +104,6 @@ impl Screen {
     fn event(&self, event: &Value) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let id = text(&event["execution_id"]);
-        let short = id.get(24..).unwrap_or(&id).to_owned();
         let kind = text(&event["kind"]);
         let at = event["at"].as_i64().unwrap_or(0);
         let worker = text(&event["worker_instance"]);
@@ -107,29 +114,30 @@ impl Screen {
                 if let Some(lost_at) = state.lost.remove(&id) {
                     let late = at - lost_at;
                     let text =
-                        format!("✓ {kind} {short} completed by {worker}, {late} ms after its first worker was lost");
+                        format!("✓ {kind} {id} completed by {worker}, {late} ms after its first worker was lost");
                     state.line(&text, "\x1b[32m");
                 }
             }
             "execution.reclaimed" => {
+                let text = format!("↻ {kind} {id} taken back from {}: {}", datum("worker_instance"), datum("cause"));
                 state.lost.insert(id, at);
-                let text = format!("↻ {kind} {short} taken back from {}: {}", datum("worker_instance"), datum("cause"));
                 state.line(&text, "\x1b[33m");
             }
             "execution.retried" => {
-                let text = format!("↻ {kind} {short} failed ({}), will be tried again", datum("category"));
+                let text = format!("↻ {kind} {id} failed ({}), will be tried again", datum("category"));
                 state.line(&text, "\x1b[2m");
             }
             "execution.failed" => {
-                let text = format!("✗ {kind} {short} failed for good ({})", datum("category"));
+                let text = format!("✗ {kind} {id} failed for good ({})", datum("category"));
                 state.line(&text, "\x1b[31m");
             }
             "execution.suspended" if kind == "review" => {
-                let text = format!("◐ {kind} {short} waits for a person: `ff approvals`, `ff resume {id}`");
+                let text =
+                    format!("◐ {kind} {id} waits for a person: `ff approvals{0}`, `ff resume {id}{0}`", state.at);
                 state.line(&text, "\x1b[35m");
             }
             "execution.resumed" if kind == "review" => {
-                let text = format!("◑ {kind} {short} goes on");
+                let text = format!("◑ {kind} {id} goes on");
                 state.line(&text, "\x1b[35m");
             }
             "flow.completed" => {

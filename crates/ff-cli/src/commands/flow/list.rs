@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use ff_script::generated::FlowState;
 use serde_json::Value;
 
 use super::state::counts;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, text, time};
+use crate::client::{Api, OutputArgs, ServerArgs, text, time, words};
+use crate::pages::{Listing, PageArgs};
 use crate::view::{View, WatchArgs};
 
 /// Lists flows, newest first.
@@ -18,15 +20,11 @@ pub struct List {
     /// Those of a kind.
     #[arg(long)]
     kind: Option<String>,
-    /// open, running, blocked, completed, failed or cancelled.
-    #[arg(long)]
+    /// Those in a state.
+    #[arg(long, value_parser = words(FlowState::ALL))]
     state: Option<String>,
-    /// How many at most.
-    #[arg(long)]
-    limit: Option<i64>,
-    /// Where an earlier list stopped.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -36,34 +34,18 @@ pub struct List {
 }
 
 impl List {
-    /// Prints one page, and how to get the next.
+    /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let query: Vec<(&str, String)> = [
-            ("namespace", self.namespace),
-            ("kind", self.kind),
-            ("state", self.state),
-            ("limit", self.limit.map(|limit| limit.to_string())),
-            ("cursor", self.cursor),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect();
-        let (api, output) = (Api::new(&self.server)?, self.output.output);
-        let look = async || {
-            let reply = api.get("/v1/flows", &query).await?.accepted()?;
-            if output == Output::Json {
-                return View::raw(&reply.bytes);
-            }
-            let page = reply.json()?;
-            let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut view = match output {
-                Output::Ids => View::lines(items.iter().map(|item| text(&item["flow_id"]))),
-                Output::Table | Output::Json => View::lines(table(items)),
-            };
-            view.note = page["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"));
-            Ok(view)
+        let filters = [("namespace", self.namespace), ("kind", self.kind), ("state", self.state)];
+        let listing = Listing {
+            path: "/v1/flows",
+            query: filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+            page: self.page,
+            id: "flow_id",
+            about: &[],
         };
-        self.watch.show(&api, output, &[], look).await
+        let api = Api::new(&self.server)?;
+        listing.show(&api, self.watch, self.output.output, |items| View::lines(table(items))).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, WrongUsage, say, say_raw, text};
 
 /// Submits a flow. The file holds what `POST /v1/flows` takes.
 #[derive(Args)]
@@ -31,7 +31,7 @@ impl Submit {
             std::io::stdin().read_to_string(&mut body).context("cannot read the flow from stdin")?;
         } else {
             body = std::fs::read_to_string(&self.file)
-                .with_context(|| format!("cannot read a flow from {}", self.file))?;
+                .with_context(|| WrongUsage(format!("cannot read a flow from {}", self.file)))?;
         }
         let reply = Api::new(&self.server)?.post("/v1/flows", body).await?.accepted()?;
         if self.output.output == Output::Json {

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use ff_script::generated::{Fairness, LaneState};
 use serde_json::{Map, Value};
 
 use super::LaneArgs;
-use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, text};
+use crate::client::{Api, Output, OutputArgs, ServerArgs, WrongUsage, say, say_raw, text, words};
 
 /// Defines a lane; what is not named stays.
 #[derive(Args)]
@@ -18,8 +19,8 @@ use crate::client::{Api, Output, OutputArgs, ServerArgs, say, say_raw, text};
 pub struct Set {
     #[command(flatten)]
     lane: LaneArgs,
-    /// active, paused, draining or disabled.
-    #[arg(long)]
+    /// Whether it takes submissions, and whether they start.
+    #[arg(long, value_parser = words(LaneState::ALL))]
     state: Option<String>,
     /// How many of its executions run at once; `none` lifts the limit.
     #[arg(long, value_name = "N|none")]
@@ -33,8 +34,8 @@ pub struct Set {
     /// How many milliseconds of age a step of priority is worth; very many unless said, so that priority comes first.
     #[arg(long)]
     priority_weight: Option<i64>,
-    /// fifo, or fair: fairness keys take turns.
-    #[arg(long)]
+    /// Whether the oldest comes first, or fairness keys take turns.
+    #[arg(long, value_parser = words(Fairness::ALL))]
     fairness: Option<String>,
     /// Weights by fairness key, as a JSON object.
     #[arg(long)]
@@ -124,12 +125,15 @@ impl Set {
         }
         for (name, text) in [("fairness_weights", &self.fairness_weights), ("retry", &self.retry)] {
             let flag = name.replace('_', "-");
-            let json =
-                text.as_deref().map(|text| serde_json::from_str(text).with_context(|| format!("--{flag} is not JSON")));
+            let json = text
+                .as_deref()
+                .map(|text| serde_json::from_str(text).with_context(|| WrongUsage(format!("--{flag} is not JSON"))));
             put(name, json.transpose()?);
         }
         if body.is_empty() {
-            bail!("say what to change, e.g. --max-active 20; `ff lane set --help` lists what a lane has");
+            bail!(WrongUsage(
+                "say what to change, e.g. --max-active 20; `ff lane set --help` lists what a lane has".to_owned()
+            ));
         }
         Ok(body)
     }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::{Api, Output, OutputArgs, ServerArgs, now_ms, span, text};
+use crate::client::{Api, OutputArgs, ServerArgs, now_ms, span, text};
+use crate::pages::{Listing, PageArgs};
 use crate::view::{View, WatchArgs};
 
 /// Lists live workers.
@@ -14,12 +15,8 @@ use crate::view::{View, WatchArgs};
   ff worker list
   ff worker list -o ids | ff worker drain -")]
 pub struct List {
-    /// How many at most.
-    #[arg(long)]
-    limit: Option<i64>,
-    /// Where an earlier list stopped.
-    #[arg(long)]
-    cursor: Option<String>,
+    #[command(flatten)]
+    page: PageArgs,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -29,29 +26,18 @@ pub struct List {
 }
 
 impl List {
-    /// Prints one page, and how to get the next.
+    /// Prints them, and how to get more.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let (api, output) = (Api::new(&self.server)?, self.output.output);
-        let query: Vec<(&str, String)> =
-            [("limit", self.limit.map(|limit| limit.to_string())), ("cursor", self.cursor)]
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, value?)))
-                .collect();
-        let look = async || {
-            let reply = api.get("/v1/workers", &query).await?.accepted()?;
-            if output == Output::Json {
-                return View::raw(&reply.bytes);
-            }
-            let page = reply.json()?;
-            let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut view = match output {
-                Output::Ids => View::lines(items.iter().map(|item| text(&item["instance"]))),
-                Output::Table | Output::Json => View::lines(table(items, now_ms())).about(standing(items)),
-            };
-            view.note = page["next_cursor"].as_str().map(|cursor| format!("more with --cursor {cursor}"));
-            Ok(view)
+        let listing = Listing {
+            path: "/v1/workers",
+            query: Vec::new(),
+            page: self.page,
+            id: "instance",
+            about: &[("types", "worker.".to_owned())],
         };
-        self.watch.show(&api, output, &[("types", "worker.".to_owned())], look).await
+        let api = Api::new(&self.server)?;
+        let table = |items: &[Value]| View::lines(table(items, now_ms())).about(standing(items));
+        listing.show(&api, self.watch, self.output.output, table).await
     }
 }
 
