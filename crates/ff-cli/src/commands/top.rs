@@ -249,7 +249,8 @@ fn frame(
         lines.extend([work, team]);
     }
     if let Some(rates) = rates {
-        let sum = |part: fn(&Rate) -> f64| rates.values().map(part).sum::<f64>();
+        // The sum of nothing is minus zero.
+        let sum = |part: fn(&Rate) -> f64| rates.values().map(part).sum::<f64>() + 0.0;
         lines.push(format!(
             "per second: {:.1} submitted, {:.1} completed, {:.1} failed, {:.1} retried",
             sum(|rate| rate.submitted),
