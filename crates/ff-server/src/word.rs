@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use ff_script::generated::{
     CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, InboundPolicy, LaneState, MemberState, OnMemberFailure,
-    OnSatisfied, ParentClose, PublicState, RateMode,
+    OnSatisfied, ParentClose, PublicState, RateMode, Role,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -37,6 +37,7 @@ words!(
     ParentClose,
     PublicState,
     RateMode,
+    Role,
 );
 
 /// The word this text is.

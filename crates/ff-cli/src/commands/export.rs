@@ -43,11 +43,7 @@ pub struct Export {
 impl Export {
     /// Says how many keys were written.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        if let StoreAddress::Embedded(directory) = &self.store
-            && !directory.exists()
-        {
-            bail!("{} is not there; say which store with --store", directory.display());
-        }
+        self.store.must_be_there()?;
         let store = Store { host: open_contents(&self.store).await?, shared: !self.store.is_embedded() };
         if import_begun(&*store.host).await? {
             bail!("the store holds a part of an import that has not ended; run that again with --again");

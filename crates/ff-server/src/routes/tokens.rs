@@ -10,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::suspend::word;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer};
 use crate::body::Body;
@@ -18,6 +17,7 @@ use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
 use crate::query::{Query, limit_of};
 use crate::shape::Listed;
+use crate::word::word;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(list, create)).with(routes!(revoke))
@@ -100,8 +100,7 @@ async fn create(
     }
     let mut roles = Vec::new();
     for (at, role) in body.roles.iter().enumerate() {
-        let role = word("roles", role, Role::ALL, Role::as_str)
-            .map_err(|_| Problem::invalid(format!("roles[{at}]"), format!("{role:?} is none of its words")))?;
+        let role = word(&format!("roles[{at}]"), role)?;
         if !roles.contains(&role) {
             roles.push(role);
         }
