@@ -101,11 +101,15 @@ fn finish_all(world: &mut World, until: i64, except: impl Fn(&Execution) -> bool
         }
         unblock(world)?;
         let mut places: Vec<_> = busy(world).into_iter().collect();
-        // No place is always asked first: each of two could take what the other needs, give it back, and so on for ever.
+        // No place is always asked first, and what one of them gives back is there before the next is asked: each of two could
+        // take what the other needs, give it back too late, and so on for ever.
         let first = world.rng.between(0, i64::try_from(places.len()).unwrap_or(0).max(1) - 1);
         places.rotate_left(usize::try_from(first).unwrap_or(0));
         for (route, lane) in places {
             work(world, route, &lane)?;
+            if world.board.limits.on {
+                limits::reconcile(world)?;
+            }
         }
         // What was completed may have let others go on, at once or by what is owed to them.
         if !busy(world).is_empty() || is_due(world)? {

@@ -165,16 +165,24 @@ for_each_transport! {
                 }
             }
         };
-        let quick = || async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            HandlerResult::<SdkError>::Ok(None)
+        let begun = Arc::new(Notify::new());
+        let quick = {
+            let begun = begun.clone();
+            move || {
+                let begun = begun.clone();
+                async move {
+                    begun.notify_one();
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    HandlerResult::<SdkError>::Ok(None)
+                }
+            }
         };
         let runtime = WorkerRuntime::new(world.worker("w-1").await).drain_grace(Duration::from_secs(3)).on("slow", slow).on("quick", quick);
         let runtime = start(runtime);
         let slow = world.submit("slow", b"{}").await;
         let quick = world.submit("quick", b"{}").await;
         tokio::time::timeout(SOON, started.notified()).await.unwrap();
-        until("both run", || async { world.describe(&quick).await.lease.is_some() || world.describe(&quick).await.outcome.is_some() }).await;
+        tokio::time::timeout(SOON, begun.notified()).await.unwrap();
         runtime.now().await.unwrap();
         assert_eq!(world.result(&quick).await.outcome, Outcome::Success);
         assert_eq!(*told.lock().unwrap(), Some(CancelReason::Shutdown));
