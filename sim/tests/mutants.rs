@@ -73,7 +73,8 @@ fn a_lease_that_expires_early_is_caught() {
 
 #[test]
 fn a_completion_without_a_fence_is_caught() {
-    is_caught(
+    is_caught_from(
+        22,
         "unfenced complete",
         &[(
             "local refusal = fence.check(rec, c.fence, tx.now, \"complete\")",
@@ -200,7 +201,7 @@ fn a_retry_too_many_is_caught() {
 #[test]
 fn a_delay_out_of_bounds_is_caught() {
     is_caught_from(
-        40,
+        61,
         "delay out of bounds",
         &[("if delay > retry.backoff.max_ms then delay = retry.backoff.max_ms end", "")],
     );
@@ -318,7 +319,7 @@ fn an_epoch_that_is_not_raised_on_a_resume_is_caught() {
 #[test]
 fn an_early_signal_that_counts_twice_is_caught() {
     let from = "early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }";
-    is_caught_from(48, "early signal counted twice", &[(from, &format!("for _ = 1, 2 do {from} end"))]);
+    is_caught_from(91, "early signal counted twice", &[(from, &format!("for _ = 1, 2 do {from} end"))]);
 }
 
 #[test]
@@ -340,7 +341,7 @@ fn a_frame_after_the_end_is_caught() {
 #[test]
 fn a_frame_that_is_written_twice_is_caught() {
     is_caught_from(
-        18,
+        52,
         "repeated frames appended again",
         &[("return first, math.min(#a.frames, f.next - first)", "return f.next, 0")],
     );
@@ -363,7 +364,7 @@ fn a_signal_after_the_time_of_its_waitpoint_is_caught() {
 #[test]
 fn an_old_token_that_lives_on_is_caught() {
     is_caught_from(
-        55,
+        68,
         "old token lives on",
         &[(
             "    found[1] = a.digest\n",
@@ -431,7 +432,8 @@ fn verdicts_that_outlive_their_member_are_caught() {
 
 #[test]
 fn data_of_the_wrong_upstream_is_caught() {
-    is_caught(
+    is_caught_from(
+        24,
         "passed data from the wrong upstream",
         &[(
             "local up = execution.load(tx, item.from)\n    if up and up.phase == \"terminal\" then\n      out[item.name]",

@@ -121,6 +121,9 @@ impl Run<'_> {
         if has(self.root, "nextest") || self.install("cargo-nextest") {
             let mut command = cargo(self.root);
             command.args(["nextest", "run", "--workspace", "--all-features"]);
+            // Many tests wait for leases, deaths and servers: three to two cores keep those busy.
+            let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+            command.args(["--test-threads", &(cores + cores / 2).to_string()]);
             if self.options.long {
                 command.args(["--profile", "long"]);
             }
