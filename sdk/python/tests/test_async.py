@@ -213,6 +213,7 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await self.client.budgets.usage(budget, {"n": 6})).outcome, "hard_breach")
         quota = (await self.client.quotas.create(concurrency=1))["quota_id"]
         self.assertEqual((await self.client.quotas.get(quota))["concurrency"], 1)
+        await self.client.lanes.define(self.lane)
         self.assertEqual((await self.client.lanes.pause(self.lane))["state"], "paused")
         items = await self.client.submit_batch({"kind": "k", "lane": self.lane, "input": n} for n in range(3))
         self.assertEqual(len([one async for one in self.client.list(lane=self.lane)]), len(items))

@@ -198,7 +198,11 @@ class ClientTest(unittest.TestCase):
         first = list(self.client.events("start", lane=self.lane, types=["execution.*"], limit=2))
         self.assertEqual([event.type for event in first], ["execution.submitted", "execution.cancelled"])
         rest = list(self.client.events(first[0].cursor, lane=self.lane, types=["execution.cancelled"], limit=1))
-        self.assertEqual((rest[0].execution_id, rest[0].cursor), (id, first[1].cursor))
+        self.assertEqual(rest[0].execution_id, id)
+        later = self.client.submit("k", lane=self.lane).execution_id
+        for cursor in (first[1].cursor, rest[0].cursor):
+            after = list(self.client.events(cursor, lane=self.lane, types=["execution.*"], limit=1))
+            self.assertEqual((after[0].type, after[0].execution_id), ("execution.submitted", later))
 
     def test_a_registered_worker_is_shown(self) -> None:
         worker = Worker(shared().url, lanes=[self.lane], capabilities=["gpu"], slots=3)
