@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
+use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId, is_name};
 use ff_engine::news::{Listener, News};
 use ff_engine::{Engine, Operations, Waitpoints};
 use ff_scheduler::Dispatcher;
@@ -100,9 +100,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
         let name = named(parts, state, "name").await?;
-        let fits =
-            (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-        if fits { Ok(Self(name)) } else { Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ -")) }
+        if is_name(&name) {
+            Ok(Self(name))
+        } else {
+            Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ -"))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use ff_core::types::is_name;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -46,10 +47,6 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
             None => Problem::invalid("query", unrepeated(&text)),
         }
     })
-}
-
-fn is_name(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 /// The key of a request, when a header says it.

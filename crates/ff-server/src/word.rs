@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use ff_script::generated::{
-    CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, InboundPolicy, LaneState, MemberState, OnMemberFailure,
-    OnSatisfied, ParentClose, PublicState, RateMode, Role,
+    CancelPolicy, EdgeOn, EdgeState, Fairness, FlowState, FrameMode, InboundPolicy, LaneState, MemberState, OnHard,
+    OnMemberFailure, OnSatisfied, OnSoft, ParentClose, PublicState, RateMode, ResetType, Role, ScopeType,
+    SuspensionReason, TimeoutBehavior,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -29,28 +30,40 @@ words!(
     EdgeState,
     Fairness,
     FlowState,
+    FrameMode,
     InboundPolicy,
     LaneState,
     MemberState,
+    OnHard,
     OnMemberFailure,
     OnSatisfied,
+    OnSoft,
     ParentClose,
     PublicState,
     RateMode,
+    ResetType,
     Role,
+    ScopeType,
+    SuspensionReason,
+    TimeoutBehavior,
 );
 
 /// The word this text is.
 pub fn word<T: Words>(field: &str, text: &str) -> Answer<T> {
-    T::ALL
+    one_of(field, text, T::ALL)
+}
+
+/// The same of some of them.
+pub fn one_of<T: Words>(field: &str, text: &str, words: &[T]) -> Answer<T> {
+    words
         .iter()
         .copied()
         .find(|word| word.to_string() == text)
-        .ok_or_else(|| Problem::invalid(field, format!("is {text:?}: it must be one of {}", all::<T>())))
+        .ok_or_else(|| Problem::invalid(field, format!("is {text:?}: it must be one of {}", listed(words))))
 }
 
-fn all<T: Words>() -> String {
-    T::ALL.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn listed<T: Words>(words: &[T]) -> String {
+    words.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl<T: Words> Serialize for Word<T> {
@@ -67,6 +80,6 @@ impl<'de, T: Words> Deserialize<'de> for Word<T> {
             .copied()
             .find(|word| word.to_string() == text)
             .map(Self)
-            .ok_or_else(|| serde::de::Error::custom(format_args!("unknown word, expected one of {}", all::<T>())))
+            .ok_or_else(|| serde::de::Error::custom(format_args!("unknown word, expected one of {}", listed(T::ALL))))
     }
 }

@@ -6,7 +6,7 @@ mod token;
 mod uuid_id;
 
 pub use crate::text_enum::UnknownWord;
-pub use text_id::{InvalidText, LaneId, Namespace, WorkerId, WorkerInstanceId};
+pub use text_id::{InvalidText, LaneId, Namespace, WorkerId, WorkerInstanceId, is_name};
 pub use time::{AttemptIndex, LeaseEpoch, TimestampMs};
 pub use token::WaitpointToken;
 pub use uuid_id::{

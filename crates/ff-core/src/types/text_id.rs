@@ -18,7 +18,9 @@ pub struct InvalidText {
     pub value: String,
 }
 
-fn is_name(text: &str) -> bool {
+/// True for what a namespace, a lane, a worker or an instance can be called.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
     (1..=LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }

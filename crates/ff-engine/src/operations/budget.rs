@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ff_core::EngineError;
 use ff_core::error::{Detail, ValidationKind};
 use ff_core::error_code::ErrorCode;
-use ff_core::types::{BudgetId, FlowId};
+use ff_core::types::{BudgetId, FlowId, is_name};
 use ff_script::generated::{
     self as wire, AdmitBudget, AdmitBudgetReply, ApproveBudget, ApproveBudgetReply, Budget, BudgetCandidate,
     BudgetPosition, BudgetRef, BudgetReset, BudgetScope, BudgetVerdict, BudgetsOfScopes, BudgetsOfScopesReply,
@@ -196,11 +196,6 @@ fn scope_name(scope: &BudgetScope, namespace: &str) -> Result<Option<String>, En
             Some(format!("flow:{flow}"))
         }
     })
-}
-
-/// True for what a namespace or a lane can be called.
-fn is_name(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 impl Operations {

@@ -12,7 +12,6 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::suspend::word;
 use crate::access::Caller;
 use crate::app::{App, BudgetPath, JsonAnswer};
 use crate::body::Body;
@@ -23,6 +22,7 @@ use crate::shape::Listed;
 use crate::shape::blocked::LineShape;
 use crate::shape::budget::{BudgetShape, Object, Once, OutcomeShape, ResetShape, ScopeBody, amounts, limits};
 use crate::shape::task::FenceBody;
+use crate::word::word;
 
 /// How long a reservation without a lease holds, unless it says.
 const TTL_MS: i64 = 60_000;
@@ -73,11 +73,11 @@ struct CreateBody {
 }
 
 fn on_soft(text: Option<&str>) -> Answer<Option<OnSoft>> {
-    text.map(|text| word("on_soft", text, OnSoft::ALL, OnSoft::as_str)).transpose()
+    text.map(|text| word("on_soft", text)).transpose()
 }
 
 fn on_hard(text: Option<&str>) -> Answer<Option<OnHard>> {
-    text.map(|text| word("on_hard", text, OnHard::ALL, OnHard::as_str)).transpose()
+    text.map(|text| word("on_hard", text)).transpose()
 }
 
 /// Makes a budget, below another one when it names a parent.
@@ -143,8 +143,7 @@ async fn list(
 ) -> JsonAnswer<Listed<BudgetShape>> {
     let limit = limit_of(query.limit.as_deref())?.min(PAGE_MAX);
     let after = query.cursor.as_deref().map(str::parse::<BudgetCursor>).transpose()?;
-    let scope =
-        query.scope.as_deref().map(|text| word("scope", text, ScopeType::ALL, ScopeType::as_str)).transpose()?;
+    let scope = query.scope.as_deref().map(|text| word("scope", text)).transpose()?;
     let filter = BudgetFilter { namespace: caller.namespace(query.namespace)?, scope };
     let page = app.operations.budgets(&filter, after, usize::try_from(limit).expect("a page is small")).await?;
     Ok(Json(Listed {

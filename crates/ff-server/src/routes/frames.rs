@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use super::suspend::{request_of, settled, word};
+use super::suspend::{request_of, settled};
 use crate::access::Caller;
 use crate::app::{App, Id, JsonAnswer};
 use crate::body::Body;
@@ -17,6 +17,7 @@ use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, Problem};
 use crate::shape::task::FenceBody;
+use crate::word::word;
 
 /// The largest body.
 const FRAMES_BODY: usize = 4 * 1024 * 1024;
@@ -49,7 +50,7 @@ impl FrameBody {
             payload::taken(&format!("frames[{at}].payload"), self.payload, self.payload_encoding, FRAME_MAX)?;
         let mode = match self.mode {
             None => FrameMode::Durable,
-            Some(mode) => word(&format!("frames[{at}].mode"), &mode, FrameMode::ALL, FrameMode::as_str)?,
+            Some(mode) => word(&format!("frames[{at}].mode"), &mode)?,
         };
         Ok(NewFrame { r#type: self.r#type, payload, payload_encoding, correlation_id: self.correlation_id, mode })
     }

@@ -22,6 +22,7 @@ use crate::payload::Encoding;
 use crate::problem::{Answer, Problem};
 use crate::shape::suspension::{OpenedShape, SignalShape};
 use crate::shape::task::FenceBody;
+use crate::word::word;
 
 /// Who may answer at one waitpoint.
 const APPROVERS_MAX: usize = 64;
@@ -203,7 +204,7 @@ async fn suspend(
         execution_id: id,
         fence: fence.into(),
         namespace: None,
-        reason: word("reason", &body.reason, SuspensionReason::ALL, SuspensionReason::as_str)?,
+        reason: word("reason", &body.reason)?,
         waitpoints,
         // None named: the attempt waits at all it has opened.
         adopt: (!pending.is_empty()).then_some(pending),
@@ -237,16 +238,8 @@ fn behavior(text: Option<&str>) -> Answer<TimeoutBehavior> {
     match text {
         None => Ok(TimeoutBehavior::Fail),
         Some("auto_resume") => Ok(TimeoutBehavior::AutoResumeWithTimeoutSignal),
-        Some(text) => word("timeout_behavior", text, TimeoutBehavior::ALL, TimeoutBehavior::as_str),
+        Some(text) => word("timeout_behavior", text),
     }
-}
-
-/// One of a field's words; a wrong one is answered with those there are.
-pub fn word<T: Copy>(field: &str, text: &str, all: &[T], spelled: impl Fn(T) -> &'static str) -> Answer<T> {
-    all.iter().copied().find(|value| spelled(*value) == text).ok_or_else(|| {
-        let words: Vec<&str> = all.iter().map(|value| spelled(*value)).collect();
-        Problem::invalid(field, format!("must be one of {}", words.join(", ")))
-    })
 }
 
 #[derive(Deserialize, ToSchema)]

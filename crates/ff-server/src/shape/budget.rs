@@ -135,7 +135,7 @@ impl ScopeBody {
             Self::Bare(word) => (word, None),
             Self::Named(NamedScope { r#type, id }) => (r#type, id),
         };
-        let r#type = crate::routes::suspend::word("scope.type", &word, ScopeType::ALL, ScopeType::as_str)?;
+        let r#type = crate::word::word("scope.type", &word)?;
         Ok(BudgetScope { r#type, id })
     }
 }
@@ -202,7 +202,7 @@ impl ResetShape {
             }
             Self::Calendar(CalendarReset { calendar, zone }) => {
                 let all = [ResetType::Day, ResetType::Month];
-                let r#type = crate::routes::suspend::word("reset.calendar", &calendar, &all, ResetType::as_str)?;
+                let r#type = crate::word::one_of("reset.calendar", &calendar, &all)?;
                 BudgetReset { r#type, zone, ..none }
             }
             Self::Word(word) if word == "none" => none,
