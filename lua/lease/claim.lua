@@ -9,21 +9,24 @@ local choose = require "transition.choose"
 local start = require "transition.start"
 local walk = require "transition.walk"
 
-local function take_one(tx, a, copy, entry, ids)
+-- `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function take_one(tx, a, copy, entry, ids, room)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
   if start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { ok = "cancelled" }
   end
+  local heavy = start.heavy(tx, rec)
+  if room and heavy.bytes > room then return { full = true } end
   start.lease(tx, rec, a, ids)
   fair.started(tx, copy, rec)
-  return { ok = rec }
+  return { ok = rec, heavy = heavy }
 end
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
@@ -42,12 +45,18 @@ define.fn {
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)
-    local tasks, first_wake, looks = {}, nil, 0
+    local tasks, first_wake, looks, bytes = {}, nil, 0, 0
     while #tasks < a.max and looks < limits.batch_max do
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
       looks = looks + 1
-      local answer = tx:item(function() return take_one(tx, a, copy, entry, a.ids[#tasks + 1]) end)
+      local answer = tx:item(function() 
+        return take_one(tx, a, copy, entry, a.ids[#tasks + 1], #tasks > 0 and limits.claim_bytes_max - bytes or nil)
+      end)
+      if answer and answer.full then
+        choose.put_back(found, entry)
+        break
+      end
       if answer and answer.err == "try_again" then
         if #tasks == 0 then return answer end
         break
@@ -55,7 +64,8 @@ define.fn {
       if answer and answer.ok and answer.ok ~= "cancelled" then
         local rec = answer.ok
         first_wake = math.min(first_wake or rec.wake, rec.wake)
-        tasks[#tasks + 1] = start.task(tx, rec)
+        bytes = bytes + answer.heavy.bytes
+        tasks[#tasks + 1] = start.task(tx, rec, answer.heavy)
       elseif answer == nil or answer.err then
         choose.pass(found, entry)
       end

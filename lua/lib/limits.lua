@@ -39,6 +39,7 @@ return {
   grant_ttl_ms_min = 100,
   grant_ttl_ms_max = 60000,
   batch_max = 64, -- items of one call
+  claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
   attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
   operator_actions_max = 100,

@@ -61,6 +61,12 @@ function choose.pass(found, entry)
   found.passed[entry.queue] = found.passed[entry.queue] + 1
 end
 
+-- The entry taken last is left to a later claim: it is still the next head of its queue.
+function choose.put_back(found, entry)
+  table.insert(found.entries, 1, entry)
+  if found.left[entry.queue] then found.left[entry.queue] = found.left[entry.queue] + 1 end
+end
+
 local function liking(rec, capabilities)
   local n = 0
   for _, token in ipairs(rec.spec.prefers or {}) do

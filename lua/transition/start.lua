@@ -66,19 +66,28 @@ local function passed(tx, rec)
   return out
 end
 
+-- The parts of a task that can be large: what its upstreams pass and its input, read once; and how many bytes they are.
+function start.heavy(tx, rec)
+  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  local heavy = { input = input, passed = passed(tx, rec), bytes = #input }
+  for _, item in pairs(heavy.passed or {}) do heavy.bytes = heavy.bytes + #(item.value or "") end
+  return heavy
+end
+
 -- What the worker gets to see.
-function start.task(tx, rec)
+function start.task(tx, rec, heavy)
   local tier = rec.tier
+  heavy = heavy or start.heavy(tx, rec)
   return {
     execution_id = rec.id, attempt_index = rec.attempt, attempt_id = rec.attempt_id, attempt_type = rec.attempt_type,
     lease_id = rec.lease_id, lease_epoch = rec.epoch, lease_expires_at = rec.lease_until,
     namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind,
-    input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or "", input_encoding = rec.spec.input_encoding,
+    input = heavy.input, input_encoding = rec.spec.input_encoding,
     tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
     resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
-    passed = passed(tx, rec), flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
+    passed = heavy.passed, flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 

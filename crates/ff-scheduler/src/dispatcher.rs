@@ -28,6 +28,8 @@ use crate::granting::{Grantee, Granting};
 const AT_ONCE: usize = 32;
 /// The most one call of the library takes.
 const BATCH: u16 = 64;
+/// What the inputs and passed results of one claim's tasks come to at most; one task is always handed out.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many partitions one claim asks at once.
 const SPREAD: u16 = 8;
 /// How long what was claimed first waits for more.
@@ -116,6 +118,12 @@ impl Dispatcher {
         }
     }
 
+    /// Keeps leases on their way to a worker: dropped before they are taken, they are handed back.
+    #[must_use]
+    pub fn hold(&self, tasks: Vec<Task>) -> Held {
+        Held { inner: Arc::clone(&self.inner), tasks }
+    }
+
     /// Forgets a worker that has left.
     pub fn forget(&self, instance: &str) {
         self.inner.board().forget_worker(instance);
@@ -172,8 +180,9 @@ impl Dispatcher {
         let mut gather_until = None;
         loop {
             let left = max.saturating_sub(u16::try_from(held.tasks.len()).unwrap_or(u16::MAX));
-            if left == 0 || gather_until.is_some_and(|end| Instant::now() >= end) {
-                return Ok(held.take());
+            let full = held.tasks.iter().map(weight_of).sum::<usize>() >= BYTES_MAX;
+            if left == 0 || full || gather_until.is_some_and(|end| Instant::now() >= end) {
+                return Ok(held.take_what_fits());
             }
             let mut errands = Vec::new();
             if held.tasks.is_empty() {
@@ -184,7 +193,7 @@ impl Dispatcher {
             }
             self.inner.more_errands(&profile.instance, &sights, left.min(SPREAD), &mut visited, &mut errands);
             if errands.is_empty() {
-                return Ok(held.take());
+                return Ok(held.take_what_fits());
             }
             let shares = shares(left, errands.len());
             let runs = errands.into_iter().zip(shares).map(|(errand, share)| {
@@ -200,7 +209,7 @@ impl Dispatcher {
             }
             match failure {
                 Some(error) if held.tasks.is_empty() => return Err(error),
-                Some(_) => return Ok(held.take()),
+                Some(_) => return Ok(held.take_what_fits()),
                 // Nothing was there any more: the same places may be asked again.
                 None if held.tasks.is_empty() => visited.clear(),
                 None => {
@@ -217,15 +226,37 @@ fn shares(max: u16, parts: usize) -> Vec<u16> {
     (0..parts).map(|part| (max / parts + u16::from(part < max % parts)).clamp(1, BATCH)).collect()
 }
 
-/// Leases on their way to a caller; if it goes away, they are handed back.
-struct Held {
+/// Leases on their way to a worker; dropped before they are taken, they are handed back.
+pub struct Held {
     inner: Arc<Inner>,
     tasks: Vec<Task>,
 }
 
+/// The bytes of a task that its submitter and its upstreams decide about.
+fn weight_of(task: &Task) -> usize {
+    let passed = task.passed.iter().flat_map(|passed| passed.values());
+    task.input.0.len() + passed.filter_map(|one| one.value.as_ref()).map(|value| value.0.len()).sum::<usize>()
+}
+
 impl Held {
-    fn take(mut self) -> Vec<Task> {
+    /// The worker has them now.
+    #[must_use]
+    pub fn take(mut self) -> Vec<Task> {
         std::mem::take(&mut self.tasks)
+    }
+
+    /// The first task, and those after it as long as all together are within [`BYTES_MAX`]; the rest is handed back.
+    fn take_what_fits(mut self) -> Vec<Task> {
+        let (mut bytes, mut fits) = (0, 0);
+        for task in &self.tasks {
+            bytes += weight_of(task);
+            if fits > 0 && bytes > BYTES_MAX {
+                break;
+            }
+            fits += 1;
+        }
+        let rest = self.tasks.split_off(fits);
+        std::mem::replace(&mut self.tasks, rest)
     }
 }
 

@@ -12,4 +12,4 @@ mod dispatcher;
 mod granting;
 
 pub use admission::{Admission, Admitted, StoreAdmission};
-pub use dispatcher::{Dispatcher, DispatcherOptions, Profile};
+pub use dispatcher::{Dispatcher, DispatcherOptions, Held, Profile};

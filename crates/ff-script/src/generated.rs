@@ -3645,7 +3645,7 @@ wire_reply! {
 wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
 
 wire_struct! {
-    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
     /// Refused with `try_again`.

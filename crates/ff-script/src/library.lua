@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 36, hash = "7d8dbedfe23061ba78977a65a92238c8952cfbc3ae23415bffc563ce6ce62624" }
+local LIBRARY = { number = 37, hash = "4f73458de87cf1d3aafba42569d79ccb45ab07ea0d6205b727b3f7c53c8b2ad2" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -81,6 +81,7 @@ return {
   grant_ttl_ms_min = 100,
   grant_ttl_ms_max = 60000,
   batch_max = 64, -- items of one call
+  claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
   attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
   operator_actions_max = 100,
@@ -6100,6 +6101,12 @@ function choose.pass(found, entry)
   found.passed[entry.queue] = found.passed[entry.queue] + 1
 end
 
+-- The entry taken last is left to a later claim: it is still the next head of its queue.
+function choose.put_back(found, entry)
+  table.insert(found.entries, 1, entry)
+  if found.left[entry.queue] then found.left[entry.queue] = found.left[entry.queue] + 1 end
+end
+
 local function liking(rec, capabilities)
   local n = 0
   for _, token in ipairs(rec.spec.prefers or {}) do
@@ -6255,19 +6262,28 @@ local function passed(tx, rec)
   return out
 end
 
+-- The parts of a task that can be large: what its upstreams pass and its input, read once; and how many bytes they are.
+function start.heavy(tx, rec)
+  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  local heavy = { input = input, passed = passed(tx, rec), bytes = #input }
+  for _, item in pairs(heavy.passed or {}) do heavy.bytes = heavy.bytes + #(item.value or "") end
+  return heavy
+end
+
 -- What the worker gets to see.
-function start.task(tx, rec)
+function start.task(tx, rec, heavy)
   local tier = rec.tier
+  heavy = heavy or start.heavy(tx, rec)
   return {
     execution_id = rec.id, attempt_index = rec.attempt, attempt_id = rec.attempt_id, attempt_type = rec.attempt_type,
     lease_id = rec.lease_id, lease_epoch = rec.epoch, lease_expires_at = rec.lease_until,
     namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind,
-    input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or "", input_encoding = rec.spec.input_encoding,
+    input = heavy.input, input_encoding = rec.spec.input_encoding,
     tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
     fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
     trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
     resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
-    passed = passed(tx, rec), flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
+    passed = heavy.passed, flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
   }
 end
 
@@ -7703,21 +7719,24 @@ local choose = require "transition.choose"
 local start = require "transition.start"
 local walk = require "transition.walk"
 
-local function take_one(tx, a, copy, entry, ids)
+-- `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function take_one(tx, a, copy, entry, ids, room)
   local rec = execution.load(tx, entry.id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
   if start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
     return { ok = "cancelled" }
   end
+  local heavy = start.heavy(tx, rec)
+  if room and heavy.bytes > room then return { full = true } end
   start.lease(tx, rec, a, ids)
   fair.started(tx, copy, rec)
-  return { ok = rec }
+  return { ok = rec, heavy = heavy }
 end
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = {},
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
@@ -7736,12 +7755,18 @@ define.fn {
 
     local capabilities = choose.set_of(a.capabilities)
     local found = choose.candidates(tx, copy, capabilities, a.max, false)
-    local tasks, first_wake, looks = {}, nil, 0
+    local tasks, first_wake, looks, bytes = {}, nil, 0, 0
     while #tasks < a.max and looks < limits.batch_max do
       local entry = choose.take(tx, found, copy, capabilities)
       if entry == nil then break end
       looks = looks + 1
-      local answer = tx:item(function() return take_one(tx, a, copy, entry, a.ids[#tasks + 1]) end)
+      local answer = tx:item(function()
+        return take_one(tx, a, copy, entry, a.ids[#tasks + 1], #tasks > 0 and limits.claim_bytes_max - bytes or nil)
+      end)
+      if answer and answer.full then
+        choose.put_back(found, entry)
+        break
+      end
       if answer and answer.err == "try_again" then
         if #tasks == 0 then return answer end
         break
@@ -7749,7 +7774,8 @@ define.fn {
       if answer and answer.ok and answer.ok ~= "cancelled" then
         local rec = answer.ok
         first_wake = math.min(first_wake or rec.wake, rec.wake)
-        tasks[#tasks + 1] = start.task(tx, rec)
+        bytes = bytes + answer.heavy.bytes
+        tasks[#tasks + 1] = start.task(tx, rec, answer.heavy)
       elseif answer == nil or answer.err then
         choose.pass(found, entry)
       end

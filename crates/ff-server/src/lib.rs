@@ -13,6 +13,7 @@ mod door;
 mod error_pages;
 mod execution_body;
 mod fleet;
+mod form;
 mod line;
 mod metrics;
 mod openapi;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
+use crate::form::Form;
 use crate::problem::Problem;
 use crate::shape::frame::FrameShape;
 
@@ -21,15 +22,6 @@ use crate::shape::frame::FrameShape;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Frames read at a time.
 const PAGE: usize = 256;
-
-/// How a stream is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// Server-sent events.
-    Sse,
-    /// One JSON object per line.
-    Ndjson,
-}
 
 /// A piece of a stream, and where it goes on.
 #[derive(Clone, Debug)]
@@ -78,7 +70,7 @@ impl Tails {
     pub async fn next(self: &Arc<Self>, id: ExecutionId, cursor: &MergedCursor, form: Form) -> Option<Piece> {
         match self.look(id, cursor, form, Look::Next).await {
             Ok(piece) => piece,
-            Err(error) => Some(failed(error, form)),
+            Err(error) => Some(Piece { bytes: form.failed(&Problem::from(error)), next: None }),
         }
     }
 
@@ -193,13 +185,4 @@ fn written(merged: Vec<Merged>, next: MergedCursor, form: Form) -> Piece {
         Form::Ndjson => Bytes::from_static(b"\n"),
     };
     Piece { bytes, next: (!over).then_some(next) }
-}
-
-fn failed(error: Error, form: Form) -> Piece {
-    let problem = String::from_utf8(Problem::from(error).document("")).expect("JSON is UTF-8");
-    let text = match form {
-        Form::Sse => format!("event: error\ndata: {problem}\n\n"),
-        Form::Ndjson => format!("{{\"event\":\"error\",\"error\":{problem}}}\n"),
-    };
-    Piece { bytes: text.into(), next: None }
 }

@@ -1,7 +1,6 @@
 //! What stands between a matched route and its handler: who asks, and whether the table and the scope let them.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -10,15 +9,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ff_keys::BearerToken;
+use tokio::sync::watch;
 
 use super::failures::Failures;
-use super::scope;
+use super::{scope, standing};
 use super::table::{access_to, methods_of};
 use super::{Access, Caller, Credentials, Principal};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
-const UNKNOWN_TOKEN: &str = "the token is unknown, was revoked or has expired";
+pub(super) const UNKNOWN_TOKEN: &str = "the token is unknown, was revoked or has expired";
 
 /// The address a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,16 @@ pub struct Peer(pub IpAddr);
 
 /// Who is let through.
 pub struct Guard {
-    credentials: Credentials,
+    pub(super) credentials: Credentials,
     failures: Failures,
+    /// Rises when a token may have been revoked: answers under way look theirs up again.
+    pub(super) revoked: watch::Sender<u64>,
 }
 
 impl Guard {
     /// Lets those through who have these credentials.
     pub fn new(credentials: Credentials) -> Self {
-        Self { credentials, failures: Failures::default() }
+        Self { credentials, failures: Failures::default(), revoked: watch::Sender::new(0) }
     }
 
     /// What a request has to show.
@@ -44,9 +46,10 @@ impl Guard {
         }
     }
 
-    /// Forgets the tokens it has seen: one of them was revoked.
+    /// Forgets the tokens it has seen, because one of them was revoked.
     pub fn forget(&self) {
         self.credentials.forget();
+        self.revoked.send_modify(|generation| *generation += 1);
     }
 
     /// A refusal of credentials that were shown and are nobody's; too many of one address are put off.
@@ -76,8 +79,13 @@ pub async fn pass(State(app): State<App>, request: Request, next: Next) -> Respo
     let (mut request, body) = request.into_parts();
     match admit(&app, &mut request).await {
         Ok(caller) => {
+            let lasting = standing::may_last(&request).then(|| caller.clone());
             request.extensions.insert(caller);
-            next.run(Request::from_parts(request, body)).await
+            let answer = next.run(Request::from_parts(request, body));
+            match lasting {
+                Some(caller) => standing::while_good(app, caller, answer).await,
+                None => answer.await,
+            }
         }
         Err(refused) => refused,
     }
@@ -86,12 +94,12 @@ pub async fn pass(State(app): State<App>, request: Request, next: Next) -> Respo
 async fn admit(app: &App, request: &mut Parts) -> Result<Caller, Response> {
     let path = request.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let roles = match access_to(request.method.as_str(), &path) {
-        Some(Access::Open | Access::WaitpointToken) => return Ok(Caller(Arc::new(Principal::nobody()))),
+        Some(Access::Open | Access::WaitpointToken) => return Ok(Caller::for_good(Principal::nobody())),
         Some(Access::Roles(roles)) => roles,
         // The path is served for other methods, which the router would say; what the table does not know is not run.
         None => return Err(wrong_method(&path)),
     };
-    let caller = Caller(authenticate(app, request).await?);
+    let caller = authenticate(app, request).await?;
     if !caller.has_any(roles) {
         let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         let detail =
@@ -109,7 +117,7 @@ fn wrong_method(path: &str) -> Response {
     response
 }
 
-async fn authenticate(app: &App, request: &Parts) -> Result<Arc<Principal>, Response> {
+async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Response> {
     // Who is not asked may show anything.
     let shown = match app.guard.credentials {
         Credentials::NotAsked => Ok(None),

@@ -5,6 +5,7 @@ mod failures;
 mod guard;
 mod principal;
 mod scope;
+mod standing;
 mod table;
 
 pub use bearer::Credentials;

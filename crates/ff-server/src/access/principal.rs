@@ -153,14 +153,35 @@ fn outside(field: &str, value: &str) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", format!("{field} {value:?} is outside of what this token covers"))
 }
 
-/// The principal of a request, for its handler.
+/// The principal of a request, for its handler, and the token it was known by.
 #[derive(Clone)]
-pub struct Caller(pub Arc<Principal>);
+pub struct Caller {
+    principal: Arc<Principal>,
+    /// The digest of a token that can expire or be revoked while an answer takes its time.
+    token: Option<Arc<str>>,
+}
+
+impl Caller {
+    /// A principal that nothing can take its rights from.
+    pub fn for_good(principal: Principal) -> Self {
+        Self { principal: Arc::new(principal), token: None }
+    }
+
+    /// A principal for as long as its token is good.
+    pub fn by_token(principal: Arc<Principal>, digest: String) -> Self {
+        Self { principal, token: Some(digest.into()) }
+    }
+
+    /// The digest of a token that can expire or be revoked.
+    pub fn token(&self) -> Option<&Arc<str>> {
+        self.token.as_ref()
+    }
+}
 
 impl std::ops::Deref for Caller {
     type Target = Principal;
     fn deref(&self) -> &Principal {
-        &self.0
+        &self.principal
     }
 }
 

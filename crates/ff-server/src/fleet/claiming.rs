@@ -28,7 +28,15 @@ pub struct ClaimWish {
 
 impl Fleet {
     /// Tasks for a worker. Its caller may go away at any time: what it has not been given goes to someone else.
-    pub async fn claim(&self, worker: &Arc<Worker>, wish: ClaimWish, stop: &CancellationToken) -> Answer<Vec<Task>> {
+    ///
+    /// `still_may` is asked when tasks have come: a caller it refuses gets none of them.
+    pub async fn claim(
+        &self,
+        worker: &Arc<Worker>,
+        wish: ClaimWish,
+        stop: &CancellationToken,
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> Answer<Vec<Task>> {
         let before = self.first_look(worker, wish.request_id).await?;
         if !before.is_empty() {
             worker.remember(wish.request_id, before.iter().map(|task| task.execution_id).collect());
@@ -53,6 +61,13 @@ impl Fleet {
             }
         };
         let tasks = self.wait_for_tasks(worker, &wish, &mut poll, stop).await?;
+        let tasks = if tasks.is_empty() {
+            tasks
+        } else {
+            let held = self.dispatcher.hold(tasks);
+            still_may.await?;
+            held.take()
+        };
         for task in &tasks {
             self.holds(worker, task.lease_id, task.lease_expires_at);
         }

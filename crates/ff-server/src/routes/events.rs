@@ -21,6 +21,7 @@ use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::form::Form;
 use crate::metrics::Held;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
@@ -80,12 +81,6 @@ impl Further {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Sse,
-    Ndjson,
-}
-
 /// Everything that happened after a cursor, as server-sent events or, when accepted, NDJSON.
 #[utoipa::path(
     get,
@@ -135,8 +130,7 @@ async fn events(
         Some("false") => false,
         Some(_) => return Err(Problem::invalid("follow", "must be true or false")),
     };
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
-    let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
+    let form = Form::accepted(&headers);
     let mut feed = app.engine.feed(filter, cursor);
     // The first look happens before the answer begins, so that a cursor that is too old is a problem and no stream.
     let first = feed.next(Duration::ZERO).await?;
@@ -144,15 +138,11 @@ async fn events(
     let first = Some(first);
     let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
     let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false, _open };
-    let content = match form {
-        Form::Sse => "text/event-stream",
-        Form::Ndjson => "application/x-ndjson",
-    };
     let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
         let chunk = reader.next().await?;
         Some((Ok::<Bytes, Infallible>(chunk), reader))
     }));
-    Ok(([(header::CONTENT_TYPE, content)], body).into_response())
+    Ok(([(header::CONTENT_TYPE, form.content_type())], body).into_response())
 }
 
 /// Where to begin: a cursor, `start`, or now by the store's own clock.
@@ -224,11 +214,7 @@ impl Reader {
                 }
                 Err(error) => {
                     self.over = true;
-                    let problem = String::from_utf8(Problem::from(error).document("")).expect("JSON is UTF-8");
-                    return Some(match self.form {
-                        Form::Sse => format!("event: error\ndata: {problem}\n\n").into(),
-                        Form::Ndjson => format!("{{\"error\":{problem}}}\n").into(),
-                    });
+                    return Some(self.form.failed(&Problem::from(error)));
                 }
             }
         }

@@ -14,10 +14,11 @@ use utoipa::IntoParams;
 use utoipa_axum::routes;
 
 use crate::app::{App, Id};
+use crate::form::Form;
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::query::{LastEventId, Query};
-use crate::tails::{Form, Line, Piece};
+use crate::tails::{Line, Piece};
 
 pub fn routes() -> Described {
     Described::new().with(routes!(tail)).showing::<Line>()
@@ -57,13 +58,8 @@ async fn tail(
         None => MergedCursor::default(),
         Some(after) => after.parse().map_err(Problem::from)?,
     };
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
-    let form = if accept.contains("application/x-ndjson") { Form::Ndjson } else { Form::Sse };
+    let form = Form::accepted(&headers);
     let first = app.tails.first(id, &cursor, form).await.map_err(|error| Problem::from(error).about(id))?;
-    let content = match form {
-        Form::Sse => "text/event-stream",
-        Form::Ndjson => "application/x-ndjson",
-    };
     let tails = (std::sync::Arc::clone(&app.tails), app.metrics.process.stream());
     let body = Body::from_stream(stream::unfold((Reader::Came(first), tails), move |(reader, tails)| async move {
         let piece = match reader {
@@ -74,5 +70,5 @@ async fn tail(
         let reader = piece.next.map_or(Reader::Done, Reader::At);
         Some((Ok::<Bytes, Infallible>(piece.bytes), (reader, tails)))
     }));
-    Ok(([(header::CONTENT_TYPE, content)], body).into_response())
+    Ok(([(header::CONTENT_TYPE, form.content_type())], body).into_response())
 }

@@ -362,13 +362,18 @@ struct Claimed {
     responses((status = 200, body = Claimed)),
     extensions(("x-ff-codes" = json!("worker_not_registered instance_in_use"))),
 )]
-async fn claim(State(app): State<App>, Name(instance): Name, Body(body): Body<ClaimBody>) -> JsonAnswer<Claimed> {
-    let tasks = claim_for(&app, &instance, body).await?;
+async fn claim(
+    State(app): State<App>,
+    caller: Caller,
+    Name(instance): Name,
+    Body(body): Body<ClaimBody>,
+) -> JsonAnswer<Claimed> {
+    let tasks = claim_for(&app, &caller, &instance, body).await?;
     Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
 }
 
 /// Waits for tasks on behalf of a registered worker.
-pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec<Task>> {
+pub async fn claim_for(app: &App, caller: &Caller, instance: &str, body: ClaimBody) -> Answer<Vec<Task>> {
     let max = body.max.unwrap_or(1);
     if !(1..=CLAIM_MAX).contains(&max) {
         return Err(Problem::invalid("max", format!("must be in 1..={CLAIM_MAX}, got {max}")));
@@ -389,7 +394,7 @@ pub async fn claim_for(app: &App, instance: &str, body: ClaimBody) -> Answer<Vec
         request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
     };
     let open = (wait_ms > 0).then(|| app.metrics.process.long_poll());
-    let mut tasks = app.fleet.claim(&worker, wish, &app.stop).await?;
+    let mut tasks = app.fleet.claim(&worker, wish, &app.stop, app.check_standing(caller)).await?;
     drop(open);
     for task in &mut tasks {
         app.operations.complete_resume(task).await?;

@@ -24,6 +24,7 @@ mod receiver;
 mod refusals;
 mod shell;
 mod signals;
+mod standing;
 mod streams;
 mod tasks;
 mod telemetry;
