@@ -7,7 +7,7 @@ define.fn {
   flags = {},
   args = { submission = "submission" },
   reply = { created = { execution_id = "execution_id", state = "public_state" }, duplicate = { execution_id = "execution_id", state = "public_state?" } },
-  errs = { "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
+  errs = { "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
   call = function(tx, a)
     return submit.one(tx, a.submission)
   end,

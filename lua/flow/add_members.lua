@@ -12,7 +12,7 @@ define.fn {
   flags = {},
   args = { flow_id = "flow_id", members = "new_members", edges = "new_edges" },
   reply = { added = { items = "[added_member]", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = { "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)

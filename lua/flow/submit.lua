@@ -28,13 +28,15 @@ define.fn {
   flags = {},
   args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
   reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
-  errs = { "try_again", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = { "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
     local n = a.flow
     if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
     if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
     local known = flow.load(tx, n.flow_id)
     if known then
+      -- One of another namespace is nobody's to know about.
+      if known.namespace ~= n.namespace then return reply.err("flow_not_found", { flow_id = n.flow_id }) end
       -- What is left of an unsealed one goes first.
       if known.walk == "remove" then return reply.err("try_again", { flow_id = n.flow_id }) end
       if known.digest ~= n.body_digest then return reply.err("idempotency_conflict", { flow_id = n.flow_id }) end

@@ -46,7 +46,9 @@ function scalars.text(t)
     end
     if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
     if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
-    if t.refuse and string.find(v, t.refuse) then return problem("holds a character that is not allowed", t.code) end
+    if t.refuse and string.find(v, t.refuse.pattern) then
+      return problem(t.refuse.problem or "holds a character that is not allowed", t.code)
+    end
   end
 end
 

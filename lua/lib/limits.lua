@@ -24,6 +24,7 @@ return {
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,
+  lanes_per_call_max = 32, -- lanes whose work one call counts
   active_max = 1000000, -- the highest max_active of a lane
   holder_set_bytes_max = 512,
   rate_max = 1000000, -- the highest limit of a quota's rate

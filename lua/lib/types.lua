@@ -2,6 +2,8 @@
 local limits = require "lib.limits"
 
 local name_pattern = "^[%w%._%-]+$"
+-- HTTP clients take `.` and `..` in a path for something else than a name.
+local only_dots = { pattern = "^%.+$", problem = "must not be made of dots only" }
 
 local scalar = {
   { name = "bool", base = "bool" },
@@ -34,7 +36,7 @@ local scalar = {
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
   { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
-  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
   { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
   { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
@@ -44,10 +46,10 @@ local scalar = {
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
-  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
   { name = "actor", base = "text", min = 1, max = 128 },
   { name = "queue", base = "text", min = 1, max = 64 },
   { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
@@ -60,7 +62,7 @@ local scalar = {
   { name = "progress_message", base = "text", min = 0, max = limits.progress_message_bytes_max },
   { name = "tag_key", base = "text", min = 1, max = limits.tag_key_bytes_max },
   { name = "tag_value", base = "text", min = 0, max = limits.tag_value_bytes_max },
-  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = "[%s%c,]", code = "capability_invalid" },
+  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = { pattern = "[%s%c,]" }, code = "capability_invalid" },
   { name = "idempotency_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
@@ -82,7 +84,7 @@ local scalar = {
   { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
   { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
   { name = "uses", base = "int", min = 1, max = 1000000 },
-  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern },
+  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern, refuse = only_dots },
   { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
   { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
   { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
@@ -140,13 +142,13 @@ local scalar = {
   { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
-  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "recorded_action", base = "enum", values = { "keys_rotated", "key_revoked", "store_repaired" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
   { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
-  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },
+  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots, doc = "Who acts with a token: the actor of what is done with it." },
 }
 
 local list = {

@@ -10,7 +10,7 @@ define.fn {
   name = "ff_fix_partitions",
   doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. "
     .. "An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?" },
   reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
   errs = { "partition_mismatch", "import_unfinished" },

@@ -79,23 +79,38 @@ local function pending_cancels(tx)
   return pending
 end
 
+-- The paths of the lanes this call is about, and whether more follow: the one that was named, or a page of all.
+local function page(tx, a)
+  if a.namespace and a.lane then
+    local path = a.namespace .. "/" .. a.lane
+    return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
+  end
+  local first = a.offset or 0
+  local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", first),
+    string.format("%.0f", first + limits.lanes_per_call_max))
+  local more = #found > limits.lanes_per_call_max
+  if more then found[#found] = nil end
+  return found, more
+end
+
 define.fn {
   name = "ff_partition_stats",
-  doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
+  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 lanes from `offset` on.",
   flags = { "no-writes" },
-  args = { namespace = "namespace?", lane = "lane?" },
-  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
+  args = { namespace = "namespace?", lane = "lane?", offset = "count?" },
+  reply = { stats = { lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
       flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
   errs = {},
   call = function(tx, a)
     local lanes = {}
-    for _, path in ipairs(tx:read("ZRANGE", keys.lanes(tx), "0", "-1")) do
+    local paths, more = page(tx, a)
+    for _, path in ipairs(paths) do
       local namespace, name = lane.split(path)
       if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
     end
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
-      lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
+      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
       stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
       flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })

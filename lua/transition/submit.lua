@@ -91,6 +91,12 @@ local function key_digest(s, place)
   return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
 end
 
+-- The id belongs to another execution. One of another namespace is nobody's to know about: as if it could not be found.
+local function taken(rec, s)
+  local code = rec.spec.namespace == s.namespace and "idempotency_conflict" or "execution_not_found"
+  return reply.err(code, { execution_id = s.execution_id })
+end
+
 -- The execution this submission repeats, as an answer, or nil.
 local function known(tx, s, place)
   if s.idempotency_key then
@@ -101,7 +107,7 @@ local function known(tx, s, place)
   end
   local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
-  if rec.spec.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = s.execution_id }) end
+  if rec.spec.namespace ~= s.namespace or rec.spec.body_digest ~= s.body_digest then return taken(rec, s) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
@@ -155,9 +161,8 @@ function submit.new(tx, s, place)
   if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
   if refusal then return nil, refusal end
-  if s.idempotency_key and execution.load(tx, s.execution_id, true) then
-    return nil, reply.err("idempotency_conflict", { execution_id = s.execution_id })
-  end
+  local other = s.idempotency_key and execution.load(tx, s.execution_id, true)
+  if other then return nil, taken(other, s) end
 
   local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
   rec.lane, rec.prio = s.lane, s.priority or 0

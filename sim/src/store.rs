@@ -71,6 +71,7 @@ impl Store {
         let mut options = Options::new(self.directory.path(), self.library.as_str());
         options.clock = self.clock.clone();
         options.durability = Durability::Relaxed;
+        options.reserve_bytes = 0;
         options.map_size = 256 << 20;
         options.strict = true;
         let host = Embedded::open(options).unwrap_or_else(|error| panic!("the store does not open again: {error}"));

@@ -77,7 +77,16 @@ impl fmt::Display for Exhausted {
 
 struct Registered {
     callback: Function,
-    no_writes: bool,
+    flags: Flags,
+}
+
+/// What a function says about itself when it is registered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    /// It only reads.
+    pub no_writes: bool,
+    /// It ends, frees or renews: a full store runs it too.
+    pub allow_oom: bool,
 }
 
 /// The loaded library.
@@ -167,7 +176,8 @@ impl Library {
         let mut functions = HashMap::new();
         for pair in registered.pairs::<String, Table>() {
             let (name, entry) = pair?;
-            functions.insert(name, Registered { callback: entry.get("callback")?, no_writes: entry.get("no_writes")? });
+            let flags = Flags { no_writes: entry.get("no_writes")?, allow_oom: entry.get("allow_oom")? };
+            functions.insert(name, Registered { callback: entry.get("callback")?, flags });
         }
         // What the library keeps is small; collecting half as often costs a few megabytes and saves a third of the collector's time.
         lua.gc_set_pause(400);
@@ -180,9 +190,9 @@ impl Library {
         self.functions.len()
     }
 
-    /// Whether the function carries `no-writes`; `None` when the library has no such function.
-    pub fn no_writes(&self, function: &str) -> Option<bool> {
-        self.functions.get(function).map(|registered| registered.no_writes)
+    /// The flags a function carries; `None` when the library has no such function.
+    pub fn flags(&self, function: &str) -> Option<Flags> {
+        self.functions.get(function).map(|registered| registered.flags)
     }
 
     /// Runs a function on the session. An error is what it raised.
@@ -214,13 +224,14 @@ impl Library {
 fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
     let registered = registered.clone();
     lua.create_function(move |lua, (first, second): (Value, Option<Function>)| {
-        let (name, callback, no_writes) = match (first, second) {
+        let (name, callback, flags) = match (first, second) {
             (Value::Table(options), None) => {
-                let flags: Option<Vec<String>> = options.get("flags")?;
-                let no_writes = flags.unwrap_or_default().iter().any(|flag| flag == "no-writes");
-                (options.get::<String>("function_name")?, options.get::<Function>("callback")?, no_writes)
+                let named: Vec<String> = options.get::<Option<_>>("flags")?.unwrap_or_default();
+                let has = |name: &str| named.iter().any(|flag| flag == name);
+                let flags = Flags { no_writes: has("no-writes"), allow_oom: has("allow-oom") };
+                (options.get::<String>("function_name")?, options.get::<Function>("callback")?, flags)
             }
-            (Value::String(name), Some(callback)) => (name.to_str()?.to_owned(), callback, false),
+            (Value::String(name), Some(callback)) => (name.to_str()?.to_owned(), callback, Flags::default()),
             _ => return Err(mlua::Error::runtime("wrong arguments to redis.register_function")),
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -234,7 +245,8 @@ fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
         }
         let entry = lua.create_table()?;
         entry.set("callback", callback)?;
-        entry.set("no_writes", no_writes)?;
+        entry.set("no_writes", flags.no_writes)?;
+        entry.set("allow_oom", flags.allow_oom)?;
         registered.set(name, entry)
     })
 }

@@ -52,6 +52,7 @@ impl Embedded {
         let shared = Arc::new(Shared {
             store: Mutex::new(Some(Arc::clone(&store))),
             healthy: AtomicBool::new(true),
+            full: AtomicBool::new(false),
             listening: AtomicBool::new(false),
             commands: AtomicU64::new(0),
             unflushed: AtomicBool::new(false),
@@ -284,6 +285,7 @@ impl Host for Embedded {
             durability: durability.to_owned(),
             loss_window: loss_window.to_owned(),
             healthy: self.shared.healthy.load(Ordering::SeqCst) && self.shared.store().is_some(),
+            full: self.shared.full.load(Ordering::SeqCst),
         }
     }
 }

@@ -15,6 +15,7 @@ mod faults;
 mod host;
 mod options;
 mod raw;
+mod reserve;
 mod store;
 mod worker;
 

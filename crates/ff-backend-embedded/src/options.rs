@@ -28,6 +28,8 @@ pub struct Options {
     pub durability: Durability,
     /// The most the store may grow to, in bytes; the file is sparse.
     pub map_size: usize,
+    /// Bytes kept back on the disk, so that what ends or frees work still fits when it is full; 0 keeps nothing back.
+    pub reserve_bytes: u64,
     /// Data files up to this many bytes have every page checked when they are opened; of larger ones only the header is looked at, and
     /// [`crate::Embedded::verify`] checks the rest on demand.
     pub verify_up_to: u64,
@@ -41,6 +43,9 @@ pub struct Options {
 /// 1 TiB: address space, not disk.
 const MAP_SIZE: usize = 1 << 40;
 
+/// Enough to end some thousands of executions.
+const RESERVE_BYTES: u64 = 8 << 20;
+
 impl Options {
     /// The defaults: `Fsync`, the machine's clock, 1 TiB, not strict.
     pub fn new(directory: impl Into<PathBuf>, library: impl Into<String>) -> Self {
@@ -50,6 +55,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             durability: Durability::default(),
             map_size: MAP_SIZE,
+            reserve_bytes: RESERVE_BYTES,
             verify_up_to: 64 << 20,
             strict: false,
             instructions_max: 50_000_000,

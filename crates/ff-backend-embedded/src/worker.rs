@@ -11,9 +11,10 @@ use ff_script::{HostError, Invocation, Route, WakeUp};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::directory::DirectoryLock;
-use crate::environment::Library;
+use crate::environment::{Flags, Library};
 use crate::faults::{Fault, Faults};
 use crate::options::Options;
+use crate::reserve::Reserve;
 use crate::store::{Call, Published, Session, Store, StoreError, Txn};
 
 /// The most calls that share one commit: bounds the time the first of them waits.
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// Gone once the host is closed.
     pub store: Mutex<Option<Arc<Store>>>,
     pub healthy: AtomicBool,
+    /// A write was refused for want of room on the disk, and none was seen since.
+    pub full: AtomicBool,
     pub listening: AtomicBool,
     pub commands: AtomicU64,
     /// Something was committed that a relaxed store has not flushed yet.
@@ -66,6 +69,7 @@ pub(crate) struct Worker {
     library: Library,
     shared: Arc<Shared>,
     options: Options,
+    reserve: Reserve,
     /// Outlives the store, so that the directory stays ours while the store is opened again.
     lock: Arc<DirectoryLock>,
 }
@@ -85,8 +89,9 @@ impl Worker {
         let library = Library::load(&options.library, options.instructions_max, options.strict)
             .map_err(|detail| HostError::Refused { detail: format!("the library does not load: {detail}") })?;
         tracing::debug!(functions = library.len(), "library loaded");
-        let lock = store.lock();
-        Ok(Worker { store: Some(store), library, shared, options, lock })
+        let (lock, reserve) = (store.lock(), Reserve::take(&options.directory, options.reserve_bytes));
+        shared.full.store(!reserve.is_held(), Ordering::SeqCst);
+        Ok(Worker { store: Some(store), library, shared, options, reserve, lock })
     }
 
     /// Serves requests until the host is closed or dies.
@@ -140,13 +145,50 @@ impl Worker {
         Ok(())
     }
 
+    /// True for a call that ends, frees or renews, or only reads: a full store runs it too.
+    fn goes_on_when_full(&self, pending: &Pending) -> bool {
+        self.library.flags(pending.invocation.function).is_none_or(|flags| flags.allow_oom || flags.no_writes)
+    }
+
+    /// Looks whether a full disk has room again. While it has none, answers every call of the group that must wait for some.
+    fn refuse_for_want_of_room(&mut self, group: Vec<Pending>) -> Vec<Pending> {
+        let writes = group.iter().any(|pending| !pending.invocation.read_only);
+        if !writes || !self.shared.full.load(Ordering::SeqCst) {
+            return group;
+        }
+        if self.reserve.regain() {
+            if self.reserve.has_room() {
+                self.shared.full.store(false, Ordering::SeqCst);
+                tracing::info!("the disk has room again");
+            }
+            return group;
+        }
+        let (go_on, wait): (Vec<Pending>, Vec<Pending>) =
+            group.into_iter().partition(|pending| self.goes_on_when_full(pending));
+        for pending in wait {
+            let _ = pending.answer.send(Err(StoreError::Full("no space left on the disk".to_owned()).into_host()));
+        }
+        go_on
+    }
+
     fn serve_group(&mut self, group: Vec<Pending>) -> Result<(), Died> {
+        let group = self.refuse_for_want_of_room(group);
+        if group.is_empty() {
+            return Ok(());
+        }
         let Some(store) = self.store.clone().or_else(|| self.reopen()) else {
             self.fail(group, StoreError::Unavailable("the store failed and cannot be opened again".to_owned()));
             return Ok(());
         };
         let outcome = self.run_group(&store, &group);
         drop(store);
+        let outcome = match outcome {
+            // A full disk answers with many errors: LMDB takes a short write for a broken disk.
+            Group::Lost(culprit, StoreError::Io(detail)) if !self.reserve.has_room() => {
+                Group::Lost(culprit, StoreError::Full(format!("no space left on the disk ({detail})")))
+            }
+            outcome => outcome,
+        };
         match outcome {
             Group::Done(answers, published) => self.finish(group, answers, published),
             Group::Lost(_, StoreError::Injected(Fault::Crash)) => Err(Died),
@@ -156,6 +198,12 @@ impl Worker {
                 self.store = None;
                 self.reopen();
                 Ok(())
+            }
+            Group::Lost(_, StoreError::Full(_))
+                if group.len() == 1 && self.goes_on_when_full(&group[0]) && self.reserve.release() =>
+            {
+                self.shared.full.store(true, Ordering::SeqCst);
+                self.serve_group(group)
             }
             Group::Lost(_, error) if group.len() == 1 => {
                 self.fail(group, error);
@@ -224,6 +272,9 @@ impl Worker {
         if group.iter().any(|pending| !pending.invocation.read_only) {
             self.shared.healthy.store(false, Ordering::SeqCst);
         }
+        if matches!(error, StoreError::Full(_)) {
+            self.shared.full.store(true, Ordering::SeqCst);
+        }
         for pending in group {
             let _ = pending.answer.send(Err(error.clone().into_host()));
         }
@@ -287,7 +338,7 @@ impl Worker {
     fn run_call(&self, session: &mut Session<'_>, pending: &Pending) -> Answer {
         let invocation = &pending.invocation;
         let function = invocation.function;
-        let Some(no_writes) = self.library.no_writes(function) else {
+        let Some(Flags { no_writes, .. }) = self.library.flags(function) else {
             return Err(HostError::Refused { detail: format!("the library has no function {function}") });
         };
         if invocation.read_only && !no_writes {

@@ -252,6 +252,8 @@ impl Host for ValkeyHost {
             durability: self.promise.durability.to_string(),
             loss_window: self.promise.loss_window.to_owned(),
             healthy: self.healthy.load(Ordering::Relaxed),
+            // Valkey frees memory by itself as work ends; what does not fit is refused call by call.
+            full: false,
         }
     }
 }

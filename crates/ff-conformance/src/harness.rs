@@ -368,6 +368,7 @@ fn embedded(library: Library) -> Behind {
     options.clock = clock.clone();
     options.strict = true;
     options.durability = ff_backend_embedded::Durability::Relaxed;
+    options.reserve_bytes = 0;
     let host = Arc::new(Embedded::open(options).expect("an embedded store opens"));
     Behind::Embedded { host, clock, _directory: directory }
 }

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ff_script::generated::{
-    Budget, BudgetStats, BudgetStatsReply, LaneCounts, OnHand, PartitionStats, PartitionStatsReply, QuotaStanding,
-    QuotaStats, QuotaStatsReply, TallyEvents, TallyEventsReply, TallyLine, Worker,
+    Budget, BudgetStats, BudgetStatsReply, LaneCounts, OnHand, PartitionStatsReply, QuotaStanding, QuotaStats,
+    QuotaStatsReply, TallyEvents, TallyEventsReply, TallyLine, Worker,
 };
 use ff_script::{Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::Instant;
 
-use crate::operations::Operations;
+use crate::operations::{Operations, partition_stats};
 
 const AT_ONCE: usize = 32;
 /// Events one call counts.
@@ -256,7 +256,7 @@ impl Operations {
         };
         let mut part = Part { tally, stats: None, budgets: None, quotas: None };
         match route {
-            Route::Execution(_) => part.stats = Some(client.call(route, &PartitionStats::default()).await?),
+            Route::Execution(_) => part.stats = Some(partition_stats(client, route).await?),
             Route::Budget(_) => part.budgets = Some(client.call(route, &BudgetStats { limit: TOLD_MAX }).await?),
             Route::Quota(_) => {
                 let call = QuotaStats { limit: TOLD_MAX, keys_max: TOLD_MAX };
@@ -311,6 +311,7 @@ impl Inventory {
             lanes,
             pending_cancels,
             timers,
+            more: _,
             next_timer_at: _,
             outbox: _,
             stuck: _,

@@ -62,6 +62,7 @@ impl Store {
         drop(self.host.take());
         let mut options = Options::new(self.directory.path(), self.library.clone());
         options.durability = Durability::Relaxed;
+        options.reserve_bytes = 0;
         options.strict = true;
         options.map_size = 1 << 30;
         self.host = Some(Embedded::open(options).expect("an embedded store opens"));

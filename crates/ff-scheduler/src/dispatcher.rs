@@ -391,7 +391,7 @@ impl Inner {
     /// The counts of a lane in these partitions; what its queues require is learned on the way.
     async fn counts_of(&self, lane: &str, routes: Vec<Route>) -> Result<Vec<(u16, LaneCounts)>, Error> {
         let (namespace, name) = lane.split_once('/').unwrap_or(("", lane));
-        let call = PartitionStats { lane: Some(name.to_owned()), namespace: Some(namespace.to_owned()) };
+        let call = PartitionStats { lane: Some(name.to_owned()), namespace: Some(namespace.to_owned()), offset: None };
         let call = &call;
         let mut pages = stream::iter(routes)
             .map(|route| async move { (route, self.operations.client().call(route, call).await) })

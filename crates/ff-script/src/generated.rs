@@ -3136,6 +3136,7 @@ wire_struct! {
     /// Accepts one execution whole, or refuses it whole. The same id or idempotency key with the same body answers the first one.
     ///
     /// Calls `ff_submit_execution`.
+    /// Refused with `execution_not_found`.
     /// Refused with `idempotency_conflict`.
     /// Refused with `lane_disabled`.
     /// Refused with `lane_full`.
@@ -4597,6 +4598,8 @@ wire_struct! {
     ///
     /// Calls `ff_submit_flow`.
     /// Refused with `try_again`.
+    /// Refused with `execution_not_found`.
+    /// Refused with `flow_not_found`.
     /// Refused with `idempotency_conflict`.
     /// Refused with `lane_disabled`.
     /// Refused with `lane_full`.
@@ -4637,6 +4640,7 @@ wire_struct! {
     /// Calls `ff_add_members`.
     /// Refused with `flow_not_found`.
     /// Refused with `flow_terminal`.
+    /// Refused with `execution_not_found`.
     /// Refused with `idempotency_conflict`.
     /// Refused with `lane_disabled`.
     /// Refused with `lane_full`.
@@ -7394,7 +7398,7 @@ impl ReadSignals {
 }
 
 wire_struct! {
-    /// Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.
+    /// Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 lanes from `offset` on.
     ///
     /// Calls `ff_partition_stats`.
     PartitionStats {
@@ -7402,6 +7406,8 @@ wire_struct! {
         lane ("lane"): Option<String>,
         /// `namespace?`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): Option<String>,
+        /// `count?`: 0 to 9007199254740991
+        offset ("offset"): Option<i64>,
     }
 }
 wire_reply! {
@@ -7413,6 +7419,7 @@ wire_reply! {
             executions ("executions"): i64,
             flows ("flows"): i64,
             lanes ("lanes"): Vec<LaneCounts>,
+            more ("more"): bool,
             next_timer_at ("next_timer_at"): Option<i64>,
             outbox ("outbox"): i64,
             pending_cancels ("pending_cancels"): i64,
@@ -7425,7 +7432,7 @@ wire_call!(PartitionStats -> PartitionStatsReply, "ff_partition_stats", read_onl
 impl Default for PartitionStats {
     /// Nothing said.
     fn default() -> Self {
-        Self { lane: None, namespace: None }
+        Self { lane: None, namespace: None, offset: None }
     }
 }
 

@@ -136,6 +136,8 @@ pub struct HostFacts {
     pub loss_window: String,
     /// False while the store refuses writes or cannot be reached.
     pub healthy: bool,
+    /// True while the store has no room for new work; what ends or frees work is still accepted.
+    pub full: bool,
 }
 
 /// Why a host could not run a call.

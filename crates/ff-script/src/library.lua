@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 37, hash = "4f73458de87cf1d3aafba42569d79ccb45ab07ea0d6205b727b3f7c53c8b2ad2" }
+local LIBRARY = { number = 38, hash = "fa07b3c1ce95a28bf6df919a97a3a99f5112b66cba6b03280c5ed43aaface6bf" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -66,6 +66,7 @@ return {
   dimensions_max = 32,
   weights_max = 256, -- fairness weights of one lane
   lanes_per_worker_max = 64,
+  lanes_per_call_max = 32, -- lanes whose work one call counts
   active_max = 1000000, -- the highest max_active of a lane
   holder_set_bytes_max = 512,
   rate_max = 1000000, -- the highest limit of a quota's rate
@@ -222,6 +223,8 @@ source["lib.types"] = function(require, LIBRARY)
 local limits = require "lib.limits"
 
 local name_pattern = "^[%w%._%-]+$"
+-- HTTP clients take `.` and `..` in a path for something else than a name.
+local only_dots = { pattern = "^%.+$", problem = "must not be made of dots only" }
 
 local scalar = {
   { name = "bool", base = "bool" },
@@ -254,7 +257,7 @@ local scalar = {
   { name = "weight", base = "int", min = 1, max = 1000000 },
   { name = "slots", base = "int", min = 1, max = 4096 },
   { name = "max_active", base = "int", min = 1, max = limits.active_max, doc = "How many executions of a lane may run at once." },
-  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
+  { name = "holder_set", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "Where executions are held: `lane:<namespace>/<lane>`, `quota:<id>:<digest of the key>`, `budget:<id>`." },
   { name = "holder_id", base = "uuid", doc = "The grant by which an execution came to hold a slot, or the lease it was counted with." },
   { name = "quota_id", base = "uuid", rust = "QuotaPolicyId" },
   { name = "key_digest", base = "text", min = 20, max = 20, pattern = "^%x+$", doc = "The digest under which a quota keeps what it knows of a key." },
@@ -264,10 +267,10 @@ local scalar = {
   { name = "window_ms", base = "int", min = 1, max = limits.window_ms_max },
   { name = "holder_state", base = "enum", values = { "granted", "running", "owed", "gone" } },
   { name = "partition_count", base = "int", min = 1, max = 4096 },
-  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
-  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern },
+  { name = "namespace", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "lane", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "worker_id", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
+  { name = "instance", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots },
   { name = "actor", base = "text", min = 1, max = 128 },
   { name = "queue", base = "text", min = 1, max = 64 },
   { name = "kind", base = "text", min = 1, max = limits.kind_bytes_max, pattern = "^[%w%p ]+$" },
@@ -280,7 +283,7 @@ local scalar = {
   { name = "progress_message", base = "text", min = 0, max = limits.progress_message_bytes_max },
   { name = "tag_key", base = "text", min = 1, max = limits.tag_key_bytes_max },
   { name = "tag_value", base = "text", min = 0, max = limits.tag_value_bytes_max },
-  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = "[%s%c,]", code = "capability_invalid" },
+  { name = "capability", base = "text", min = 1, max = limits.capability_bytes_max, refuse = { pattern = "[%s%c,]" }, code = "capability_invalid" },
   { name = "idempotency_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "fairness_key", base = "text", min = 1, max = limits.fairness_key_bytes_max },
   { name = "fallback", base = "bytes", min = 0, max = limits.fallback_bytes_max },
@@ -302,7 +305,7 @@ local scalar = {
   { name = "waitpoint_key", base = "text", min = 1, max = limits.waitpoint_key_bytes_max },
   { name = "approver", base = "text", min = 1, max = limits.approver_bytes_max },
   { name = "uses", base = "int", min = 1, max = 1000000 },
-  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern },
+  { name = "key_id", base = "text", min = 1, max = 64, pattern = name_pattern, refuse = only_dots },
   { name = "token_digest", base = "text", min = 64, max = 64, pattern = "^%x+$" },
   { name = "signal_name", base = "text", min = 1, max = limits.signal_name_bytes_max },
   { name = "signal_payload", base = "bytes", min = 0, max = limits.signal_payload_bytes_max },
@@ -360,13 +363,13 @@ local scalar = {
   { name = "dedup_key", base = "text", min = 1, max = limits.idempotency_key_bytes_max },
   { name = "usage_outcome", base = "enum", values = { "ok", "already_applied", "soft_breach", "hard_breach", "invalid" } },
   { name = "delta", base = "int", min = -limits.time_ms_max, max = limits.time_ms_max },
-  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = "[%s%c]", doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
+  { name = "scope_name", base = "text", min = 1, max = limits.holder_set_bytes_max, refuse = { pattern = "[%s%c]" }, doc = "`namespace:<namespace>`, `lane:<namespace>/<lane>` or `flow:<flow id>`." },
   { name = "attempt_type", base = "enum", values = { "initial", "retry", "reclaim", "replay" } },
   { name = "attempt_state", base = "enum", values = { "started", "suspended", "succeeded", "failed", "cancelled", "interrupted", "timed_out" } },
   { name = "recorded_action", base = "enum", values = { "keys_rotated", "key_revoked", "store_repaired" } },
   { name = "worker_state", base = "enum", values = { "live", "draining" } },
   { name = "role", base = "enum", values = { "read", "submit", "signal", "worker", "operator", "admin", "metrics" } },
-  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, doc = "Who acts with a token: the actor of what is done with it." },
+  { name = "access_name", base = "text", min = 1, max = limits.name_bytes_max, pattern = name_pattern, refuse = only_dots, doc = "Who acts with a token: the actor of what is done with it." },
 }
 
 local list = {
@@ -700,7 +703,9 @@ function scalars.text(t)
     end
     if t.pattern and not string.find(v, t.pattern) then return problem("holds a character that is not allowed", t.code) end
     if t.digits_max and not digits_within(v, t.digits_max) then return problem("holds a number that is too large", t.code) end
-    if t.refuse and string.find(v, t.refuse) then return problem("holds a character that is not allowed", t.code) end
+    if t.refuse and string.find(v, t.refuse.pattern) then
+      return problem(t.refuse.problem or "holds a character that is not allowed", t.code)
+    end
   end
 end
 
@@ -5011,6 +5016,12 @@ local function key_digest(s, place)
   return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
 end
 
+-- The id belongs to another execution. One of another namespace is nobody's to know about: as if it could not be found.
+local function taken(rec, s)
+  local code = rec.spec.namespace == s.namespace and "idempotency_conflict" or "execution_not_found"
+  return reply.err(code, { execution_id = s.execution_id })
+end
+
 -- The execution this submission repeats, as an answer, or nil.
 local function known(tx, s, place)
   if s.idempotency_key then
@@ -5021,7 +5032,7 @@ local function known(tx, s, place)
   end
   local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
-  if rec.spec.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = s.execution_id }) end
+  if rec.spec.namespace ~= s.namespace or rec.spec.body_digest ~= s.body_digest then return taken(rec, s) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
@@ -5075,9 +5086,8 @@ function submit.new(tx, s, place)
   if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
   if refusal then return nil, refusal end
-  if s.idempotency_key and execution.load(tx, s.execution_id, true) then
-    return nil, reply.err("idempotency_conflict", { execution_id = s.execution_id })
-  end
+  local other = s.idempotency_key and execution.load(tx, s.execution_id, true)
+  if other then return nil, taken(other, s) end
 
   local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
   rec.lane, rec.prio = s.lane, s.priority or 0
@@ -7218,7 +7228,7 @@ define.fn {
   flags = {},
   args = { submission = "submission" },
   reply = { created = { execution_id = "execution_id", state = "public_state" }, duplicate = { execution_id = "execution_id", state = "public_state?" } },
-  errs = { "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
+  errs = { "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid" },
   call = function(tx, a)
     return submit.one(tx, a.submission)
   end,
@@ -8776,13 +8786,15 @@ define.fn {
   flags = {},
   args = { flow = "new_flow", members = "new_members", edges = "new_edges", seal = "bool" },
   reply = { created = { flow = "flow" }, duplicate = { flow = "flow" } },
-  errs = { "try_again", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = { "try_again", "execution_not_found", "flow_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
     local n = a.flow
     if n.deadline_at and n.deadline_ms then return reply.err("invalid_argument", { field = "flow.deadline_ms", problem = "give deadline_at or deadline_ms, not both" }) end
     if n.parent_id and a.seal then return reply.err("invalid_argument", { field = "seal", problem = "a flow that runs in place of a member is sealed when the member's turn comes" }) end
     local known = flow.load(tx, n.flow_id)
     if known then
+      -- One of another namespace is nobody's to know about.
+      if known.namespace ~= n.namespace then return reply.err("flow_not_found", { flow_id = n.flow_id }) end
       -- What is left of an unsealed one goes first.
       if known.walk == "remove" then return reply.err("try_again", { flow_id = n.flow_id }) end
       if known.digest ~= n.body_digest then return reply.err("idempotency_conflict", { flow_id = n.flow_id }) end
@@ -8817,7 +8829,7 @@ define.fn {
   flags = {},
   args = { flow_id = "flow_id", members = "new_members", edges = "new_edges" },
   reply = { added = { items = "[added_member]", version = "count" } },
-  errs = { "flow_not_found", "flow_terminal", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
+  errs = { "flow_not_found", "flow_terminal", "execution_not_found", "idempotency_conflict", "lane_disabled", "lane_full", "lane_unseen", "lane_depth_needed", "capability_invalid", "cycle_detected", "flow_full", "flow_changed", "member_started" },
   call = function(tx, a)
     local f = flow.find(tx, a.flow_id)
     local refusal = grow.refusal(f)
@@ -13331,23 +13343,38 @@ local function pending_cancels(tx)
   return pending
 end
 
+-- The paths of the lanes this call is about, and whether more follow: the one that was named, or a page of all.
+local function page(tx, a)
+  if a.namespace and a.lane then
+    local path = a.namespace .. "/" .. a.lane
+    return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
+  end
+  local first = a.offset or 0
+  local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", first),
+    string.format("%.0f", first + limits.lanes_per_call_max))
+  local more = #found > limits.lanes_per_call_max
+  if more then found[#found] = nil end
+  return found, more
+end
+
 define.fn {
   name = "ff_partition_stats",
-  doc = "Counts of this partition: per lane and state, timers, events, outbox, and what was set aside.",
+  doc = "Counts of this partition: timers, events, outbox, what was set aside, and per lane and state; at most 32 lanes from `offset` on.",
   flags = { "no-writes" },
-  args = { namespace = "namespace?", lane = "lane?" },
-  reply = { stats = { lanes = "[lane_counts]", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
+  args = { namespace = "namespace?", lane = "lane?", offset = "count?" },
+  reply = { stats = { lanes = "[lane_counts]", more = "bool", executions = "count", timers = "count", next_timer_at = "time_ms?", stuck = "count", events = "count", outbox = "count",
       flows = "count", cancel_backlog = "count", pending_cancels = "count" } },
   errs = {},
   call = function(tx, a)
     local lanes = {}
-    for _, path in ipairs(tx:read("ZRANGE", keys.lanes(tx), "0", "-1")) do
+    local paths, more = page(tx, a)
+    for _, path in ipairs(paths) do
       local namespace, name = lane.split(path)
       if (a.namespace == nil or a.namespace == namespace) and (a.lane == nil or a.lane == name) then lanes[#lanes + 1] = lane_counts(tx, path) end
     end
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
-      lanes = lanes, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
+      lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
       stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
       flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
@@ -14296,7 +14323,7 @@ define.fn {
   name = "ff_fix_partitions",
   doc = "Fixes the partition counts at first boot; later boots must ask for the same or for what is stored. "
     .. "An import fixes those of its export, with `importing` true before its first key and false after its last; in between no boot succeeds.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { executions = "partition_count?", budgets = "partition_count?", quotas = "partition_count?", schedules = "partition_count?", defaults = "partition_defaults", importing = "bool?" },
   reply = { partitions = { executions = "partition_count", budgets = "partition_count", quotas = "partition_count", schedules = "partition_count" } },
   errs = { "partition_mismatch", "import_unfinished" },
@@ -14803,6 +14830,6 @@ redis.register_function{ function_name = "ff_ack_outbox", callback = function(k,
 redis.register_function{ function_name = "ff_tally_events", callback = function(k, a) return invoke("ff_tally_events", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_trim_events", callback = function(k, a) return invoke("ff_trim_events", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_review_routes", callback = function(k, a) return invoke("ff_review_routes", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_fix_partitions", callback = function(k, a) return invoke("ff_fix_partitions", k, a) end }
+redis.register_function{ function_name = "ff_fix_partitions", callback = function(k, a) return invoke("ff_fix_partitions", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_check_executions", callback = function(k, a) return invoke("ff_check_executions", k, a) end, flags = { "allow-oom" } }
 redis.register_function{ function_name = "ff_check_keys", callback = function(k, a) return invoke("ff_check_keys", k, a) end, flags = { "allow-oom" } }

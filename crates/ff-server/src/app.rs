@@ -103,7 +103,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
         if is_name(&name) {
             Ok(Self(name))
         } else {
-            Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ -"))
+            Err(Problem::invalid("name", "must be 1 to 64 of A-Z a-z 0-9 . _ - and not dots only"))
         }
     }
 }

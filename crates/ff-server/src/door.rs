@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::metrics::Process;
 use crate::problem::{Answer, Problem};
+use crate::unread;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX: usize = 128;
@@ -36,6 +37,7 @@ pub async fn pass(State(door): State<Door>, request: Request, next: Next) -> Res
     let request_id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let answering = door.process.request(request.method(), route.as_deref());
+    let (request, unread) = unread::watch(request);
     let span = span_of(&request, route.as_deref(), &request_id);
     let passing = async {
         let answer = match door.admit(&request) {
@@ -53,7 +55,11 @@ pub async fn pass(State(door): State<Door>, request: Request, next: Next) -> Res
         say(answer.status(), problem, answering.answered(answer.status().as_u16()));
         answer
     };
-    finish(passing.instrument(span).await, &request_id)
+    let mut answer = finish(passing.instrument(span).await, &request_id);
+    if let Some(unread) = unread {
+        unread.settle(&mut answer).await;
+    }
+    answer
 }
 
 /// The span of a request: what is logged while it is served says which one it was. No part of it can hold a secret: of the path
@@ -160,7 +166,15 @@ impl Door {
             return Ok(());
         }
         let headers = request.headers();
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or_else(|| request.uri().host());
+        if headers.get_all(header::HOST).iter().nth(1).is_some() {
+            return Err(Problem::invalid("Host", "is given twice"));
+        }
+        // A request may name its server in its first line; that name counts as much as the Host header's.
+        let target = request.uri().authority().map(|authority| authority.as_str());
+        if target.is_some_and(|target| !self.is_ours(target)) {
+            return Err(Problem::invalid("target", "names another server"));
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or(target);
         if !host.is_some_and(|host| self.is_ours(host)) {
             let status = StatusCode::MISDIRECTED_REQUEST;
             return Err(Problem::new(

@@ -26,12 +26,13 @@ mod shape;
 mod tails;
 mod tls;
 mod tokens;
+mod unread;
 mod webhooks;
 mod word;
 
 pub use access::{Access, ROUTES};
 pub use metrics::{Kind as MetricKind, METRICS, Metric, Source as MetricSource};
 pub use openapi::openapi_json;
-pub use serve::{Auth, NotStarted, Server, ServerOptions};
+pub use serve::{Auth, CONNECTIONS_MAX, NotStarted, Server, ServerOptions};
 pub use tls::{BadTls, Tls};
 pub use webhooks::WebhookOptions;

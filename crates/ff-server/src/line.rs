@@ -16,9 +16,15 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 
-/// What a connection is doing: nothing, sending the head of a request, or being served.
-#[derive(Clone, Debug, Default)]
+/// What a connection is doing: nothing, sending the head of a request, or being served. A new one is expected to send a head.
+#[derive(Clone, Debug)]
 pub struct Phase(Arc<AtomicU8>);
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU8::new(HEAD)))
+    }
+}
 
 impl Phase {
     /// The head has arrived and the request is being served, until the guard goes.
@@ -40,7 +46,7 @@ impl Drop for Serving {
 /// How long a client may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For the head of a request, from its first byte.
+    /// For the head of a request: the first one from the connection's begin, later ones from their first byte.
     pub head: Duration,
     /// To take anything at all of an answer that waits for it.
     pub reader: Duration,
@@ -48,7 +54,7 @@ pub struct Patience {
 
 /// A stream that fails when the head of a request takes longer than it may, or when nobody reads what is written.
 ///
-/// A client that says nothing at all is the business of the connection's idle limit.
+/// A client that says nothing between two requests is the business of the connection's idle limit.
 pub struct Line<S> {
     stream: S,
     phase: Phase,
@@ -178,23 +184,35 @@ mod tests {
     const LIMIT: Duration = Duration::from_millis(100);
     const PATIENCE: Patience = Patience { head: LIMIT, reader: Duration::from_secs(1) };
 
-    #[tokio::test]
-    async fn a_head_has_its_limit_from_its_first_byte_and_silence_has_none() {
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_its_limit_and_so_has_the_silence_before_the_first() {
+        for said in [&b""[..], b"GET"] {
+            let (mut client, server) = tokio::io::duplex(64);
+            let mut line = Line::new(server, Phase::default(), PATIENCE);
+            client.write_all(said).await.unwrap();
+            let (mut buf, began) = ([0; 16], Instant::now());
+            if !said.is_empty() {
+                assert_eq!(line.read(&mut buf).await.unwrap(), said.len());
+            }
+            let error = line.read(&mut buf).await.unwrap_err();
+            assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, LIMIT), "after {said:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_between_requests_is_not_cut_off_and_the_next_head_is() {
         let (mut client, server) = tokio::io::duplex(64);
         let phase = Phase::default();
         let mut line = Line::new(server, phase.clone(), PATIENCE);
+        drop(phase.serving());
         let mut buf = [0; 16];
-        let silent = tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await;
-        assert!(silent.is_err(), "nothing was said, nothing is cut off");
+        assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err());
         client.write_all(b"GET").await.unwrap();
         assert_eq!(line.read(&mut buf).await.unwrap(), 3);
-        let began = Instant::now();
-        let error = line.read(&mut buf).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(began.elapsed() >= LIMIT * 9 / 10, "took {:?}", began.elapsed());
+        assert_eq!(line.read(&mut buf).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_request_in_service_is_not_cut_off() {
         let (mut client, server) = tokio::io::duplex(64);
         let phase = Phase::default();
@@ -208,7 +226,7 @@ mod tests {
         assert!(tokio::time::timeout(LIMIT * 4, line.read(&mut buf)).await.is_err(), "idle again");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_answer_nobody_reads_fails_and_one_that_is_read_slowly_does_not() {
         let (mut client, server) = tokio::io::duplex(64);
         let mut line = Line::new(server, Phase::default(), PATIENCE);

@@ -72,6 +72,7 @@ pub const OWN: &[(&str, StatusCode, &str)] = &[
     ("store_refused", StatusCode::INTERNAL_SERVER_ERROR, "The store refuses this server's commands."),
     ("closed", StatusCode::SERVICE_UNAVAILABLE, "The server is stopping."),
     ("keys_unavailable", StatusCode::SERVICE_UNAVAILABLE, "No token can be signed: the keys cannot be used."),
+    ("too_many_connections", StatusCode::SERVICE_UNAVAILABLE, "The server holds as many connections as it may."),
     ("store_unavailable", StatusCode::SERVICE_UNAVAILABLE, "The store does not answer."),
     ("store_full", StatusCode::INSUFFICIENT_STORAGE, "The store has no room for more."),
 ];

@@ -36,7 +36,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Answer<T> {
     pairs.retain(|(_, value)| !value.is_empty());
     for (name, value) in &pairs {
         if matches!(name.as_ref(), "namespace" | "lane") && !is_name(value) {
-            return Err(Problem::invalid(name.as_ref(), "must be 1 to 64 of A-Z a-z 0-9 . _ -"));
+            return Err(Problem::invalid(name.as_ref(), "must be 1 to 64 of A-Z a-z 0-9 . _ - and not dots only"));
         }
     }
     let text = serde_urlencoded::to_string(pairs).map_err(|error| Problem::invalid("query", error.to_string()))?;

@@ -10,12 +10,13 @@ use ff_engine::{Engine, EngineOptions, Waitpoints};
 use ff_keys::{BearerToken, Keys, Places, Source};
 use ff_scheduler::{Dispatcher, DispatcherOptions, StoreAdmission};
 use ff_script::Host;
+use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -26,16 +27,24 @@ use crate::door::Door;
 use crate::fleet::Fleet;
 use crate::line::{Addresses, Line, Patience, Phase};
 use crate::metrics::{Metrics, Observed, Process};
+use crate::problem::Problem;
 use crate::routes;
 use crate::tails::Tails;
 use crate::tls::Tls;
 use crate::webhooks::{HttpCourier, WebhookOptions};
 
-const CONNECTIONS_MAX: usize = 4_096;
+/// Connections a server holds unless it is told otherwise.
+pub const CONNECTIONS_MAX: usize = 4_096;
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
-/// A connection that says nothing for this long is closed.
+/// Connections that are being told that there is no room; more are closed without a word.
+const TURNED_AWAY_MAX: usize = 256;
+/// How long a client that is turned away may take to read why.
+const TURNED_AWAY_TIME: Duration = Duration::from_secs(2);
+/// How often the log says that connections are turned away.
+const TURNED_AWAY_SAID: Duration = Duration::from_secs(10);
+/// A connection that says nothing for this long after an answer is closed.
 const IDLE: Duration = Duration::from_secs(60);
-/// The head of a request takes no longer than this, from its first byte.
+/// The head of a request takes no longer than this from its first byte, the first one from the connection's begin.
 const HEAD: Duration = Duration::from_secs(5);
 /// A client that takes nothing of its answer for this long is let go.
 const READER: Duration = Duration::from_secs(20);
@@ -59,6 +68,8 @@ pub struct ServerOptions {
     pub keys: Keys,
     /// Where webhooks may go.
     pub webhooks: WebhookOptions,
+    /// How many connections it holds; further clients are answered 503.
+    pub connections_max: usize,
 }
 
 /// Who may ask a server.
@@ -83,6 +94,7 @@ impl ServerOptions {
             hosts: Vec::new(),
             keys,
             webhooks: WebhookOptions::default(),
+            connections_max: CONNECTIONS_MAX,
         })
     }
 
@@ -187,7 +199,12 @@ impl Server {
             }
         });
         let serving = tokio::spawn(serve(
-            Open { listener, door: Door::new(address, options.hosts, process), tls: options.tls },
+            Open {
+                listener,
+                door: Door::new(address, options.hosts, process),
+                tls: options.tls,
+                connections_max: options.connections_max,
+            },
             app,
             keeping,
             stop.clone(),
@@ -215,24 +232,19 @@ struct Open {
     listener: TcpListener,
     door: Door,
     tls: Option<Tls>,
+    connections_max: usize,
 }
 
 async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: CancellationToken) {
-    let Open { listener, door, tls } = open;
+    let Open { listener, door, tls, connections_max } = open;
     let router = routes::router(app.clone(), door);
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Arc::new(Semaphore::new(connections_max));
+    let turned_away = TurnedAway::new(&app);
     let addresses = Addresses::default();
     let graceful = GracefulShutdown::new();
     let mut talks = JoinSet::new();
     loop {
         while talks.try_join_next().is_some() {}
-        let room = tokio::select! {
-            () = stop.cancelled() => break,
-            room = Arc::clone(&connections).acquire_owned() => match room {
-                Ok(room) => room,
-                Err(_) => break,
-            },
-        };
         let (stream, from) = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
@@ -247,9 +259,16 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         // Behind a proxy on this machine everybody comes from loopback: only others are counted.
         let place = addresses.enter(from.ip(), CONNECTIONS_PER_ADDRESS_MAX);
         if place.is_none() && !from.ip().is_loopback() {
-            tracing::debug!(address = %from.ip(), "a connection is closed: its address holds {CONNECTIONS_PER_ADDRESS_MAX} already");
+            let detail = format!("{} holds {CONNECTIONS_PER_ADDRESS_MAX} connections already", from.ip());
+            turned_away.tell(&mut talks, stream, tls.clone(), detail);
             continue;
         }
+        let Ok(room) = Arc::clone(&connections).try_acquire_owned() else {
+            let detail = format!("this server holds {connections_max} connections already");
+            turned_away.tell(&mut talks, stream, tls.clone(), detail);
+            continue;
+        };
+        let open = app.metrics.process.connection();
         // Answers are small and awaited: sending them at once is worth a packet.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
@@ -258,7 +277,7 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         match tls.clone() {
             None => talks.spawn(async move {
                 talk(stream, router, peer, watcher).await;
-                drop((room, place));
+                drop((room, place, open));
             }),
             Some(tls) => talks.spawn(async move {
                 match tokio::time::timeout(HEAD, tls.accept(stream)).await {
@@ -266,7 +285,7 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
                     Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to be encrypted"),
                     Err(_) => tracing::debug!("a connection took too long to be encrypted"),
                 }
-                drop((room, place));
+                drop((room, place, open));
             }),
         };
     }
@@ -284,6 +303,61 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         drop(rooms.dispatcher);
         rooms.engine.stop().await;
     }
+}
+
+/// Tells clients there is no room for that there is none.
+struct TurnedAway {
+    places: Arc<Semaphore>,
+    process: Arc<Process>,
+    said: std::sync::Mutex<Option<tokio::time::Instant>>,
+}
+
+impl TurnedAway {
+    fn new(app: &App) -> Self {
+        let (places, process) = (Arc::new(Semaphore::new(TURNED_AWAY_MAX)), Arc::clone(&app.metrics.process));
+        Self { places, process, said: std::sync::Mutex::default() }
+    }
+
+    /// Answers 503 without waiting for the request, and closes the connection.
+    fn tell(&self, talks: &mut JoinSet<()>, stream: TcpStream, tls: Option<Tls>, detail: String) {
+        self.process.turned_away();
+        self.log(&detail);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return };
+        talks.spawn(async move {
+            let telling = async {
+                match tls {
+                    None => tell_no_room(stream, detail).await,
+                    Some(tls) => tell_no_room(tls.accept(stream).await?, detail).await,
+                }
+            };
+            // A client that does not listen is no reason to stay.
+            let _ = tokio::time::timeout(TURNED_AWAY_TIME, telling).await;
+            drop(place);
+        });
+    }
+
+    fn log(&self, detail: &str) {
+        let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if said.is_none_or(|at| at.elapsed() >= TURNED_AWAY_SAID) {
+            *said = Some(tokio::time::Instant::now());
+            tracing::warn!("connections are turned away: {detail}");
+        }
+    }
+}
+
+async fn tell_no_room(mut stream: impl AsyncRead + AsyncWrite + Unpin, detail: String) -> std::io::Result<()> {
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", detail);
+    let body = problem.document("");
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\n\
+         retry-after: 1\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(&body).await?;
+    stream.shutdown().await?;
+    // A connection closed on unread bytes is reset, and the answer may be lost with it.
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.map(drop)
 }
 
 /// Answers the requests of one connection until it ends.

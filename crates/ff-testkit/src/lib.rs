@@ -8,8 +8,10 @@ mod cluster;
 mod guardian;
 mod install;
 mod server;
+mod small_disk;
 
 pub use binary::{Flavour, ServerBinary};
 pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
 pub use install::{install, install_tools};
 pub use server::{Aof, Options, TestServer};
+pub use small_disk::SmallDisk;

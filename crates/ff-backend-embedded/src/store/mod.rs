@@ -31,6 +31,7 @@ use heed::{CompactionOption, Env, MdbError, WithoutTls};
 use crate::directory::{self, DirectoryLock};
 use crate::options::{Durability, Options};
 use crate::raw;
+use crate::reserve::is_full;
 use layout::Corruption;
 use tree::Tree;
 use verify::Damage;
@@ -179,7 +180,12 @@ fn check_data_file(directory: &Path, verify_up_to: u64) -> Result<(), StoreError
 /// The store itself failed: the transaction is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreError {
+    /// The disk has no room.
     Full(String),
+    /// The map of the file, or one transaction, has no room; the disk has.
+    MapFull(String),
+    /// The disk refused; whether it is full is for the caller to find out, since a full one answers with many errors.
+    Io(String),
     Unavailable(String),
     Corrupt(String),
     /// LMDB could not write the head of a snapshot and refuses everything until the environment is opened again.
@@ -192,8 +198,10 @@ impl StoreError {
     pub fn into_host(self) -> HostError {
         use crate::faults::Fault;
         match self {
-            StoreError::Full(detail) => HostError::Full { detail },
-            StoreError::Unavailable(detail) | StoreError::Poisoned(detail) => HostError::Unavailable { detail },
+            StoreError::Full(detail) | StoreError::MapFull(detail) => HostError::Full { detail },
+            StoreError::Io(detail) | StoreError::Unavailable(detail) | StoreError::Poisoned(detail) => {
+                HostError::Unavailable { detail }
+            }
             StoreError::Corrupt(detail) => HostError::Corrupt { detail },
             StoreError::Injected(Fault::Full) => {
                 HostError::Full { detail: "no space left on device (injected)".to_owned() }
@@ -228,11 +236,11 @@ impl From<heed::Error> for StoreError {
     fn from(error: heed::Error) -> Self {
         let detail = error.to_string();
         match error {
-            heed::Error::Mdb(MdbError::MapFull) => {
-                StoreError::Full("the store has reached its map size; raise --map-size or remove data".to_owned())
-            }
+            heed::Error::Mdb(MdbError::MapFull) => StoreError::MapFull(
+                "the store has reached its map size; open it with a larger one or remove data".to_owned(),
+            ),
             heed::Error::Mdb(MdbError::Panic) => StoreError::Poisoned(detail),
-            heed::Error::Mdb(MdbError::TxnFull) => StoreError::Full(detail),
+            heed::Error::Mdb(MdbError::TxnFull) => StoreError::MapFull(detail),
             heed::Error::Mdb(
                 MdbError::Corrupted
                 | MdbError::PageNotFound
@@ -241,7 +249,8 @@ impl From<heed::Error> for StoreError {
                 | MdbError::Incompatible,
             )
             | heed::Error::Decoding(_) => StoreError::Corrupt(detail),
-            heed::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => StoreError::Full(detail),
+            heed::Error::Io(error) if is_full(&error) => StoreError::Full(detail),
+            heed::Error::Io(_) => StoreError::Io(detail),
             _ => StoreError::Unavailable(detail),
         }
     }

@@ -270,7 +270,7 @@ fn room(directory: &Path) -> Finding {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let found = format!("{} MiB free at {}", free / 1024 / 1024, there.display());
-            let todo = "make room: a full disk refuses submissions, and ends no work";
+            let todo = "make room: a full disk refuses new work; what ends or frees work goes on until its reserve of 8 MiB is used up";
             match free {
                 0..ROOM_FAIL => Finding::fail("disk", found, todo),
                 ROOM_FAIL..ROOM_WARN => Finding::warn("disk", found, todo),

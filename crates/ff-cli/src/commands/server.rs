@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use ff_keys::{Keys, Made, Places, Source};
-use ff_server::{Auth, Server, ServerOptions, Tls, WebhookOptions};
+use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Tls, WebhookOptions};
 use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,6 +50,9 @@ pub struct ServerCommand {
     /// A network webhooks may be sent to although it is not public, over http:// too; may be repeated.
     #[arg(long = "webhook-allow", env = "FF_WEBHOOK_ALLOW", value_name = "CIDR", value_delimiter = ',', value_parser = network)]
     webhook_allow: Vec<IpNet>,
+    /// How many connections are held at once; further clients are answered 503.
+    #[arg(long, env = "FF_CONNECTIONS_MAX", value_name = "COUNT", default_value_t = CONNECTIONS_MAX)]
+    connections_max: usize,
     /// The state directory: the store when none is named, and the keys when the store is not on this machine.
     #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -104,6 +107,7 @@ impl ServerCommand {
                 hosts: self.hosts,
                 keys: Keys::open(Source::find(&places)?)?,
                 webhooks: WebhookOptions { allow: self.webhook_allow },
+                connections_max: self.connections_max,
             };
             options.check()?;
             let (host, engine) = open(&address, self.durability).await?;

@@ -314,7 +314,7 @@ for_each_host! {
         assert_eq!(store.claim("w1", 3).await.len(), 3);
         let short = ClaimExecutions { ids: vec![], ..store.claim_call("w1", 1) };
         assert_eq!(refusal(store.call(HOME, &short).await), ErrorCode::InvalidArgument);
-        let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats { namespace: Some(NAMESPACE.into()), lane: Some(LANE.into()) }).await.unwrap();
+        let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats { namespace: Some(NAMESPACE.into()), lane: Some(LANE.into()), offset: None }).await.unwrap();
         assert_eq!((lanes[0].active, lanes[0].eligible), (3, 2));
     }
 

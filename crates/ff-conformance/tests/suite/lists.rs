@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ff_conformance::harness::refusal;
-use ff_conformance::work::{Fenced, LANE, NAMESPACE, plain_lane};
+use ff_conformance::work::{Fenced, HOME, LANE, NAMESPACE, plain_lane};
 use ff_conformance::{Store, for_each_host};
 use ff_core::ErrorCode;
 use ff_core::types::ExecutionId;
@@ -228,8 +228,29 @@ for_each_host! {
             [(String::new(), 1, false, false), ("gpu".to_owned(), 1, false, false)]);
         store.complete(&task).await;
         assert_eq!(counts().await.0.active, 0);
-        let none = PartitionStats { namespace: Some("acme".into()), lane: None };
+        let none = PartitionStats { namespace: Some("acme".into()), lane: None, offset: None };
         assert!(matches!(store.ask(&none).await, Ok(PartitionStatsReply::Stats { lanes, .. }) if lanes.is_empty()));
+    }
+
+    async fn lanes_are_counted_some_at_a_time(store) {
+        for n in 0..70 {
+            store.install_lane(NAMESPACE, &format!("lane-{n:02}"), plain_lane()).await;
+        }
+        let mut offset = 0;
+        let mut seen = Vec::new();
+        for (size, last) in [(32, false), (32, false), (6, true)] {
+            let PartitionStatsReply::Stats { lanes, more, .. } = store.ask(&PartitionStats { offset: Some(offset), ..PartitionStats::default() }).await.unwrap();
+            assert_eq!((lanes.len(), more), (size, !last));
+            offset += size as i64;
+            seen.extend(lanes.into_iter().map(|lane| lane.lane));
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 70);
+        let one = PartitionStats { namespace: Some(NAMESPACE.into()), lane: Some("lane-69".into()), offset: None };
+        let counted = store.counted(HOME, &one).await.unwrap();
+        assert!(matches!(counted.reply, PartitionStatsReply::Stats { ref lanes, .. } if lanes.len() == 1));
+        assert!(counted.calls < 40, "one lane costs what one lane costs: {}", counted.calls);
     }
 
     async fn the_oldest_is_found_behind_those_with_priority(store) {

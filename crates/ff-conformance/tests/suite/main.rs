@@ -7,6 +7,7 @@ mod arguments;
 mod budgets;
 mod children;
 mod claim;
+mod codec;
 mod conditions;
 mod contract;
 mod events;

@@ -10,7 +10,7 @@ const LEN_MAX: usize = 64;
 
 /// The text cannot be such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what}: {value:?} must be 1 to {LEN_MAX} of A-Z a-z 0-9 . _ -")]
+#[error("invalid {what}: {value:?} must be 1 to {LEN_MAX} of A-Z a-z 0-9 . _ - and not dots only")]
 pub struct InvalidText {
     /// The kind of name that was asked for, e.g. `lane`.
     pub what: &'static str,
@@ -18,11 +18,13 @@ pub struct InvalidText {
     pub value: String,
 }
 
-/// True for what a namespace, a lane, a worker or an instance can be called.
+/// True for what a namespace, a lane, a worker or an instance can be called. HTTP clients take `.` and `..` in a path for
+/// something else than a name, so one of dots only is none.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=LEN_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && text.bytes().any(|byte| byte != b'.')
 }
 
 macro_rules! text_id {

@@ -87,12 +87,8 @@ async fn slots_of_a_cluster_move_and_libraries_are_lost_under_load_and_nothing_e
         let slot = slot_of(&cluster, route)?;
         let from = cluster.owner(slot)?;
         let to = (from + 1) % cluster.primaries().len();
-        let used = running
-            .client
-            .operations()
-            .client()
-            .call(route, &ff_script::generated::PartitionStats { lane: None, namespace: None })
-            .await?;
+        let used =
+            running.client.operations().client().call(route, &ff_script::generated::PartitionStats::default()).await?;
         let ff_script::generated::PartitionStatsReply::Stats { executions, .. } = used;
         ensure!(executions > 0, "{route} is not in use");
         let migration = tokio::task::block_in_place(|| cluster.migrate_slot(slot, from, to))?;

@@ -7,9 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ff_script::generated::{
-    LaneCounts, PartitionStats, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerState,
-};
+use ff_script::generated::{LaneCounts, PartitionStatsReply, ReviewRoutes, ReviewRoutesReply, Worker, WorkerState};
 use ff_script::{Client, Error, Route, Wake};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -17,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::share::Owned;
 use crate::news::{Listener, News};
-use crate::operations::Operations;
+use crate::operations::{Operations, partition_stats};
 
 const BATCH: i64 = 64;
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
@@ -97,8 +95,7 @@ pub async fn run_once(client: &Client, place: &Place, capabilities: &Capabilitie
 
 /// The places of a partition that hold requirement sets or blocked work.
 pub async fn places(client: &Client, route: Route) -> Result<Vec<Place>, Error> {
-    let call = PartitionStats { lane: None, namespace: None };
-    let PartitionStatsReply::Stats { lanes, .. } = client.call(route, &call).await?;
+    let PartitionStatsReply::Stats { lanes, .. } = partition_stats(client, route).await?;
     let concerned =
         |counts: &LaneCounts| counts.blocked_route > 0 || counts.queues.iter().any(|queue| !queue.requires.is_empty());
     Ok(lanes

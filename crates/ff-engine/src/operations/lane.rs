@@ -9,7 +9,7 @@ use ff_script::generated::{
     DefineLane, DefineLaneReply, GetLane, GetLaneReply, InstallLane, LaneDepth, LaneDepthReply, LaneEntry, LaneState,
     ListLanes, ListLanesReply, PartitionStats, PartitionStatsReply,
 };
-use ff_script::{Error, Route};
+use ff_script::{Client, Error, Route};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::Instant;
 
@@ -31,6 +31,22 @@ pub struct Counts {
     pub route: Route,
     /// Its answer.
     pub stats: PartitionStatsReply,
+}
+
+/// The counts of one partition with all its lanes; a call counts some of them, so that others get their turn in between.
+pub async fn partition_stats(client: &Client, route: Route) -> Result<PartitionStatsReply, Error> {
+    let mut page = client.call(route, &PartitionStats::default()).await?;
+    loop {
+        let PartitionStatsReply::Stats { lanes, more, .. } = &mut page;
+        if !std::mem::take(more) {
+            return Ok(page);
+        }
+        let offset = i64::try_from(lanes.len()).unwrap_or(i64::MAX);
+        let next = client.call(route, &PartitionStats { offset: Some(offset), ..PartitionStats::default() }).await?;
+        let PartitionStatsReply::Stats { lanes: further, more: even_more, .. } = next;
+        lanes.extend(further);
+        *more = even_more;
+    }
 }
 
 impl Operations {
@@ -98,10 +114,7 @@ impl Operations {
     /// The counts of every partition.
     pub async fn stats(&self) -> Result<Vec<Counts>, Error> {
         stream::iter(self.client.execution_routes())
-            .map(|route| async move {
-                let stats = self.client.call(route, &PartitionStats { lane: None, namespace: None }).await?;
-                Ok(Counts { route, stats })
-            })
+            .map(|route| async move { Ok(Counts { route, stats: partition_stats(&self.client, route).await? }) })
             .buffered(AT_ONCE)
             .try_collect()
             .await

@@ -34,7 +34,7 @@ pub struct Ahead {
 impl Operations {
     /// What each partition counts of a lane.
     pub async fn lane_counts(&self, namespace: &str, lane: &str) -> Result<Vec<LaneCounts>, Error> {
-        let call = &PartitionStats { lane: Some(lane.to_owned()), namespace: Some(namespace.to_owned()) };
+        let call = &PartitionStats { lane: Some(lane.to_owned()), namespace: Some(namespace.to_owned()), offset: None };
         let found: Vec<Vec<LaneCounts>> = stream::iter(self.client.execution_routes())
             .map(|route| async move {
                 let PartitionStatsReply::Stats { lanes, .. } = self.client.call(route, call).await?;

@@ -42,7 +42,7 @@ pub use flow::{
     FlowCursor, FlowFilter, FlowPage, Graph, MemberPage, NewFlow, NewMember, SubmittedFlow, member_id, trace_members,
 };
 pub use holders::{Admitted, Room, lane_of_set, set_of_lane};
-pub use lane::Counts;
+pub use lane::{Counts, partition_stats};
 pub use lane_waits::{Ahead, LaneWaiters};
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;

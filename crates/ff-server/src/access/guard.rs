@@ -12,9 +12,9 @@ use ff_keys::BearerToken;
 use tokio::sync::watch;
 
 use super::failures::Failures;
-use super::{scope, standing};
 use super::table::{access_to, methods_of};
 use super::{Access, Caller, Credentials, Principal};
+use super::{scope, standing};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 

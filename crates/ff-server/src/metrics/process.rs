@@ -65,6 +65,8 @@ pub struct Process {
     registry: Registry,
     requests: Family<AnswerLabels, Counter>,
     request_seconds: Histograms<RouteLabels>,
+    connections: Gauge,
+    turned_away: Counter,
     in_flight: Gauge,
     long_polls: Gauge,
     streams: Gauge,
@@ -80,6 +82,8 @@ impl Process {
             registry: Registry::default(),
             requests: Family::default(),
             request_seconds: histograms(),
+            connections: Gauge::default(),
+            turned_away: Counter::default(),
             in_flight: Gauge::default(),
             long_polls: Gauge::default(),
             streams: Gauge::default(),
@@ -93,6 +97,8 @@ impl Process {
         let registry = &mut process.registry;
         register(registry, &t::HTTP_REQUESTS, process.requests.clone());
         register(registry, &t::HTTP_SECONDS, process.request_seconds.clone());
+        register(registry, &t::HTTP_CONNECTIONS, process.connections.clone());
+        register(registry, &t::HTTP_TURNED_AWAY, process.turned_away.clone());
         register(registry, &t::HTTP_IN_FLIGHT, process.in_flight.clone());
         register(registry, &t::LONG_POLLS, process.long_polls.clone());
         register(registry, &t::STREAMS, process.streams.clone());
@@ -132,6 +138,16 @@ impl Process {
             began: Instant::now(),
             status: LEFT,
         }
+    }
+
+    /// A connection, open until the guard goes.
+    pub fn connection(&self) -> Held {
+        Held::new(&self.connections)
+    }
+
+    /// A connection found no room.
+    pub fn turned_away(&self) {
+        self.turned_away.inc();
     }
 
     /// A long poll, open until the guard goes.

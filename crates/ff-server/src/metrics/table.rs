@@ -116,6 +116,8 @@ metrics! {
     // What this process does.
     HTTP_REQUESTS = Process Counter "ff_http_requests" ["method", "route", "status"] "Requests answered; status 499 are those whose client left before";
     HTTP_SECONDS = Process Histogram "ff_http_request_seconds" ["method", "route"] "How long requests took until their answer began, waiting in long polls included";
+    HTTP_CONNECTIONS = Process Gauge "ff_http_connections" [] "Connections that are open";
+    HTTP_TURNED_AWAY = Process Counter "ff_http_connections_turned_away" [] "Connections answered 503 or closed because there were too many";
     HTTP_IN_FLIGHT = Process Gauge "ff_http_requests_in_flight" [] "Requests whose answer has not begun";
     LONG_POLLS = Process Gauge "ff_http_long_polls_open" [] "Requests that wait for something to happen";
     STREAMS = Process Gauge "ff_http_streams_open" [] "Streams of events or frames that are being read";

@@ -33,15 +33,15 @@ macro_rules! texts {
 
 texts! {
     /// A namespace.
-    Namespace: 1..=64 as "^[A-Za-z0-9._-]+$";
+    Namespace: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// A lane.
-    LaneName: 1..=64 as "^[A-Za-z0-9._-]+$";
+    LaneName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of a worker's program.
-    WorkerId: 1..=64 as "^[A-Za-z0-9._-]+$";
+    WorkerId: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of one running worker.
-    Instance: 1..=64 as "^[A-Za-z0-9._-]+$";
+    Instance: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// The name of whoever acts with a token.
-    PrincipalName: 1..=64 as "^[A-Za-z0-9._-]+$";
+    PrincipalName: 1..=64 as "^[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$";
     /// What an execution or a flow is: printable ASCII.
     Kind: 1..=128 as "^[ -~]+$";
     /// Why, in words.

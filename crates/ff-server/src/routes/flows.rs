@@ -220,7 +220,7 @@ struct Submitted {
     path = "/v1/flows",
     request_body = FlowBody,
     responses((status = 201, description = "It is new.", body = Submitted), (status = 200, description = "It was there already: the same id with the same body.", body = Submitted)),
-    extensions(("x-ff-codes" = json!("idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
+    extensions(("x-ff-codes" = json!("execution_not_found flow_not_found idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
 )]
 async fn submit(
     State(app): State<App>,
@@ -298,7 +298,7 @@ struct AddedShape {
     params(Flow),
     request_body = MembersBody,
     responses((status = 200, body = AddedMembers)),
-    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
+    extensions(("x-ff-codes" = json!("flow_not_found flow_terminal execution_not_found idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found cycle_detected flow_full flow_changed member_started"))),
 )]
 pub async fn add_members(
     State(app): State<App>,

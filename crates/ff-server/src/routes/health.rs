@@ -25,10 +25,10 @@ async fn live() -> &'static str {
     "ok"
 }
 
-/// Ready while the store answers and the server is not stopping.
+/// Ready while the store answers and has room for new work, and the server is not stopping.
 #[utoipa::path(get, path = "/readyz", responses(
     (status = 200, description = "`ok`", body = String, content_type = "text/plain"),
-    (status = 503, description = "`unavailable` or `stopping`", body = String, content_type = "text/plain"),
+    (status = 503, description = "`unavailable`, `store_full` or `stopping`", body = String, content_type = "text/plain"),
 ))]
 async fn ready(app: State<App>) -> Response {
     state(app).await
@@ -37,7 +37,7 @@ async fn ready(app: State<App>) -> Response {
 /// The same as `/readyz`.
 #[utoipa::path(get, path = "/healthz", responses(
     (status = 200, description = "`ok`", body = String, content_type = "text/plain"),
-    (status = 503, description = "`unavailable` or `stopping`", body = String, content_type = "text/plain"),
+    (status = 503, description = "`unavailable`, `store_full` or `stopping`", body = String, content_type = "text/plain"),
 ))]
 async fn healthy(app: State<App>) -> Response {
     state(app).await
@@ -49,6 +49,7 @@ async fn state(State(app): State<App>) -> Response {
     }
     let asked = app.operations.client().call(Route::Execution(0), &NextDue {});
     match tokio::time::timeout(STORE_ANSWERS_WITHIN, asked).await {
+        Ok(Ok(_)) if app.operations.client().host().facts().full => word(StatusCode::SERVICE_UNAVAILABLE, "store_full"),
         Ok(Ok(_)) => word(StatusCode::OK, "ok"),
         Ok(Err(_)) | Err(_) => word(StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     }

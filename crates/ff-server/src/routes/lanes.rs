@@ -107,7 +107,7 @@ async fn show(
     caller.check(&namespace, Some(&lane))?;
     let entry = app.operations.lane(&namespace, &lane).await.map_err(|error| Problem::from(error).about(&lane))?;
     let client = app.operations.client();
-    let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace) };
+    let call = &PartitionStats { lane: Some(lane), namespace: Some(namespace), offset: None };
     let counts = stream::iter(client.execution_routes())
         .map(|route| async move { client.call(route, call).await })
         .buffer_unordered(AT_ONCE)

@@ -252,7 +252,9 @@ async fn results(
     }
     let tasks = match body.claim {
         None => None,
-        Some(claim) => Some(claim_for(&app, &caller, &instance, claim).await?.into_iter().map(TaskShape::from).collect()),
+        Some(claim) => {
+            Some(claim_for(&app, &caller, &instance, claim).await?.into_iter().map(TaskShape::from).collect())
+        }
     };
     Ok(Json(Answered { results: answers.into_iter().flatten().collect(), tasks }))
 }

@@ -84,6 +84,7 @@ async fn stats(State(app): State<App>, caller: Caller) -> JsonAnswer<Stats> {
             events,
             executions,
             flows,
+            more: _,
             lanes,
             next_timer_at,
             outbox,

@@ -92,7 +92,7 @@ pub fn trace_of(headers: &HeaderMap) -> Option<String> {
     params(IdempotencyHeader, TraceHeader),
     request_body = SubmitBody,
     responses((status = 201, description = "It is new.", body = SubmittedShape), (status = 200, description = "It was there already: the same id or key with the same body.", body = SubmittedShape)),
-    extensions(("x-ff-codes" = json!("idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found"))),
+    extensions(("x-ff-codes" = json!("execution_not_found idempotency_conflict lane_disabled lane_full capability_invalid budget_not_found quota_not_found"))),
 )]
 async fn submit(
     State(app): State<App>,

@@ -11,7 +11,7 @@ use ff_core::PartitionConfig;
 use ff_engine::{Engine, EngineOptions, Fsck};
 use ff_keys::{BearerToken, Keys, Source};
 use ff_script::{Host, Library};
-use ff_server::{Auth, Server, ServerOptions, WebhookOptions};
+use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, WebhookOptions};
 use ff_testkit::{Aof, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -97,22 +97,35 @@ impl Kit {
     }
 
     async fn serve(&self, keys: Keys, auth: Auth) -> Server {
-        self.serve_reaching(keys, auth, &[]).await
+        self.serve_with(keys, auth, &[], CONNECTIONS_MAX).await
+    }
+
+    /// One more server over the same store that holds so many connections.
+    pub async fn holding(&self, connections_max: usize) -> Server {
+        self.serve_with(self.keys(), Auth::Nobody, &[], connections_max).await
     }
 
     /// Stops the server and starts another that may send webhooks to these networks.
     pub async fn reaching(&self, networks: &[&str]) -> Api {
         self.stop().await;
-        *self.server.lock().await = Some(self.serve_reaching(self.keys(), Auth::Nobody, networks).await);
+        *self.server.lock().await = Some(self.serve_with(self.keys(), Auth::Nobody, networks, CONNECTIONS_MAX).await);
         self.api().await
     }
 
-    async fn serve_reaching(&self, keys: Keys, auth: Auth, networks: &[&str]) -> Server {
+    async fn serve_with(&self, keys: Keys, auth: Auth, networks: &[&str], connections_max: usize) -> Server {
         let listen = "127.0.0.1:0".parse().expect("an address");
         let allow = networks.iter().map(|network| network.parse().expect("a network")).collect();
         let webhooks = WebhookOptions { allow };
-        let options =
-            ServerOptions { listen, auth, tls: None, behind_tls_proxy: false, hosts: Vec::new(), keys, webhooks };
+        let options = ServerOptions {
+            listen,
+            auth,
+            tls: None,
+            behind_tls_proxy: false,
+            hosts: Vec::new(),
+            keys,
+            webhooks,
+            connections_max,
+        };
         Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
     }
 

@@ -1,0 +1,295 @@
+//! The same calls to the embedded host and to a real server: equal replies, equal content.
+//!
+//! A third of the calls come from the model's steps, the rest are calls about flows, quotas and budgets, calls the model does not
+//! know and calls no typed client would make.
+//! `FF_SEED` chooses them, `FF_CALLS` how many; `FF_LONG=1` makes a million.
+
+mod flows;
+mod hooks;
+mod limits;
+mod odd;
+mod other;
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use ff_conformance::{Kind, Store as Server};
+use ff_model::model::Model;
+use ff_model::run::{START_MS, case, seed, setting};
+use ff_model::step::Memory;
+use ff_model::store::{ROUTE, Store};
+use ff_script::dump::{Dump, DumpValue};
+use ff_script::generated::{FUNCTIONS, FixPartitions, PartitionDefaults};
+use ff_script::{Call, HostError, Invocation, Library, Route};
+use flows::Flows;
+use hooks::Hooks;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rmpv::Value;
+use tokio::runtime::Runtime;
+
+/// Calls made on one pair of stores before both start empty again.
+const ROUND: usize = 400;
+
+/// Calls between two comparisons of the whole content.
+const COMPARE_EVERY: usize = 200;
+
+/// What it trims depends on the ids a server gives its events, which follow the server's own clock.
+const LEFT_OUT: [&str; 1] = ["ff_trim_events"];
+
+#[test]
+fn both_hosts_answer_and_store_the_same() {
+    if !Kind::Valkey.is_wanted() {
+        return;
+    }
+    let calls = setting("FF_CALLS").unwrap_or(if setting("FF_LONG") == Some(1) { 1_000_000 } else { 20_000 });
+    let (seed, since) = (seed(), Instant::now());
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
+    let server = runtime.block_on(Server::open(Kind::Valkey));
+    let mut sum = Sum::default();
+    for round in 0..calls.div_ceil(ROUND as u64) {
+        let seed = seed.wrapping_add(round);
+        runtime.block_on(server.wipe());
+        let pair = Pair { embedded: Store::open(&Library::test().text), server: &server, runtime: &runtime };
+        if let Err(problem) = pair.round(seed, &mut sum) {
+            panic!(
+                "seed {seed}: {problem}\nreplay: FF_SEED={seed} FF_CALLS={ROUND} cargo nextest run -p ff-model differential:: --no-capture"
+            );
+        }
+    }
+    println!(
+        "differential: {} calls, {} accepted, {} refused, {} raised, {} functions, {} dumps, {:.1} s",
+        sum.accepted + sum.refused + sum.raised,
+        sum.accepted,
+        sum.refused,
+        sum.raised,
+        sum.functions.len(),
+        sum.dumps,
+        since.elapsed().as_secs_f64()
+    );
+    let missing: Vec<_> =
+        FUNCTIONS.iter().filter(|name| !sum.functions.contains(*name) && !LEFT_OUT.contains(name)).collect();
+    assert!(calls < 20_000 || missing.is_empty(), "never called: {missing:?}");
+    let known = limits::FUNCTIONS.iter().chain(&hooks::FUNCTIONS);
+    let refused: Vec<_> = known.filter(|name| !sum.served.contains(*name)).collect();
+    assert!(calls < 20_000 || refused.is_empty(), "never accepted: {refused:?}");
+    assert!(sum.accepted * 3 > calls, "too few calls were accepted");
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Sum {
+    accepted: u64,
+    refused: u64,
+    raised: u64,
+    dumps: u64,
+    functions: BTreeSet<&'static str>,
+    /// Of these, those that were accepted.
+    served: BTreeSet<&'static str>,
+}
+
+struct Pair<'a> {
+    embedded: Store,
+    server: &'a Server,
+    runtime: &'a Runtime,
+}
+
+/// What a host made of a call.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Answered(Value),
+    /// The library raised; hosts word it differently.
+    Raised,
+    /// The host did not pass it on.
+    Failed(HostError),
+}
+
+impl Pair<'_> {
+    fn round(&self, seed: u64, sum: &mut Sum) -> Result<(), String> {
+        let (mut model, mut memory, mut rng) = (Model::at(START_MS), Memory::default(), StdRng::seed_from_u64(seed));
+        let partitions = PartitionDefaults { executions: 4, budgets: 2, quotas: 2, schedules: 2 };
+        // The server's harness has done so already.
+        self.embedded
+            .send(call(Route::Config, &FixPartitions::new(partitions.clone()), START_MS))
+            .map_err(|error| error.to_string())?;
+        self.both(
+            call(Route::Config, &FixPartitions::new(PartitionDefaults { executions: 9, ..partitions }), START_MS),
+            sum,
+        )?;
+        for op in Memory::preamble() {
+            self.both(op.invocation(ROUTE, model.now), sum)?;
+            op.imagine(&mut model);
+        }
+        let (mut flows, mut hooks) = (Flows::default(), Hooks::default());
+        self.both(Flows::preamble(model.now), sum)?;
+        for invocation in limits::preamble(&mut rng, model.now) {
+            self.both(invocation, sum)?;
+        }
+        for (number, step) in case(seed, ROUND).iter().enumerate() {
+            let op = memory.resolve(step, &mut model);
+            match rng.random_range(0..18) {
+                17.. => {
+                    let invocation = hooks.call_of(&mut rng, &model);
+                    let function = invocation.function;
+                    if let Some(reply) = self.each([invocation.clone(), invocation], sum)? {
+                        hooks.learn(function, &reply);
+                    }
+                }
+                13.. => self.both(limits::call_of(&mut rng, &model), sum)?,
+                10.. => {
+                    let invocation = flows.call_of(&mut rng, model.now);
+                    let function = invocation.function;
+                    if let Some(reply) = self.each([invocation.clone(), invocation], sum)? {
+                        flows.learn(function, &reply);
+                    }
+                }
+                0..=5 => {
+                    self.both(op.invocation(ROUTE, model.now), sum)?;
+                    op.imagine(&mut model);
+                    memory.learn(&model);
+                }
+                6 | 7 => self.acknowledge_or(other::call_or_acknowledge(&mut rng, &model), &mut rng, sum)?,
+                _ => self.both(odd::spoil(op.invocation(ROUTE, model.now), &mut rng), sum)?,
+            }
+            if number % COMPARE_EVERY == COMPARE_EVERY - 1 {
+                self.compare(sum)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the call, or strikes the oldest effects: their ids differ from host to host.
+    fn acknowledge_or(&self, made: other::Made, rng: &mut StdRng, sum: &mut Sum) -> Result<(), String> {
+        match made {
+            other::Made::Call(invocation) => self.both(*invocation, sum),
+            other::Made::Acknowledge { now } => {
+                let count = rng.random_range(0..3);
+                let on = |dump: Dump| match dump.get("ff:outbox:{w}") {
+                    Some(DumpValue::Stream(entries)) => entries.iter().take(count).map(|(id, _)| id.clone()).collect(),
+                    _ => Vec::new(),
+                };
+                let (here, there) = (on(self.embedded.dump()), on(self.runtime.block_on(self.server.dump())));
+                let calls = [here, there].map(|ids| call(Route::Fleet, &ff_script::generated::AckOutbox { ids }, now));
+                self.each(calls, sum).map(drop)
+            }
+        }
+    }
+
+    fn both(&self, invocation: Invocation, sum: &mut Sum) -> Result<(), String> {
+        self.each([invocation.clone(), invocation], sum).map(drop)
+    }
+
+    /// Makes the call on both hosts; answers the reply when it was accepted.
+    fn each(&self, [here, there]: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+        let shown = format!("{} on {} at {:?} with {}", here.function, here.route, here.now_ms, show(&here.args));
+        let function = here.function;
+        let sent = self.embedded.send(here);
+        let embedded = outcome(sent.clone());
+        let server = outcome(self.runtime.block_on(self.server.host().call(there)));
+        let served = !matches!(
+            embedded,
+            Outcome::Failed(HostError::Unavailable { .. } | HostError::Closed | HostError::Corrupt { .. })
+        );
+        if embedded != server || !served {
+            return Err(format!("{shown}\n  embedded: {embedded:?}\n  server:   {server:?}"));
+        }
+        sum.functions.insert(function);
+        match embedded {
+            Outcome::Answered(reply) if reply["err"].is_nil() => {
+                sum.accepted += 1;
+                sum.served.insert(function);
+                return Ok(sent.ok());
+            }
+            Outcome::Answered(_) | Outcome::Failed(_) => sum.refused += 1,
+            Outcome::Raised => sum.raised += 1,
+        }
+        Ok(None)
+    }
+
+    fn compare(&self, sum: &mut Sum) -> Result<(), String> {
+        let (here, there) = (renumbered(self.embedded.dump()), renumbered(self.runtime.block_on(self.server.dump())));
+        sum.dumps += 1;
+        let keys: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
+        for key in keys {
+            if here.get(key) != there.get(key) {
+                return Err(format!(
+                    "{key} differs\n  embedded: {:?}\n  server:   {:?}",
+                    here.get(key),
+                    there.get(key)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn call<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
+    Invocation {
+        route,
+        function: C::FUNCTION,
+        read_only: C::READ_ONLY,
+        args: call.encode(),
+        now_ms: Some(now),
+        count_calls: true,
+    }
+}
+
+fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
+    match result {
+        Ok(bytes) => {
+            Outcome::Answered(normal(rmpv::decode::read_value(&mut bytes.as_slice()).expect("a reply is msgpack")))
+        }
+        Err(HostError::Raised { .. }) => Outcome::Raised,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// The value with its maps in order and without the ids of events and effects, which follow each host's own clock. Frames and
+/// signals have ids that follow the call's.
+fn normal(value: Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.into_iter().map(normal).collect()),
+        Value::Map(entries) => {
+            let timed = entries.iter().any(|(name, _)| matches!(name.as_str(), Some("sequence" | "received_at")));
+            let hidden = |name: &Value| match name.as_str() {
+                Some("id") => !timed,
+                name => matches!(name, Some("oldest" | "latest")),
+            };
+            let mut entries: Vec<(Value, Value)> = entries
+                .into_iter()
+                .map(|(name, value)| if hidden(&name) { (name, Value::Nil) } else { (name, normal(value)) })
+                .collect();
+            entries.sort_by_key(|(name, _)| name.to_string());
+            Value::Map(entries)
+        }
+        plain => plain,
+    }
+}
+
+/// The dump with events and effects numbered by their position.
+fn renumbered(mut dump: Dump) -> Dump {
+    for (key, value) in &mut dump {
+        let own_clock = key.starts_with("ff:events:") || key.starts_with("ff:outbox:");
+        if let DumpValue::Stream(entries) = value
+            && own_clock
+        {
+            for (number, (id, _)) in entries.iter_mut().enumerate() {
+                *id = number.to_string();
+            }
+        }
+        // Up to which event was counted is said by its id.
+        if let DumpValue::Hash(fields) = value
+            && key.starts_with("ff:tally:")
+        {
+            fields.remove(&b"at"[..]);
+        }
+    }
+    dump
+}
+
+fn show(args: &[u8]) -> String {
+    let text = rmpv::decode::read_value(&mut &args[..])
+        .map_or_else(|error| format!("{args:02x?} ({error})"), |value| value.to_string());
+    text.chars().take(3_000).collect()
+}

@@ -1,0 +1,6 @@
+//! The library against the reference model, one host against the other, and every call at every failure.
+
+mod differential;
+mod model;
+mod mutants;
+mod nth_call;

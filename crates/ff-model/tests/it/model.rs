@@ -1,0 +1,55 @@
+//! Random calls on the embedded host: every reply, every description and every invariant is as the model says.
+//!
+//! `FF_SEED` and `FF_CASES` choose the cases, `FF_STEPS` their length, `FF_LONG=1` runs 10 000 cases of 500 steps.
+
+use std::time::Instant;
+
+use ff_model::run::{Plan, Report, print, run, seed, setting};
+use ff_script::Library;
+
+#[test]
+fn every_reply_is_the_models() {
+    let long = setting("FF_LONG") == Some(1);
+    let plan = Plan {
+        seed: seed(),
+        cases: setting("FF_CASES").unwrap_or(if long { 10_000 } else { 256 }),
+        steps: setting("FF_STEPS").map_or(if long { 500 } else { 200 }, |steps| steps as usize),
+        shrink: 1_000,
+    };
+    let since = Instant::now();
+    match run(&Library::test().text, plan) {
+        Ok(report) => {
+            print("model", &report, since);
+            assert!(report.accepted * 2 > report.calls, "too few calls were accepted: {report:?}");
+            reached(&report, plan);
+        }
+        Err(failure) => panic!(
+            "seed {} (case {} of {plan:?})\n{}\nreplay: FF_SEED={} FF_CASES=1 FF_STEPS={} cargo nextest run -p ff-model model:: --no-capture",
+            failure.seed, failure.case, failure.story, failure.seed, plan.steps
+        ),
+    }
+}
+
+/// Everything that matters about waits and streams happened often enough: the least of each in ten thousand calls.
+fn reached(report: &Report, plan: Plan) {
+    let signals = |answer| report.count("ff_deliver_signal", answer);
+    let suspends = |answer| report.count("ff_suspend_execution", answer);
+    for (what, count, least) in [
+        ("suspensions", suspends("suspended"), 200),
+        ("suspends that needed no wait", suspends("already_satisfied"), 3),
+        ("resumes by signals", signals("triggered_resume"), 100),
+        ("signals taken", signals("accepted"), 100),
+        ("duplicates", signals("duplicate"), 6),
+        ("refused tokens", signals("waitpoint_not_open"), 100),
+        ("reissued tokens", report.count("ff_reissue_token", "reissued"), 30),
+        ("resumes by operators", report.count("ff_resume_execution", "resumed"), 10),
+        ("frames", report.frames, 150),
+    ] {
+        println!("{count:>7} {what}");
+        assert!(
+            count * 10_000 >= least * plan.cases * plan.steps as u64,
+            "too few {what}: {count} in {} calls",
+            report.calls
+        );
+    }
+}
