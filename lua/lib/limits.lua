@@ -67,6 +67,7 @@ return {
   condition_depth_max = 4,
   condition_count_max = 1000,
   continuation_bytes_max = 262144,
+  step_name_bytes_max = 256,
   suspensions_kept_max = 32,
   signals_max = 10000, -- of one execution
   signal_name_bytes_max = 128,

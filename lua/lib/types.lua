@@ -104,6 +104,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
+  { name = "step_name", base = "text", min = 1, max = limits.step_name_bytes_max, refuse = { pattern = "%c" }, doc = "A step of a handler, by which a later run finds it again." },
   { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
@@ -245,7 +246,7 @@ local struct = {
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
     { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" },
-    { "children", "[child]?" }, { "more_children", "bool?" } } },
+    { "children", "[child]?" }, { "more_children", "bool?" }, { "step", "step_name?" } } },
   { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
     { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" }, { "failure", "failure?" } } },
   { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = { { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" } } },
@@ -283,7 +284,7 @@ local struct = {
     { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" }, { "condition", "[condition_progress]" } } },
   { name = "suspension", doc = "What a suspended execution waits for.", fields = {
     { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" }, { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" },
-    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" } } },
+    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" }, { "step", "step_name?" } } },
   { name = "past_suspension", fields = {
     { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" }, { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" } } },
   { name = "new_frame", fields = {

@@ -8,15 +8,15 @@ local waitpoint = require "record.waitpoint"
 local suspension = {}
 
 -- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
--- opens or false.
+-- opens or false, the step that waits or false.
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
-  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil }
+  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil }
 end
 
 function suspension.store(rec, w)
-  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false })
+  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
 end
 
 -- Files the current suspension as past.
@@ -41,15 +41,15 @@ function suspension.typed(rec)
   if w == nil then return nil end
   return {
     suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
-    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition), step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals }; kept until the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
-  return { id = w[1], cause = w[2], refs = w[3] }
+  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil }
 end
 
 -- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
@@ -61,7 +61,7 @@ function suspension.resume(tx, rec)
   if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil, step = w.step,
   }
 end
 

@@ -21,6 +21,9 @@ local function bounds(tx, rec, found, a)
   return from, to
 end
 
+-- How a stream ends that no attempt ever wrote to, by the outcome of its execution.
+local ends_without_attempt = { failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded" }
+
 define.fn {
   name = "ff_read_stream",
   doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
@@ -38,6 +41,7 @@ define.fn {
     if found == nil then
       -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
       if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      if page.terminal then page.closed_at, page.closed_reason = rec.ended, ends_without_attempt[rec.outcome] end
       return reply.ok("page", page)
     end
     local from, to = bounds(tx, rec, found, a)

@@ -15,7 +15,7 @@ function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
   waitpoint.close(tx, rec, "resumed")
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs }), 1
+  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }

@@ -94,7 +94,7 @@ end
 
 local function set_aside(tx, rec, a, state, adopted_records)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
-  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id })
+  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id, step = a.step })
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now

@@ -104,6 +104,8 @@ pub struct NewSuspension {
     pub continuation: Option<Vec<u8>>,
     /// How the continuation is encoded, for those who show it.
     pub continuation_encoding: Option<String>,
+    /// Names the wait: whoever continues the attempt finds it in the resume.
+    pub step: Option<String>,
     /// The same in every repetition of one call.
     pub request_id: Option<Uuid>,
 }
@@ -218,6 +220,7 @@ impl Waitpoints {
             condition,
             continuation: new.continuation.map(Bytes),
             continuation_encoding: new.continuation_encoding,
+            step: new.step,
             execution_id: id,
             fence: new.fence.clone(),
             otherwise: Some(otherwise.to_store.clone()),

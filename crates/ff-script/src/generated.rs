@@ -872,13 +872,15 @@ wire_struct! {
         children ("children"): Option<Vec<Child>>,
         /// `bool?`: true or false
         more_children ("more_children"): Option<bool>,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
     }
 }
 impl Resume {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, cause: ResumeCause, signals: Vec<Signal>, more: bool) -> Self {
-        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None }
+        Self { suspension_id, cause, signals, more, continuation: None, continuation_encoding: None, children: None, more_children: None, step: None }
     }
 }
 
@@ -1359,13 +1361,15 @@ wire_struct! {
         waitpoints ("waitpoints"): Vec<OpenWaitpoint>,
         /// `[condition_progress]`
         condition ("condition"): Vec<ConditionProgress>,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
     }
 }
 impl Suspension {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(suspension_id: SuspensionId, reason: SuspensionReason, suspended_at: i64, timeout_behavior: TimeoutBehavior, waitpoints: Vec<OpenWaitpoint>, condition: Vec<ConditionProgress>) -> Self {
-        Self { suspension_id, reason, suspended_at, timeout_behavior, waitpoints, condition, timeout_at: None }
+        Self { suspension_id, reason, suspended_at, timeout_behavior, waitpoints, condition, timeout_at: None, step: None }
     }
 }
 
@@ -4110,7 +4114,7 @@ wire_reply! {
 wire_call!(GrantReclaim -> GrantReclaimReply, "ff_grant_reclaim", read_only: false);
 
 wire_struct! {
-    /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is.
+    /// Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.
     ///
     /// Calls `ff_suspend_execution`.
     /// Refused with `execution_not_found`.
@@ -4138,6 +4142,8 @@ wire_struct! {
         reason ("reason"): SuspensionReason,
         /// `waitpoint_id?`: a UUID in lower case
         review_waitpoint_id ("review_waitpoint_id"): Option<WaitpointId>,
+        /// `step_name?`: 1 to 256 bytes. A step of a handler, by which a later run finds it again.
+        step ("step"): Option<String>,
         /// `suspension_id`: a UUID in lower case
         suspension_id ("suspension_id"): SuspensionId,
         /// `timeout_behavior`: `fail`, `cancel`, `expire`, `auto_resume_with_timeout_signal`, `escalate`
@@ -4168,7 +4174,7 @@ impl SuspendExecution {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(condition: Vec<ConditionNode>, execution_id: ExecutionId, fence: Fence, reason: SuspensionReason, suspension_id: SuspensionId, timeout_behavior: TimeoutBehavior, waitpoints: Vec<NewWaitpoint>) -> Self {
-        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, timeout_ms: None }
+        Self { condition, execution_id, fence, reason, suspension_id, timeout_behavior, waitpoints, adopt: None, continuation: None, continuation_encoding: None, otherwise: None, review_waitpoint_id: None, step: None, timeout_ms: None }
     }
 }
 

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 38, hash = "fa07b3c1ce95a28bf6df919a97a3a99f5112b66cba6b03280c5ed43aaface6bf" }
+local LIBRARY = { number = 39, hash = "cc249b61256d97514bf71a72d6876665a571c96e9b287dad3549566adaf4a117" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -109,6 +109,7 @@ return {
   condition_depth_max = 4,
   condition_count_max = 1000,
   continuation_bytes_max = 262144,
+  step_name_bytes_max = 256,
   suspensions_kept_max = 32,
   signals_max = 10000, -- of one execution
   signal_name_bytes_max = 128,
@@ -325,6 +326,7 @@ local scalar = {
   { name = "count_over", base = "enum", values = { "signals", "waitpoints", "approvers" } },
   { name = "waitpoint_state", base = "enum", values = { "pending", "active", "closed" } },
   { name = "signal_effect", base = "enum", values = { "counted", "buffered", "unused" } },
+  { name = "step_name", base = "text", min = 1, max = limits.step_name_bytes_max, refuse = { pattern = "%c" }, doc = "A step of a handler, by which a later run finds it again." },
   { name = "resume_cause", base = "enum", values = { "signal", "timeout", "operator", "children", "budget" } },
   { name = "flow_id", base = "uuid", rust = "FlowId" },
   { name = "member_key", base = "text", min = 1, max = limits.member_key_bytes_max },
@@ -466,7 +468,7 @@ local struct = {
     { "correlation_id", "correlation_id?" }, { "received_at", "time_ms" } } },
   { name = "resume", doc = "Why a waiting attempt goes on; `more` says that further signals are read apart.", fields = {
     { "suspension_id", "suspension_id" }, { "cause", "resume_cause" }, { "signals", "[signal]" }, { "more", "bool" }, { "continuation", "continuation?" }, { "continuation_encoding", "encoding?" },
-    { "children", "[child]?" }, { "more_children", "bool?" } } },
+    { "children", "[child]?" }, { "more_children", "bool?" }, { "step", "step_name?" } } },
   { name = "passed_value", doc = "What an upstream member passes: its result, or its failure.", fields = {
     { "execution_id", "execution_id" }, { "outcome", "outcome" }, { "value", "result?" }, { "encoding", "encoding?" }, { "failure", "failure?" } } },
   { name = "inbound", doc = "When a member may run: after all, any or `k` of its edges.", fields = { { "policy", "inbound_policy" }, { "k", "quorum?" }, { "on_satisfied", "on_satisfied?" } } },
@@ -504,7 +506,7 @@ local struct = {
     { "allowed_signals", "signal_names?" }, { "approvers", "[approver_state]" }, { "signals", "count" }, { "condition", "[condition_progress]" } } },
   { name = "suspension", doc = "What a suspended execution waits for.", fields = {
     { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "suspended_at", "time_ms" }, { "timeout_at", "time_ms?" }, { "timeout_behavior", "timeout_behavior" },
-    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" } } },
+    { "waitpoints", "[open_waitpoint]" }, { "condition", "[condition_progress]" }, { "step", "step_name?" } } },
   { name = "past_suspension", fields = {
     { "suspension_id", "suspension_id" }, { "reason", "suspension_reason" }, { "attempt_index", "attempt_index" }, { "suspended_at", "time_ms" }, { "ended_at", "time_ms" }, { "cause", "text" }, { "actor", "actor?" } } },
   { name = "new_frame", fields = {
@@ -3147,15 +3149,15 @@ local waitpoint = require "record.waitpoint"
 local suspension = {}
 
 -- Stored as a list: id, reason, since, timeout behavior, condition state, the waitpoint that an escalation
--- opens or false.
+-- opens or false, the step that waits or false.
 function suspension.load(rec)
   if rec.wait == nil then return nil end
   local w = cmsgpack.unpack(rec.wait)
-  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil }
+  return { id = w[1], reason = w[2], at = w[3], behavior = w[4], condition = w[5], review_id = w[6] or nil, step = w[7] or nil }
 end
 
 function suspension.store(rec, w)
-  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false })
+  rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
 end
 
 -- Files the current suspension as past.
@@ -3180,15 +3182,15 @@ function suspension.typed(rec)
   if w == nil then return nil end
   return {
     suspension_id = w.id, reason = w.reason, suspended_at = w.at, timeout_at = rec.wait_until, timeout_behavior = w.behavior,
-    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition),
+    waitpoints = waitpoint.typed_open(rec), condition = condition.progress(w.condition), step = w.step,
   }
 end
 
--- Why the attempt goes on: { suspension id, cause, stream ids of the signals }; kept until the attempt ends or suspends again.
+-- Why the attempt goes on: { suspension id, cause, stream ids of the signals, step that waited or false }; kept until the attempt ends or suspends again.
 function suspension.woken(rec)
   if rec.woken == nil then return nil end
   local w = cmsgpack.unpack(rec.woken)
-  return { id = w[1], cause = w[2], refs = w[3] }
+  return { id = w[1], cause = w[2], refs = w[3], step = w[4] or nil }
 end
 
 -- What the worker that continues the attempt gets to see; the first signals with it, more are read apart.
@@ -3200,7 +3202,7 @@ function suspension.resume(tx, rec)
   if w.cause == "children" then outcomes, rest = require("record.children").page(tx, rec, 1, limits.children_inline_max, limits.resume_inline_bytes_max) end
   return {
     suspension_id = w.id, cause = w.cause, signals = list, more = more, continuation = rec.continued and tx:get(keys.continuation(tx, rec.id)) or nil,
-    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil,
+    continuation_encoding = rec.continued ~= "*" and rec.continued or nil, children = outcomes, more_children = rest and true or nil, step = w.step,
   }
 end
 
@@ -6924,7 +6926,7 @@ end
 
 local function set_aside(tx, rec, a, state, adopted_records)
   for _, w in ipairs(adopted_records) do waitpoint.activate(tx, w, a.suspension_id) end
-  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id })
+  suspension.store(rec, { id = a.suspension_id, reason = a.reason, at = tx.now, behavior = a.timeout_behavior, condition = state, review_id = a.review_waitpoint_id, step = a.step })
   suspension.replace_continuation(tx, rec, a.continuation, a.continuation_encoding)
   rec.wait_until = a.timeout_ms and tx.now + a.timeout_ms or nil
   rec.ended_by, rec.ended_value = "suspend", tx.now
@@ -6989,7 +6991,7 @@ function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
   waitpoint.close(tx, rec, "resumed")
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs }), 1
+  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }
@@ -8298,12 +8300,12 @@ end
 
 define.fn {
   name = "ff_suspend_execution",
-  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is.",
+  doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
   flags = {},
   args = {
     execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
     otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
-    continuation = "continuation?", continuation_encoding = "encoding?",
+    continuation = "continuation?", continuation_encoding = "encoding?", step = "step_name?",
   },
   reply = {
     suspended = { suspension_id = "suspension_id", waitpoints = "[open_waitpoint]", timeout_at = "time_ms?", replayed = "bool" },
@@ -8674,6 +8676,9 @@ local function bounds(tx, rec, found, a)
   return from, to
 end
 
+-- How a stream ends that no attempt ever wrote to, by the outcome of its execution.
+local ends_without_attempt = { failed = "failed", cancelled = "cancelled", expired = "interrupted", skipped = "cancelled", success = "succeeded" }
+
 define.fn {
   name = "ff_read_stream",
   doc = "Frames of one attempt after an id, or from and to ids included; a time stands for the frames written then; the latest attempt when none is named. One call answers a page of bounded size; `more` says whether to go on after the last id.",
@@ -8691,6 +8696,7 @@ define.fn {
     if found == nil then
       -- An attempt yet to come has an empty stream; only one that cannot come is unknown.
       if a.attempt_index and a.attempt_index > (rec.attempt or -1) + 1 then return reply.err("attempt_not_found", { attempt_index = a.attempt_index }) end
+      if page.terminal then page.closed_at, page.closed_reason = rec.ended, ends_without_attempt[rec.outcome] end
       return reply.ok("page", page)
     end
     local from, to = bounds(tx, rec, found, a)

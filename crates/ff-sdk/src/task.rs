@@ -66,6 +66,8 @@ pub(crate) struct TaskCore {
     pub(crate) spawns: Spawns,
     /// The attempt was set aside: this lease is over.
     aside: AtomicBool,
+    /// A wait has returned what this run was resumed with: it ends no other.
+    resume_taken: AtomicBool,
     /// The budget's limit that ended the lease, if one did.
     pub(crate) breach: OnceLock<Detail>,
 }
@@ -75,6 +77,11 @@ impl TaskCore {
     pub(crate) fn set_aside(&self) {
         self.aside.store(true, Ordering::SeqCst);
         self.keeper.remove(self.lease.at.lease_id);
+    }
+
+    /// True for the first wait of this run that asks.
+    pub(crate) fn take_resume(&self) -> bool {
+        !self.resume_taken.swap(true, Ordering::SeqCst)
     }
 
     pub(crate) fn is_set_aside(&self) -> bool {
@@ -173,9 +180,19 @@ impl ClaimedTask {
         let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
         keeper.add(Arc::clone(&lease));
         let writer = Writer::new(claim.frames);
-        let (pending, spawns, aside) = (Pending::default(), Spawns::default(), AtomicBool::new(false));
-        let breach = OnceLock::new();
-        let core = Arc::new(TaskCore { claim, lease, backend, who, keeper, pending, writer, spawns, aside, breach });
+        let core = Arc::new(TaskCore {
+            claim,
+            lease,
+            backend,
+            who,
+            keeper,
+            pending: Pending::default(),
+            writer,
+            spawns: Spawns::default(),
+            aside: AtomicBool::new(false),
+            resume_taken: AtomicBool::new(false),
+            breach: OnceLock::new(),
+        });
         Self { core, _permit: permit, ended: false }
     }
 

@@ -4,6 +4,8 @@
 //! started it, and with the process that holds the value even when that process is killed.
 
 mod binary;
+#[cfg(feature = "browser")]
+pub mod browser;
 mod cluster;
 mod guardian;
 mod install;

@@ -27,7 +27,13 @@ struct Letter {
 
 /// Asks for two approvals in its first run; says who gave them in the second.
 async fn release(ctx: Ctx, Payload(version): Payload<String>, Data(mail): Data<Arc<Mail>>) -> HandlerResult {
-    if ctx.resume().is_none() {
+    let approved = Some(Matcher { name: Some("approved".to_owned()), waitpoint: None });
+    let both = Condition::Count { n: 2, over: Over::Approvers, of: approved };
+    let options = SuspendOptions::new("waiting_for_approval")
+        .step("release")
+        .condition(both)
+        .timeout(86_400_000, TimeoutBehavior::Expire);
+    if ctx.resume_of(&options).is_none() {
         let opened = ctx
             .create_waitpoint(WaitpointSpec {
                 key: "release".to_owned(),
@@ -42,10 +48,6 @@ async fn release(ctx: Ctx, Payload(version): Payload<String>, Data(mail): Data<A
         };
         mail.0.lock().expect("nobody panics with it").extend(opened.tokens.into_iter().map(letter));
     }
-    let approved = Some(Matcher { name: Some("approved".to_owned()), waitpoint: None });
-    let both = Condition::Count { n: 2, over: Over::Approvers, of: approved };
-    let options =
-        SuspendOptions::new("waiting_for_approval").condition(both).timeout(86_400_000, TimeoutBehavior::Expire);
     let signals = ctx.wait_for_signals(options).await?;
     let by: Vec<&str> = signals.iter().filter_map(|signal| signal.approver.as_deref()).collect();
     Ok(Some(serde_json::to_vec(&format!("{version} released by {}", by.join(" and ")))?))

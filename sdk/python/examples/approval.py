@@ -19,12 +19,12 @@ def mail(waitpoint_id: str, tokens: Dict[Any, Token]) -> None:
 
 @worker.task("expense")
 def expense(amount: int, ctx: Context) -> str:
-    if ctx.resume is None:
+    if ctx.resume_of("board") is None:
         opened = ctx.create_pending_waitpoint("board", approvers=["ada", "bob", "eve"], expires_in_ms=86_400_000)
         mail(opened.waitpoint_id, dict(opened.tokens))
     # The run ends here; the handler is called again when two have said yes.
     signals = ctx.wait_for_signals(
-        condition=count(2, "approvers", of="yes"), reason="waiting_for_approval", timeout_ms=86_400_000
+        condition=count(2, "approvers", of="yes"), reason="waiting_for_approval", timeout_ms=86_400_000, step="board"
     )
     return f"{amount} approved by {', '.join(sorted(str(one.approver) for one in signals))}"
 

@@ -111,6 +111,48 @@ class WaitsTest(unittest.TestCase):
             self.assertEqual(send("eve"), "triggered_resume")
             self.assertEqual(set(self.client.result(id, PATIENCE_S).value), {"ada", "eve"})
 
+    def test_a_wait_is_ended_by_nothing_but_its_own_end(self) -> None:
+        budget = self.client.budgets.create({"tokens": {"hard": 10}}, on_hard="suspend")["budget_id"]
+
+        def ask(ctx: Context) -> Any:
+            return [one.name for one in ctx.wait_for_signals("yes", key="sign-off", reason="waiting_for_approval")]
+
+        @self.worker.task("spends")
+        def spends(ctx: Context) -> Any:
+            ctx.usage(budget, {"tokens": 11}, dedup_key="call")
+            return ask(ctx)
+
+        @self.worker.task("spawns")
+        def spawns(ctx: Context) -> Any:
+            ctx.spawn([{"kind": "child"}])
+            ctx.wait_children()
+            return ask(ctx)
+
+        @self.worker.task("child")
+        def child() -> None:
+            return None
+
+        @self.worker.task("waits")
+        def waits(ctx: Context) -> Any:
+            if ctx.resume is None or ctx.resume_of("first") is not None:
+                ctx.wait_for_signals(key="first", step="first")
+            return ask(ctx)
+
+        def reason(id: str) -> Any:
+            return (self.client.get(id).get("suspension") or {}).get("reason")
+
+        with self.worker.running():
+            spending = self.client.submit("spends", lane=self.lane, budgets=[{"budget_id": budget}]).execution_id
+            until(lambda: self.client.get(spending)["blocking_reason"] == "waiting_for_budget", "it is parked")
+            self.client.budgets.change(budget, {"tokens": {"hard": 100}})
+            twice = self.submit("waits")
+            self.suspended(twice)
+            self.client.resume(twice)
+            for id in (spending, self.submit("spawns"), twice):
+                until(lambda id=id: reason(id) == "waiting_for_approval", "it waits for a person")
+                self.client.resume(id)
+                self.assertEqual(self.client.result(id, PATIENCE_S).value, [])
+
     def test_a_wait_may_end_by_time_or_by_an_operator(self) -> None:
         @self.worker.task("brief")
         def brief(ctx: Context) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -86,8 +88,9 @@ class WorkerTest(unittest.TestCase):
             for how, category, reason in rows:
                 failure = self.outcome(self.submit("fails", how, retry=ONCE)).failure
                 self.assertEqual((failure.category, failure.reason[: len(reason)]), (category, reason))
-            failure = self.outcome(self.submit("typed", "x", retry=ONCE)).failure
-            self.assertEqual(failure.category, "extractor_payload_decode")
+            misfit = self.submit("typed", "x")
+            self.assertEqual(self.outcome(misfit).failure.category, "extractor_payload_decode")
+            self.assertEqual(len(self.client.get(misfit)["attempts"]), 1, "the same input would be refused again")
             failure = self.outcome(self.submit("nobody", retry=ONCE)).failure
             self.assertEqual(failure.category, "runtime_no_handler")
 
@@ -386,6 +389,37 @@ class WorkerTest(unittest.TestCase):
         ended = [self.client.get(one)["outcome"] for one in (id, second)]
         self.assertEqual(sorted(ended, key=str), [None, "success"], "it claimed no more")
         self.assertNotIn(instance, [worker["instance"] for worker in self.client.workers.list()])
+
+    def test_a_program_that_sets_up_no_logging_sees_what_its_worker_does_and_where_it_failed(self) -> None:
+        code = (
+            "import sys\nfrom flowfabric import TaskError, Worker\n"
+            "w = Worker(sys.argv[1], lanes=[sys.argv[2]], instance=sys.argv[3])\n"
+            "@w.task('boom')\ndef boom():\n    return {}['missing']\n"
+            "@w.task('later')\nasync def later():\n    return {}['later']\n"
+            "@w.task('said')\ndef said():\n    raise TaskError('so it is', 'known')\n"
+            "w.run()\n"
+        )
+        instance = f"loud-{mint()[-8:]}"
+        with tempfile.TemporaryDirectory() as directory:
+            program = pathlib.Path(directory) / "loud.py"
+            program.write_text(code)
+            process = subprocess.Popen(
+                [sys.executable, str(program), shared().url, self.lane, instance],
+                env={**os.environ, "PYTHONPATH": str(SDK / "src")}, stderr=subprocess.PIPE, text=True,
+            )
+            try:
+                for kind in ("boom", "later", "said"):
+                    self.assertEqual(self.outcome(self.submit(kind, retry=ONCE)).outcome, "failed")
+                process.send_signal(signal.SIGTERM)
+                _, shown = process.communicate(timeout=PATIENCE_S)
+            finally:
+                process.kill()
+                process.communicate()
+        registered = f"{instance} is registered at {shared().url}: lanes {self.lane}, kinds boom, later, said, slots 1"
+        self.assertIn(registered, shown)
+        self.assertEqual(shown.count("Traceback"), 2, shown)
+        for line in ('loud.py", line 6, in boom', "KeyError: 'missing'", 'loud.py", line 9, in later', "failed: so it is (known)"):
+            self.assertIn(line, shown)
 
     def test_signals_are_heard_where_the_loop_hears_none(self) -> None:
         code = (

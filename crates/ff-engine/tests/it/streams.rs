@@ -300,6 +300,7 @@ on_both_hosts! {
                 timeout_behavior: TimeoutBehavior::Fail,
                 continuation: None,
                 continuation_encoding: None,
+                step: None,
                 request_id: None,
             })
             .await

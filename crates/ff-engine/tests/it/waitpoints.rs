@@ -47,6 +47,7 @@ fn suspension(task: &Task, waitpoints: Vec<WaitpointSpec>) -> NewSuspension {
         timeout_behavior: TimeoutBehavior::Fail,
         continuation: None,
         continuation_encoding: None,
+        step: None,
         request_id: None,
     }
 }

@@ -131,6 +131,7 @@ impl Waits for Direct {
             timeout_behavior: suspending.timeout_behavior.into(),
             continuation: suspending.continuation.clone(),
             continuation_encoding: None,
+            step: suspending.step.clone(),
             request_id: Some(suspending.request_id),
         };
         let waitpoints = self.signing.waitpoints(self.engine(), "suspend")?;

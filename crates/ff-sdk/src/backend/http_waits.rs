@@ -96,6 +96,7 @@ struct SuspendBody<'a> {
     timeout_behavior: &'static str,
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<&'static str>,
+    step: Option<&'a str>,
     request_id: Uuid,
 }
 
@@ -199,6 +200,7 @@ pub(super) struct ResumeShape {
     children: Vec<ChildShape>,
     #[serde(default)]
     more_children: bool,
+    step: Option<String>,
 }
 
 impl ResumeShape {
@@ -220,6 +222,7 @@ impl ResumeShape {
             more: false,
             children: self.children.into_iter().map(ChildShape::child).collect::<Result<_, _>>()?,
             more_children: self.more_children,
+            step: self.step,
         })
     }
 }
@@ -308,6 +311,7 @@ impl Waits for Http {
             timeout_behavior: suspending.timeout_behavior.as_str(),
             continuation,
             continuation_encoding,
+            step: suspending.step.as_deref(),
             request_id: suspending.request_id,
         };
         let answer: SuspendAnswer = self.post_as(&format!("/v1/tasks/{}/suspend", lease.execution_id), &body).await?;

@@ -28,6 +28,8 @@ pub struct Suspending {
     pub timeout_ms: Option<u64>,
     /// What happens then.
     pub timeout_behavior: TimeoutBehavior,
+    /// Names the wait.
+    pub step: Option<String>,
     /// What whoever continues the attempt gets.
     pub continuation: Option<Vec<u8>>,
     /// The same in every repetition of one call.

@@ -27,13 +27,13 @@
 //! ```
 
 mod concurrency;
+mod error;
 mod metrics;
 mod timeout;
 mod tracing_layer;
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::error::Error;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -42,10 +42,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::Service;
 
-use crate::backend::Failing;
 use crate::runtime::Ctx;
 
 pub use concurrency::{ConcurrencyByKey, ConcurrencyByKeyLayer};
+pub use error::{FailureClass, TaskError};
 pub use metrics::{Metrics, MetricsLayer, TaskMetrics};
 pub use timeout::{Timeout, TimeoutLayer};
 pub use tracing_layer::{Tracing, TracingLayer};
@@ -73,87 +73,6 @@ impl TaskRequest {
 
     pub(crate) fn state(&self) -> &crate::runtime::StateMap {
         &self.state
-    }
-}
-
-/// How a task fails: the reason is for people, the category for retry policies.
-///
-/// A handler that returns one as its error decides the category itself.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct TaskError {
-    /// Why, for people.
-    pub reason: String,
-    /// What kind of failure.
-    pub category: String,
-    /// `false` ends the execution whatever its policy.
-    pub retryable: Option<bool>,
-    /// Overrides the policy's backoff.
-    pub retry_after_ms: Option<u64>,
-}
-
-impl TaskError {
-    /// The handler returned an error.
-    pub const HANDLER: &'static str = "handler_error";
-    /// The handler panicked.
-    pub const PANIC: &'static str = "handler_panic";
-    /// The handler took longer than a [`TimeoutLayer`] allows.
-    pub const TIMEOUT: &'static str = "handler_timeout";
-    /// A handler takes state nobody gave to the runtime.
-    pub const MISSING_STATE: &'static str = "extractor_missing_state";
-    /// The input is not what the handler takes.
-    pub const PAYLOAD_DECODE: &'static str = "extractor_payload_decode";
-    /// The handler suspended its execution: its run is over, and no failure.
-    pub const SUSPENDED: &'static str = "suspended";
-    /// No handler takes executions of this kind.
-    pub const NO_HANDLER: &'static str = "runtime_no_handler";
-
-    /// A failure with this reason and category.
-    pub fn new(reason: impl Into<String>, category: impl Into<String>) -> Self {
-        Self { reason: reason.into(), category: category.into(), retryable: None, retry_after_ms: None }
-    }
-
-    /// The same failure, final whatever the policy.
-    #[must_use]
-    pub fn fatal(mut self) -> Self {
-        self.retryable = Some(false);
-        self
-    }
-
-    /// The same failure, to be tried again no sooner than this.
-    #[must_use]
-    pub fn retry_after_ms(mut self, ms: u64) -> Self {
-        self.retry_after_ms = Some(ms);
-        self
-    }
-
-    /// A handler's own error, with the errors that caused it; a [`TaskError`] stays what it is.
-    pub(crate) fn of_handler(error: Box<dyn Error + Send + Sync>) -> Self {
-        let error = match error.downcast::<TaskError>() {
-            Ok(own) => return *own,
-            Err(other) => other,
-        };
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !reason.ends_with(&text) {
-                reason = format!("{reason}: {text}");
-            }
-            cause = error.source();
-        }
-        Self::new(reason, Self::HANDLER)
-    }
-}
-
-impl From<TaskError> for Failing {
-    fn from(error: TaskError) -> Self {
-        Failing {
-            reason: error.reason,
-            category: error.category,
-            retryable: error.retryable,
-            retry_after_ms: error.retry_after_ms,
-        }
     }
 }
 
@@ -202,15 +121,6 @@ impl Service<TaskRequest> for Dispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failure_says_what_caused_it_and_keeps_its_own_category() {
-        let io = std::io::Error::other("disk gone");
-        assert_eq!(TaskError::of_handler(Box::new(io)), TaskError::new("disk gone", "handler_error"));
-        let own = TaskError::new("slow down", "rate_limited").retry_after_ms(5_000);
-        assert_eq!(TaskError::of_handler(Box::new(own.clone())), own);
-        assert_eq!(TaskError::of_handler("plain".into()), TaskError::new("plain", "handler_error"));
-    }
 
     #[test]
     fn a_panic_is_told_in_its_own_words() {

@@ -58,7 +58,9 @@ impl<T: DeserializeOwned + Send> FromTask for Payload<T> {
         let input: &[u8] = request.ctx().payload();
         let input = if input.is_empty() { b"null" } else { input };
         serde_json::from_slice(input).map(Payload).map_err(|error| {
-            TaskError::new(format!("the input is not {}: {error}", type_name::<T>()), TaskError::PAYLOAD_DECODE)
+            // The same input would be refused again.
+            let reason = format!("the input is not {}: {error}", type_name::<T>());
+            TaskError::new(reason, TaskError::PAYLOAD_DECODE).fatal()
         })
     }
 }

@@ -77,7 +77,7 @@ impl<T: DeserializeOwned + Send> FromTask for Passed<T> {
 }
 
 fn undecodable(what: &str, problem: impl std::fmt::Display) -> TaskError {
-    TaskError::new(format!("{what}: {problem}"), TaskError::PAYLOAD_DECODE)
+    TaskError::new(format!("{what}: {problem}"), TaskError::PAYLOAD_DECODE).fatal()
 }
 
 impl Ctx {

@@ -7,7 +7,7 @@ use super::Ctx;
 use crate::SdkError;
 use crate::backend::Suspended;
 use crate::streams::{AppendFrameOutcome, NewFrame, StreamCursor, StreamFrames};
-use crate::waits::{Resume, ResumeSignal, SuspendOptions};
+use crate::waits::{Resume, ResumeCause, ResumeSignal, SuspendOptions};
 
 /// Why [`Ctx::suspend`] has no signals to show, or [`Ctx::wait_children`] no outcomes.
 #[derive(Debug, thiserror::Error)]
@@ -55,12 +55,12 @@ impl From<SuspendError> for SdkError {
 /// use ff_sdk::task::{SuspendOptions, WaitpointSpec};
 ///
 /// async fn publish(ctx: Ctx) -> HandlerResult {
-///     if ctx.resume().is_none() {
+///     let review = SuspendOptions::new("waiting_for_approval").signal("approved").step("review");
+///     if ctx.resume_of(&review).is_none() {
 ///         let opened = ctx.create_waitpoint(WaitpointSpec { key: "review".to_owned(), ..Default::default() }).await?;
 ///         // … mail opened.tokens[0].token.as_str() to the reviewer …
 ///     }
-///     let options = SuspendOptions::new("waiting_for_approval").signal("approved");
-///     let signals = ctx.wait_for_signals(options).await?;
+///     let signals = ctx.wait_for_signals(review).await?;
 ///     Ok(signals[0].payload.clone())
 /// }
 ///
@@ -77,10 +77,20 @@ impl From<SuspendError> for SdkError {
 /// # }).unwrap();
 /// ```
 impl Ctx {
-    /// Why the handler is called again; nothing in a run that follows no suspension.
+    /// Why the handler is called again; `None` in a run that follows no wait. It may be another wait than the one the handler is
+    /// about to begin, or a budget or children: [`Ctx::resume_of`] asks for one of them.
     #[must_use]
     pub fn resume(&self) -> Option<&Resume> {
         self.0.claim.resume.as_ref()
+    }
+
+    /// The end of this very wait, when that is why the handler is called again: by its signals, its timeout or an operator.
+    #[must_use]
+    pub fn resume_of(&self, wait: &SuspendOptions) -> Option<&Resume> {
+        self.resume().filter(|resume| {
+            let ends_a_wait = matches!(resume.cause, ResumeCause::Signal | ResumeCause::Timeout | ResumeCause::Operator);
+            ends_a_wait && resume.step.as_deref() == Some(wait.name().as_str())
+        })
     }
 
     /// The signals that let the attempt go on, in order of arrival; none unless this run follows a suspension.
@@ -113,14 +123,19 @@ impl Ctx {
         }
     }
 
-    /// The signals of a run that follows a suspension; in any other run, [`Ctx::suspend`].
+    /// The signals that ended this wait, in the run that follows it; in any other run, [`Ctx::suspend`].
     ///
-    /// For handlers that wait once. One that waits at several places tells them apart by [`Resume::continuation`].
+    /// A wait is ended by its own signals, its own timeout (then they are one named `timeout`) or an operator's resume (then there may
+    /// be none), never by another wait, by a budget that has room again or by children. It is known by [`SuspendOptions::step`], or
+    /// without one by all its options, so they must be the same in every run.
+    ///
+    /// For handlers that wait once: one that waits at several places must not come back to a wait that has ended, and tells by
+    /// [`Resume::continuation`] how far it was.
     pub async fn wait_for_signals(&self, options: SuspendOptions) -> Result<Vec<ResumeSignal>, SuspendError> {
-        match self.resume() {
-            Some(_) => Ok(self.resume_signals().await?),
-            None => self.suspend(options).await,
+        if self.resume_of(&options).is_some() && self.0.take_resume() {
+            return Ok(self.resume_signals().await?);
         }
+        self.suspend(options).await
     }
 
     /// Appends a frame to the attempt's stream.

@@ -45,6 +45,8 @@ pub struct Resume {
     pub cause: ResumeCause,
     /// What the attempt left for whoever continues it.
     pub continuation: Option<Vec<u8>>,
+    /// The wait that ended, by the name it was suspended under.
+    pub step: Option<String>,
     /// The signals that came with the claim.
     pub(crate) signals: Vec<ResumeSignal>,
     /// There are more than came with the claim.
@@ -65,6 +67,7 @@ impl From<generated::Resume> for Resume {
             more: resume.more,
             children: resume.children.into_iter().flatten().map(Into::into).collect(),
             more_children: resume.more_children == Some(true),
+            step: resume.step,
         }
     }
 }

@@ -6,6 +6,7 @@ use ff_core::error::TransportKind;
 use ff_core::types::{SuspensionId, TimestampMs, WaitpointId, WaitpointToken};
 use ff_engine::{OpenedWaitpoint, WaitpointSpec};
 use ff_script::generated::SuspensionReason;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{ResumeSignal, TimeoutBehavior};
@@ -105,6 +106,9 @@ pub struct SuspendOptions {
     pub timeout_behavior: TimeoutBehavior,
     /// What whoever continues the attempt finds in [`crate::task::Resume::continuation`], at most 256 KiB.
     pub continuation: Option<Vec<u8>>,
+    /// Names the wait, 1 to 256 bytes: the run that continues the attempt knows by it which of its waits has ended. Without one it is
+    /// known by everything else that is said here.
+    pub step: Option<String>,
 }
 
 impl SuspendOptions {
@@ -118,6 +122,7 @@ impl SuspendOptions {
             timeout_ms: None,
             timeout_behavior: TimeoutBehavior::default(),
             continuation: None,
+            step: None,
         }
     }
 
@@ -156,6 +161,25 @@ impl SuspendOptions {
         self
     }
 
+    /// Names the wait; see [`SuspendOptions::step`].
+    #[must_use]
+    pub fn step(mut self, name: impl Into<String>) -> Self {
+        self.step = Some(name.into());
+        self
+    }
+
+    /// The name of the wait: the given one, else a digest of what it waits for, where and how long.
+    pub(crate) fn name(&self) -> String {
+        if let Some(name) = &self.step {
+            return name.clone();
+        }
+        let waitpoints: Vec<&str> = self.waitpoints.iter().map(|spec| spec.key.as_str()).collect();
+        let condition = serde_json::to_string(&self.condition).expect("a condition becomes JSON");
+        let said = (&self.reason_code, waitpoints, condition, self.timeout_ms, self.timeout_behavior.as_str());
+        let said = serde_json::to_vec(&(said, &self.continuation)).expect("texts and numbers become JSON");
+        format!("wait {}", hex::encode(&Sha256::digest(said)[..12]))
+    }
+
     /// Refuses what needs no engine to be refused.
     fn check(&self) -> Result<SuspensionReason, SdkError> {
         let refuse = |field: &str, message: String| SdkError::config("suspend", field, message);
@@ -182,6 +206,7 @@ impl TaskCore {
         let suspending = Suspending {
             namespace: self.claim.namespace.clone(),
             reason,
+            step: Some(options.name()),
             waitpoints: options.waitpoints,
             adopt: options.adopt,
             condition: options.condition,

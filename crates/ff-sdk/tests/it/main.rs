@@ -11,6 +11,7 @@ mod grants;
 mod lossy;
 mod lost_answers;
 mod middleware;
+mod own_waits;
 mod processes;
 mod registration;
 mod runtime;

@@ -92,6 +92,17 @@ for_each_transport! {
         assert_eq!(page.closed_reason.as_deref(), Some("succeeded"));
     }
 
+    async fn the_tail_of_an_execution_that_never_started_is_closed(world: &World) {
+        let worker = world.worker("w-1").await;
+        let mut later = world.new_execution("k");
+        later.fields.delay_ms = Some(3_600_000);
+        let id = world.admin.submit(later).await.unwrap();
+        world.admin.cancel(&id, "not needed", None).await.unwrap();
+        let page = tail_stream(&worker, &id, AttemptIndex::new(0), StreamCursor::from_beginning(), 20_000, 10).await.unwrap();
+        assert!(page.frames.is_empty() && page.is_closed(), "{page:?}");
+        assert_eq!((page.closed_reason.as_deref(), page.closed_at.is_some()), (Some("cancelled"), true));
+    }
+
     async fn many_frames_of_every_mode_go_in_order(world: &World) {
         let worker = world.worker("w-1").await;
         let id = world.submit("k", b"{}").await;

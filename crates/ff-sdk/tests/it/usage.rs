@@ -27,7 +27,7 @@ async fn standing(world: &World, id: &BudgetId) -> (u64, u64) {
     (tokens.used, tokens.held)
 }
 
-async fn raise(world: &World, id: &BudgetId, hard: u64) -> BudgetSnapshot {
+pub async fn raise(world: &World, id: &BudgetId, hard: u64) -> BudgetSnapshot {
     world.admin.change_budget(id, BudgetChange::default().hard("tokens", Some(hard))).await.unwrap()
 }
 

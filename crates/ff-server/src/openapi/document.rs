@@ -39,6 +39,7 @@ const TAGS: &[(&str, &str)] = &[
     ("budgets", "How much may be used."),
     ("quotas", "How many may start or run."),
     ("events", "Everything that happened, in order."),
+    ("webhooks", "Ends that are told to receivers outside."),
     ("server", "What the store holds and what this server can do."),
     ("admin", "Keys, tokens and the store's health."),
     ("health", "One word, without credentials."),

@@ -130,6 +130,18 @@ mod tests {
     }
 
     #[test]
+    fn every_group_of_routes_is_described() {
+        let document = document();
+        let described: BTreeSet<&str> =
+            document["tags"].as_array().expect("tags").iter().filter_map(|tag| tag["name"].as_str()).collect();
+        for (method, path, operation) in operations(&document) {
+            let tags = operation["tags"].as_array().expect("tags");
+            let known = |tag: &Value| tag.as_str().is_some_and(|tag| described.contains(tag));
+            assert!(!tags.is_empty() && tags.iter().all(known), "{method} {path}: {tags:?}");
+        }
+    }
+
+    #[test]
     fn what_is_not_served_is_not_described() {
         let text = String::from_utf8(openapi_json().to_vec()).expect("text");
         for absent in ["/v1/schedules", "/fork", "/steps", "/console", "/mcp"] {

@@ -154,14 +154,19 @@ function route(path, method, operation) {
 }
 
 function render() {
-  const groups = new Map(api.tags.map((tag) => [tag.name, []]));
+  const groups = new Map((api.tags || []).map((tag) => [tag.name, { about: tag.description || "", routes: [] }]));
   for (const [path, item] of Object.entries(api.paths)) {
-    for (const [method, operation] of Object.entries(item)) groups.get(operation.tags[0]).push(route(path, method.toUpperCase(), operation));
+    for (const [method, operation] of Object.entries(item)) {
+      // A route whose group is not described is shown all the same.
+      const name = (operation.tags || [])[0] || "other";
+      if (!groups.has(name)) groups.set(name, { about: "", routes: [] });
+      groups.get(name).routes.push(route(path, method.toUpperCase(), operation));
+    }
   }
-  const sections = api.tags.map((tag) => {
-    const title = make("h2", "", tag.name);
-    title.id = `group-${tag.name}`;
-    return make("section", "", title, make("p", "about", tag.description), ...groups.get(tag.name));
+  const sections = [...groups].map(([name, group]) => {
+    const title = make("h2", "", name);
+    title.id = `group-${name}`;
+    return make("section", "", title, make("p", "about", group.about), ...group.routes);
   });
   const codes = Object.entries(api["x-ff-codes"]).map(([code, { status, meaning }]) => row(String(status), make("code", "", code), prose(meaning, "span")));
   const title = make("h2", "", "codes");
@@ -173,7 +178,7 @@ function render() {
     to.href = `#group-${name}`;
     return to;
   };
-  at("groups").replaceChildren(...api.tags.map((tag) => link(tag.name)), link("codes"));
+  at("groups").replaceChildren(...[...groups.keys()].map(link), link("codes"));
   open();
 }
 

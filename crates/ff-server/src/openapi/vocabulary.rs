@@ -56,6 +56,8 @@ texts! {
     FairnessKey: 1..=256;
     /// A W3C trace context.
     TraceParent: 1..=256;
+    /// A step of a handler, by which a later run finds it again.
+    StepName: 1..=256 as "^[^\\x00-\\x1f\\x7f]+$";
     /// A URL.
     Url: 1..=2048;
     /// A dimension of a budget.

@@ -149,6 +149,9 @@ struct SuspendBody {
     #[schema(value_type = vocabulary::Payload, required = false)]
     continuation: Option<Box<RawValue>>,
     continuation_encoding: Option<Encoding>,
+    /// Names the wait: the claim that continues the attempt carries it in `resume`.
+    #[schema(value_type = Option<vocabulary::StepName>)]
+    step: Option<String>,
     request_id: Option<String>,
 }
 
@@ -213,6 +216,7 @@ async fn suspend(
         timeout_behavior: behavior(body.timeout_behavior.as_deref())?,
         continuation,
         continuation_encoding,
+        step: body.step,
         request_id: request_of(body.request_id.as_deref()),
     };
     let answer = app.waitpoints.suspend(new).await.map_err(Problem::from);

@@ -269,6 +269,10 @@ pub struct ResumeShape {
     /// Their results are too much for one answer: the others are read with `GET /v1/executions/{id}/children`.
     #[serde(skip_serializing_if = "Option::is_none")]
     more_children: Option<bool>,
+    /// The wait that ended, by the name it was suspended under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<vocabulary::StepName>)]
+    step: Option<String>,
 }
 
 impl From<Resume> for ResumeShape {
@@ -284,6 +288,7 @@ impl From<Resume> for ResumeShape {
             continuation_encoding,
             children: resume.children.map(|all| all.into_iter().map(ChildShape::from).collect()),
             more_children: resume.more_children.filter(|more| *more),
+            step: resume.step,
         }
     }
 }

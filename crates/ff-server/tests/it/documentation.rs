@@ -1,6 +1,8 @@
 //! The document and its page as they are served, and what is answered to requests no route takes.
 
+use anyhow::Result;
 use ff_server::ROUTES;
+use ff_testkit::browser::{Browser, Page};
 use reqwest::Method;
 use serde_json::json;
 
@@ -8,7 +10,67 @@ use crate::kit::Api;
 
 const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
 
+/// Opens the page in a browser, shows the token it asks for, and hands the page with all its routes to `look`.
+async fn in_a_browser(base: String, token: Option<String>, look: impl FnOnce(&mut Page) -> Result<()> + Send + 'static) {
+    let looked = tokio::task::spawn_blocking(move || -> Result<()> {
+        let browser = Browser::start()?;
+        let mut page = browser.page()?;
+        page.go(&format!("{base}/docs"))?;
+        if let Some(token) = token {
+            page.until("!document.getElementById('ask').hidden")?;
+            page.eval(&format!("document.getElementById('token').value = {}; document.querySelector('#ask button').click()", json!(token)))?;
+        }
+        page.until("document.querySelectorAll('details.route').length > 0")?;
+        look(&mut page)?;
+        let asked = page.requests()?;
+        assert!(!asked.is_empty() && asked.iter().all(|url| url.starts_with(&base)), "{asked:?}");
+        Ok(())
+    });
+    looked.await.expect("nobody panics").expect("the page can be looked at");
+}
+
 on_both_hosts! {
+    async fn a_browser_shows_every_route_with_what_it_takes_and_answers(kit) {
+        let api = kit.api().await;
+        let document = api.get("/openapi.json").await.with(200);
+        let routes: usize = document["paths"].as_object().expect("paths").values().map(|item| item.as_object().expect("methods").len()).sum();
+        in_a_browser(api.base.clone(), None, move |page| {
+            assert_eq!(page.eval("document.querySelectorAll('details.route').length")?, json!(routes));
+            // Every route opens, and every part of a route that opens further does too.
+            page.eval("for (const route of document.querySelectorAll('details.route')) route.open = true")?;
+            page.until("[...document.querySelectorAll('details.route')].every((route) => [...route.querySelectorAll('h3')].some((title) => title.textContent === 'Answers'))")?;
+            page.eval("document.getElementById('search').value = 'webhooks'; document.getElementById('search').dispatchEvent(new Event('input'))")?;
+            page.until("document.querySelectorAll('details.route:not(.none)').length === 1")?;
+            assert_eq!(page.complaints()?, Vec::<String>::new());
+            Ok(())
+        })
+        .await;
+    }
+
+    async fn a_browser_shows_the_page_of_a_guarded_server_to_a_bearer_of_a_token(kit) {
+        let (server, _) = kit.guarded().await;
+        in_a_browser(format!("http://{}", server.address()), Some(kit.root().to_owned()), |page| {
+            // The first look without a token is refused, and the browser says so.
+            assert!(page.complaints()?.iter().all(|complaint| complaint.contains("401")));
+            Ok(())
+        })
+        .await;
+        server.stop().await;
+    }
+
+    async fn a_browser_shows_routes_of_a_group_that_is_not_described(kit) {
+        let api = kit.api().await;
+        in_a_browser(api.base.clone(), None, |page| {
+            page.eval("api.tags = api.tags.filter((tag) => tag.name !== 'lanes'); delete api.paths['/livez'].get.tags; render()")?;
+            let shown = page.eval("[...document.querySelectorAll('section h2')].map((title) => title.textContent)")?;
+            let shown = shown.as_array().expect("titles");
+            assert!(shown.contains(&json!("lanes")) && shown.contains(&json!("other")), "{shown:?}");
+            assert_eq!(page.complaints()?, Vec::<String>::new());
+            Ok(())
+        })
+        .await;
+    }
+
     async fn the_page_asks_nobody_else_and_the_document_asks_for_a_token(kit) {
         let (server, root) = kit.guarded().await;
         let nobody = Api::of(&server);

@@ -20,7 +20,8 @@ def decode(value: Any, raw: Optional[bytes], wanted: Any) -> Any:
             return _bytes(value, raw)
         return _fit(value, wanted, "input")
     except _Misfit as misfit:
-        raise TaskError(str(misfit), TaskError.PAYLOAD_DECODE) from None
+        # The same input would be refused again.
+        raise TaskError(str(misfit), TaskError.PAYLOAD_DECODE, retryable=False) from None
 
 
 class _Misfit(Exception):

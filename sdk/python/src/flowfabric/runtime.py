@@ -151,7 +151,14 @@ class Runtime:
             self._heartbeat_s = float(answer["heartbeat_ms"]) / 1000
             self._registered_at = time.monotonic()
             self._beat_at = self._registered_at + self._heartbeat_s
-            log.info("registered %s for %s", settings.instance, ", ".join(settings.lanes))
+            log.info(
+                "%s is registered at %s: lanes %s, kinds %s, slots %d",
+                settings.instance,
+                self._transport.origin.url,
+                ", ".join(settings.lanes),
+                ", ".join(sorted(self._handlers)),
+                settings.slots,
+            )
 
     async def _say(self, verb: str, said: Mapping[str, Any], wait_s: float = 0.0) -> Response:
         raw = payload.dump({**said, "incarnation": self._incarnation})
@@ -345,7 +352,7 @@ class Runtime:
         calls = AsyncTaskCalls(self._transport, task, lease)
         try:
             if task.unreadable is not None:
-                raise TaskError(f"the task cannot be read: {task.unreadable}", TaskError.PAYLOAD_DECODE)
+                raise TaskError(f"the task cannot be read: {task.unreadable}", TaskError.PAYLOAD_DECODE, retryable=False)
             handler = self._handlers.get(task.kind)
             if handler is None:
                 raise TaskError(f"no handler takes {task.kind!r}", TaskError.NO_HANDLER)
@@ -455,7 +462,11 @@ class Runtime:
 
     async def _fail(self, calls: AsyncTaskCalls, error: Optional[BaseException]) -> None:
         failed = error if isinstance(error, TaskError) else _failure_of(error)
-        log.info("%s failed: %s (%s)", calls.task.execution_id, failed.reason, failed.category)
+        # A handler that raises a TaskError says all there is to say; of anything else the place is what helps.
+        shown = error if error is not None and (error is not failed or error.__cause__ is not None) else None
+        log.warning(
+            "%s (%s) failed: %s (%s)", calls.task.execution_id, calls.task.kind, failed.reason, failed.category, exc_info=shown
+        )
         said = {
             "reason": _reason(failed.reason),
             "category": failed.category,

@@ -176,6 +176,8 @@ class Resume:
     children: List[Child]
     #: More children than one answer holds; `Context.children` reads them all.
     more_children: bool
+    #: The wait that ended, by the name it was suspended under.
+    step: Optional[str] = None
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> "Resume":
@@ -187,6 +189,7 @@ class Resume:
             continuation=take(answer.get("continuation"), answer.get("continuation_encoding")),
             children=[Child.read(child) for child in answer.get("children") or []],
             more_children=bool(answer.get("more_children")),
+            step=answer.get("step"),
         )
 
 

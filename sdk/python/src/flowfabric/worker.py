@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ from .runtime import Runtime, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_NAME = re.compile(r"(?!\.+\Z)[A-Za-z0-9._-]{1,64}\Z")
 
 
 class Worker:
@@ -91,7 +92,11 @@ class Worker:
         return register
 
     def run(self) -> None:
-        """Works until SIGTERM or Ctrl-C: then it claims no more, lets running tasks end, and leaves."""
+        """Works until SIGTERM or Ctrl-C: then it claims no more, lets running tasks end, and leaves.
+
+        Where nothing was said about logging, what the worker does is shown on stderr.
+        """
+        _show_log()
         asyncio.run(self.run_async())
 
     async def run_async(self, *, handle_signals: bool = True, ready: Optional[Callable[[], None]] = None) -> None:
@@ -166,6 +171,17 @@ class Worker:
             thread.join()
         if failure:
             raise failure[0]
+
+
+def _show_log() -> None:
+    """Shows the log on stderr unless the program has set up logging itself."""
+    log = logging.getLogger("flowfabric")
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        log.addHandler(handler)
+        if log.level == logging.NOTSET:
+            log.setLevel(logging.INFO)
 
 
 def _checked(field: str, names: Sequence[str]) -> Sequence[str]:

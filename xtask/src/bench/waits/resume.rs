@@ -76,6 +76,7 @@ async fn once(world: &World, task: Task) -> Result<(Wait, Task)> {
         timeout_behavior: TimeoutBehavior::Fail,
         continuation: None,
         continuation_encoding: None,
+        step: None,
         request_id: Some(Uuid::now_v7()),
     };
     let Suspended::Waiting { waitpoints, .. } = world.waitpoints.suspend(new).await? else {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import hashlib
 import uuid
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -22,6 +23,8 @@ from .pages import pages
 #: The most frames and bytes one request carries.
 _FRAMES_MAX = 1000
 _BYTES_MAX = 2 * 1024 * 1024
+#: What can end a wait for signals.
+_ENDS_A_WAIT = ("signal", "timeout", "operator")
 
 
 class Context:
@@ -41,6 +44,8 @@ class Context:
         self._writing = threading.Lock()
         self._next_frame: Optional[int] = calls.task.frames
         self._spawns = 0
+        #: A wait has returned what this run was resumed with: it ends no other.
+        self._resume_taken = False
 
     # What the task is.
 
@@ -81,8 +86,15 @@ class Context:
 
     @property
     def resume(self) -> Optional[Resume]:
-        """Why the handler is called again; None in a run that follows no wait."""
+        """Why the handler is called again; None in a run that follows no wait. `resume_of` asks for one wait of several causes."""
         return self.task.resume
+
+    def resume_of(self, step: str) -> Optional[Resume]:
+        """The end of the wait of this name, when that is why the handler is called again: by its signals, its timeout or an operator."""
+        resume = self.resume
+        if resume is None or resume.cause not in _ENDS_A_WAIT or resume.step != step:
+            return None
+        return resume
 
     # How the lease stands.
 
@@ -237,12 +249,13 @@ class Context:
         timeout_ms: Optional[int] = None,
         timeout_behavior: Optional[str] = None,
         continuation: Any = None,
+        step: Optional[str] = None,
     ) -> List[Signal]:
         """Suspends the execution until the condition is met; any signal meets an absent one.
 
         A waitpoint is a key, one that was opened before, or a dictionary of the API. Named none, the attempt waits at all it
         has opened. Early signals that are enough are answered and the handler goes on; else `Suspended` is raised.
-        `continuation` (JSON or bytes) is found in `resume` by the run that follows.
+        `continuation` (JSON or bytes) and the name `step` are found in `resume` by the run that follows.
         """
         said: Dict[str, Any] = {
             "reason": reason,
@@ -250,6 +263,7 @@ class Context:
             "condition": condition,
             "timeout_ms": timeout_ms,
             "timeout_behavior": timeout_behavior,
+            "step": step,
             "request_id": mint(),
         }
         put(said, "continuation", continuation)
@@ -269,22 +283,32 @@ class Context:
         timeout_ms: Optional[int] = None,
         timeout_behavior: Optional[str] = None,
         continuation: Any = None,
+        step: Optional[str] = None,
     ) -> List[Signal]:
-        """The signals of a run that follows a suspension; in any other run, `suspend`.
+        """The signals that ended this wait, in the run that follows it; in any other run, `suspend`.
 
-        For handlers that wait once: one that waits at several places tells them apart by `resume.continuation`. With a `key` a
-        waitpoint of that name is opened with the suspension.
+        A wait is ended by its own signals, its own timeout or an operator, never by another wait, a budget that has room again or
+        children. It is known by its name `step`, or without one by all its other arguments, so they must be the same in every run.
+        For handlers that wait once: one that waits at several places must not come back to a wait that has ended, and tells by
+        `resume.continuation` how far it was. With a `key` a waitpoint of that name is opened with the suspension.
         """
-        resume = self.resume
-        if resume is not None and resume.cause in ("signal", "timeout", "operator"):
+        waits_for = condition or (None if name is None else signal(name))
+        if step is None:
+            said: Dict[str, Any] = {"wait": [reason, key, waits_for, timeout_ms, timeout_behavior]}
+            put(said, "continuation", continuation)
+            step = f"wait {hashlib.sha256(dump(said)).hexdigest()[:24]}"
+        resume = self.resume_of(step)
+        if resume is not None and not self._resume_taken:
+            self._resume_taken = True
             return resume.signals
         return self.suspend(
             reason,
             waitpoints=None if key is None else [key],
-            condition=condition or (None if name is None else signal(name)),
+            condition=waits_for,
             timeout_ms=timeout_ms,
             timeout_behavior=timeout_behavior,
             continuation=continuation,
+            step=step,
         )
 
     def wait_for_signal(self, name: Optional[str] = None, **options: Any) -> Optional[Signal]:
