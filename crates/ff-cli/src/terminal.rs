@@ -1,6 +1,9 @@
-//! What is known of the terminal: whether there is one, how large it is, and whether colour is wanted.
+//! What is known of the terminal: whether there is one, how large it is, whether colour is wanted, and which keys are pressed.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
 
 /// The size drawn for when the terminal does not say its own.
 const SIZE: (usize, usize) = (120, 40);
@@ -38,6 +41,52 @@ pub fn redrawn(frame: &str, rows: usize) -> String {
 /// Without what would make a terminal do something.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+/// Keys as they are pressed, without Enter and without their echo. The terminal is as it was when this goes.
+pub struct Keys {
+    before: Option<Termios>,
+    pressed: mpsc::UnboundedReceiver<u8>,
+}
+
+impl Keys {
+    /// Listens on standard input when it is a terminal and `wanted`; else no key ever comes.
+    pub fn listen(wanted: bool) -> Self {
+        let (press, pressed) = mpsc::unbounded_channel();
+        let before = tcgetattr(std::io::stdin()).ok().filter(|_| wanted && std::io::stdin().is_terminal());
+        if let Some(before) = &before {
+            let mut single = before.clone();
+            single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            if tcsetattr(std::io::stdin(), OptionalActions::Now, &single).is_ok() {
+                // The thread waits for a key until the process ends.
+                std::thread::spawn(move || {
+                    for key in std::io::stdin().bytes().map_while(Result::ok) {
+                        if press.send(key).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+        Self { before, pressed }
+    }
+
+    /// The next key; waits for ever where no key can come.
+    pub async fn next(&mut self) -> u8 {
+        match self.pressed.recv().await {
+            Some(key) => key,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // The terminal may be gone.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ pub struct Browser {
 impl Browser {
     /// Starts it and waits until it can be driven.
     pub fn start() -> Result<Browser> {
-        let program = find().with_context(|| format!("no chromium on PATH; set {VARIABLE} or run `cargo xtask test`"))?;
+        let program =
+            find().with_context(|| format!("no chromium on PATH; set {VARIABLE} or run `cargo xtask test`"))?;
         let profile = tempfile::Builder::new().prefix("ff-browser-").tempdir().context("no directory for a browser")?;
         let process = Command::new(&program)
             .args([

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::away::{Patience, WAITING};
 use crate::client::{Api, ServerArgs, now_ms, print, span, text};
-use crate::terminal;
+use crate::terminal::{self, Keys};
 
 /// Rates are means over so many seconds.
 const WINDOW: usize = 10;
@@ -20,7 +20,7 @@ const NAME_MIN: usize = 12;
 /// How many workers are shown.
 const WORKERS_MAX: usize = 100;
 
-/// Shows lanes (waiting, running, delayed, oldest), workers and rates, live until Ctrl-C.
+/// Shows lanes (waiting, running, delayed, oldest), workers and rates, live until q or Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff top
@@ -37,7 +37,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// Draws until Ctrl-C; off a terminal, frame after frame.
+    /// Draws until q or Ctrl-C; off a terminal, frame after frame.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let api = Api::new(&self.server)?;
         let facts = api.get("/v1/capabilities", &[]).await?.accepted()?.json()?;
@@ -54,6 +54,7 @@ impl Top {
         patience.answered();
         let live = terminal::is_live();
         let _screen = live.then(Screen::enter).transpose()?;
+        let mut keys = Keys::listen(live);
         let mut tick = tokio::time::interval(Duration::from_millis(self.every_ms));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut bytes, mut listening, mut drawn) = (Vec::new(), true, Vec::new());
@@ -63,6 +64,9 @@ impl Top {
         loop {
             tokio::select! {
                 _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
+                key = keys.next() => if matches!(key, b'q' | b'Q') {
+                    return Ok(ExitCode::SUCCESS);
+                },
                 chunk = events.chunk(), if listening => match chunk {
                     Ok(Some(chunk)) => {
                         bytes.extend_from_slice(&chunk);

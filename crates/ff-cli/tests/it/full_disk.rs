@@ -34,7 +34,8 @@ impl Server {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| {
-                let url = line.split_once("listening on ").map(|(_, rest)| rest.split(',').next().unwrap_or(rest).to_owned());
+                let url =
+                    line.split_once("listening on ").map(|(_, rest)| rest.split(',').next().unwrap_or(rest).to_owned());
                 said.push(line);
                 url
             })

@@ -1,5 +1,8 @@
 //! What an operator asks and does: explain, history, hold, lanes, workers, events; against a real `ff server` process.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
 use crate::kit::{Server, err, installed, out};
 use serde_json::{Value, json};
 
@@ -218,6 +221,29 @@ fn many_are_cancelled_and_replayed_by_filters() {
     for wrong in [vec!["cancel"], vec!["cancel", "0192a7c4-5b1e-7abc-8def-00112233aabb", "--lane", "mail"]] {
         assert_eq!(server.ff(&wrong).status.code(), Some(2), "{wrong:?}");
     }
+}
+
+#[test]
+fn q_leaves_top() {
+    let server = Server::start();
+    // `script` gives it a terminal of its own.
+    let command = format!("{} top --every-ms 100 --url {}", env!("CARGO_BIN_EXE_ff"), server.url);
+    let mut top = Command::new("script")
+        .args(["-qefc", &command, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script runs; it is part of util-linux");
+    let mut shown = BufReader::new(top.stdout.take().expect("stdout"));
+    let mut line = String::new();
+    while !line.contains("per second") {
+        line.clear();
+        assert!(shown.read_line(&mut line).expect("text") > 0, "it draws");
+    }
+    top.stdin.take().expect("stdin").write_all(b"xq").expect("it takes keys");
+    let rest = std::thread::spawn(move || std::io::copy(&mut shown, &mut std::io::sink()));
+    assert_eq!(top.wait().expect("it ends").code(), Some(0));
+    rest.join().expect("it ends").expect("text");
 }
 
 #[test]

@@ -88,7 +88,8 @@ impl Ctx {
     #[must_use]
     pub fn resume_of(&self, wait: &SuspendOptions) -> Option<&Resume> {
         self.resume().filter(|resume| {
-            let ends_a_wait = matches!(resume.cause, ResumeCause::Signal | ResumeCause::Timeout | ResumeCause::Operator);
+            let ends_a_wait =
+                matches!(resume.cause, ResumeCause::Signal | ResumeCause::Timeout | ResumeCause::Operator);
             ends_a_wait && resume.step.as_deref() == Some(wait.name().as_str())
         })
     }

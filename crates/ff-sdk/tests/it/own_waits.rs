@@ -47,7 +47,8 @@ async fn after_children(ctx: Ctx, Data(mail): Data<Arc<Mail>>) -> HandlerResult 
 async fn after_another_wait(ctx: Ctx, Data(mail): Data<Arc<Mail>>) -> HandlerResult {
     let first = SuspendOptions::new("waiting_for_signal").signal("go");
     if ctx.resume_of(&first).is_none() && ctx.resume().is_none() {
-        let opened = ctx.create_waitpoint(WaitpointSpec { key: "first".to_owned(), ..WaitpointSpec::default() }).await?;
+        let opened =
+            ctx.create_waitpoint(WaitpointSpec { key: "first".to_owned(), ..WaitpointSpec::default() }).await?;
         *mail.0.lock().unwrap() = vec![(opened.waitpoint_id, opened.tokens[0].token.clone())];
         ctx.wait_for_signals(first.clone()).await?;
     }

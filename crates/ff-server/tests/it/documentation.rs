@@ -11,14 +11,21 @@ use crate::kit::Api;
 const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
 
 /// Opens the page in a browser, shows the token it asks for, and hands the page with all its routes to `look`.
-async fn in_a_browser(base: String, token: Option<String>, look: impl FnOnce(&mut Page) -> Result<()> + Send + 'static) {
+async fn in_a_browser(
+    base: String,
+    token: Option<String>,
+    look: impl FnOnce(&mut Page) -> Result<()> + Send + 'static,
+) {
     let looked = tokio::task::spawn_blocking(move || -> Result<()> {
         let browser = Browser::start()?;
         let mut page = browser.page()?;
         page.go(&format!("{base}/docs"))?;
         if let Some(token) = token {
             page.until("!document.getElementById('ask').hidden")?;
-            page.eval(&format!("document.getElementById('token').value = {}; document.querySelector('#ask button').click()", json!(token)))?;
+            page.eval(&format!(
+                "document.getElementById('token').value = {}; document.querySelector('#ask button').click()",
+                json!(token)
+            ))?;
         }
         page.until("document.querySelectorAll('details.route').length > 0")?;
         look(&mut page)?;
