@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! cargo run -p ff-sim -- --seed 17            one run with its trace
-//! cargo nextest run -p ff-sim                 300 seeds; FF_SIM_SEEDS=10000 for a long run
+//! cargo nextest run -p ff-sim                 a sample of seeds; FF_SIM_SEEDS=10000 for a long run
 //! ```
 
 mod actor;

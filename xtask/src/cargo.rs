@@ -36,3 +36,25 @@ pub fn again_with_engine(root: &Path, release: bool) -> Result<ExitStatus> {
     }
     command.arg("--").args(env::args_os().skip(1)).status().context("cannot run cargo")
 }
+
+/// A program of cargo's that a chore needs: on PATH, else installed from crates.io under `target/tools`.
+pub fn tool(root: &Path, name: &str) -> Result<PathBuf> {
+    let works = |program: &Path| {
+        let asked = Command::new(program).arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    };
+    if works(Path::new(name)) {
+        return Ok(PathBuf::from(name));
+    }
+    let tools = root.join("target/tools");
+    let program = tools.join("bin").join(name);
+    if !works(&program) {
+        // Built without optimisation: it runs for seconds and would build for minutes.
+        eprintln!("installing {name} from crates.io into {}", tools.display());
+        let mut install = cargo(root);
+        install.args(["install", name, "--locked", "--debug", "--quiet", "--root"]).arg(&tools);
+        let installed = install.status().context("cannot run cargo")?.success();
+        ensure!(installed && works(&program), "{name} is not there and cannot be installed from crates.io");
+    }
+    Ok(program)
+}

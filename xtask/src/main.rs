@@ -2,10 +2,12 @@
 
 mod bench;
 mod cargo;
+mod check;
 mod codegen;
 mod docs;
 mod fsck;
 mod schemathesis;
+mod steps;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +22,9 @@ enum Chore {
     /// Write what is generated: from the contracts in lua/ the bundle, Rust types, error codes and reference page; with --commands the
     /// reference of `ff`.
     Codegen(codegen::Options),
-    /// Run every check and test; installs the servers they need.
+    /// Check what can be said without running it: formatting, generated files, lints, dependencies.
+    Check(check::Options),
+    /// Run every test; finds or installs the servers and programs they need.
     Test(test::Options),
     /// Run the commands of README.md and docs/ against a fresh `ff`, and follow every link.
     Docs(docs::Options),
@@ -36,6 +40,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Codegen(options) => codegen::run(&root(), &options),
+        Chore::Check(options) => check::run(&root(), &options),
         Chore::Test(options) => test::run(&root(), &options),
         Chore::Docs(options) => docs::run(&root(), &options).map(|done| println!("{done}")),
         Chore::Schemathesis(options) => schemathesis::run(&root(), &options),

@@ -15,18 +15,47 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::built_ff;
 
-/// Cases of the random part, per route.
-const EXAMPLES: &str = "8";
-const EXAMPLES_LONG: &str = "400";
+/// How much is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Amount {
+    /// A few cases of one route in five, another fifth each time.
+    Sample,
+    /// A hundred cases of every route.
+    Wide,
+    /// A thousand cases of every route; hours.
+    Long,
+}
+
+impl Amount {
+    /// Everything, or a sample.
+    pub fn of(wide: bool) -> Self {
+        if wide { Self::Wide } else { Self::Sample }
+    }
+
+    /// Cases of the random part, per route.
+    fn examples(self) -> &'static str {
+        match self {
+            Self::Sample => "10",
+            Self::Wide => "100",
+            Self::Long => "1000",
+        }
+    }
+}
+
+/// One route in so many is asked in a sample.
+const SHARE: u64 = 5;
 /// How long a server may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// More cases; takes an hour.
-    #[arg(long)]
-    pub long: bool,
+    /// How much is asked.
+    #[arg(long, value_enum, default_value = "sample")]
+    pub amount: Amount,
+    /// Which routes a sample asks.
+    #[arg(long, default_value_t = ff_testkit::tier::sample())]
+    pub sample: u64,
     /// Passed on to `schemathesis run`.
     #[arg(last = true)]
     pub rest: Vec<String>,
@@ -46,7 +75,15 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     let mut command = Command::new(program);
     command.arg("--config-file").arg(settings.join("schemathesis.toml")).arg("run");
     command.arg(format!("{}/openapi.json", server.url));
-    command.args(["--max-examples", if options.long { EXAMPLES_LONG } else { EXAMPLES }]).args(&options.rest);
+    command.args(["--max-examples", options.amount.examples(), "--seed", &options.sample.to_string()]);
+    if options.amount == Amount::Sample {
+        let routes = routes(&ff)?;
+        let asked = routes.iter().enumerate().filter(|(n, _)| (*n as u64 + options.sample).is_multiple_of(SHARE));
+        for (_, name) in asked {
+            command.args(["--include-operation-id", name]);
+        }
+    }
+    command.args(&options.rest);
     // The hooks ask the same server.
     command.env("FF_URL", &server.url).env("FF_TOKEN", &server.token).current_dir(&settings).stdin(Stdio::null());
     eprintln!("schemathesis run {}/openapi.json", server.url);
@@ -56,6 +93,19 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     ensure!(status.success(), "schemathesis found something; the server's log is {}", server.log.display());
     ensure!(checked.context("cannot run ff fsck")?.success(), "the store is broken: {}", store.display());
     Ok(())
+}
+
+/// The names of all routes, in the order of the document.
+fn routes(ff: &Path) -> Result<Vec<String>> {
+    let output = Command::new(ff).arg("openapi").stdin(Stdio::null()).output().context("cannot run ff openapi")?;
+    let document = String::from_utf8_lossy(&output.stdout);
+    let names: Vec<String> = document
+        .split("\"operationId\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"').map(|(name, _)| name.to_owned()))
+        .collect();
+    ensure!(!names.is_empty(), "ff openapi names no routes");
+    Ok(names)
 }
 
 fn embedded(store: &Path) -> String {

@@ -254,7 +254,8 @@ impl Api {
                 "{url} is not the address of a server; it looks like http://127.0.0.1:7433 (--url or FF_URL)"
             )));
         }
-        let mut http = reqwest::Client::builder();
+        // Reading all authorities the system trusts takes a while, and nothing in the clear needs them.
+        let mut http = reqwest::Client::builder().tls_built_in_root_certs(url.starts_with("https://"));
         if let Some(file) = ca_cert {
             let pem = std::fs::read(file)
                 .with_context(|| WrongUsage(format!("cannot read the certificate in {}", file.display())))?;

@@ -17,6 +17,7 @@ use ff_script::generated::{
     PartitionDefaults,
 };
 use ff_script::{Call, Client, Counted, Error, Host, Invocation, Library, Route, ScanCursor};
+use ff_testkit::tier::{Tier, is_sampled, tier};
 use ff_testkit::{Aof, ClusterOptions, ServerBinary, TestCluster, TestServer};
 use rmpv::Value;
 use tempfile::TempDir;
@@ -54,7 +55,8 @@ impl Kind {
         }
     }
 
-    /// The kinds `FF_HOSTS` names (`embedded,valkey`); all whose program is installed when it is not set.
+    /// The kinds `FF_HOSTS` names (`embedded,valkey`); when it is not set, those of the tier: Redis and a whole cluster are for the
+    /// wide one.
     pub fn from_env() -> Vec<Kind> {
         match std::env::var("FF_HOSTS") {
             Ok(list) => list
@@ -68,16 +70,8 @@ impl Kind {
                     })
                 })
                 .collect(),
-            Err(_) => Kind::ALL.into_iter().filter(|kind| kind.is_installed()).collect(),
-        }
-    }
-
-    /// True when this machine can run it.
-    pub fn is_installed(self) -> bool {
-        match self {
-            Kind::Embedded => true,
-            Kind::Valkey | Kind::Cluster => ServerBinary::valkey().is_ok(),
-            Kind::Redis => ServerBinary::redis().is_ok(),
+            Err(_) if tier() == Tier::Quick => vec![Kind::Embedded, Kind::Valkey],
+            Err(_) => Kind::ALL.to_vec(),
         }
     }
 
@@ -85,11 +79,14 @@ impl Kind {
     pub fn is_wanted(self) -> bool {
         let wanted = Kind::from_env().contains(&self);
         if !wanted {
-            eprintln!("skipped: {} is not among FF_HOSTS or not installed", self.as_str());
+            eprintln!("not asked for: {} is not of this tier, or not among FF_HOSTS", self.as_str());
         }
         wanted
     }
 }
+
+/// One area of the suite in so many runs on a cluster in the quick tier.
+const CLUSTER_SHARE: u64 = 10;
 
 /// The concrete host behind a store, and what has to live as long as it.
 enum Behind {
@@ -418,11 +415,9 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
 }
 
 /// Runs a test on one kind of host, if it is wanted, and checks every invariant of the store it leaves.
-pub fn run_on<F, Fut>(kind: Kind, test: F)
-where
-    F: FnOnce(Arc<Store>) -> Fut,
-    Fut: Future<Output = ()>,
-{
+///
+/// Takes a boxed test, so that it is compiled once and not once per test.
+pub fn run_on(kind: Kind, test: Test) {
     if !kind.is_wanted() {
         return;
     }
@@ -435,14 +430,19 @@ where
     });
 }
 
+/// A test that waits for its store.
+pub type Test = fn(Arc<Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// One test of the suite by name, for running many on one store.
-pub type Named = (&'static str, fn(Arc<Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>);
+pub type Named = (&'static str, Test);
 
 /// Runs all tests of an area on one cluster, emptied before each: a cluster takes seconds to start.
 ///
 /// Goes on after a failure and names every test that failed.
-pub fn run_on_one_cluster(tests: &[Named]) {
-    if !Kind::Cluster.is_wanted() {
+pub fn run_on_one_cluster(area: &str, tests: &[Named]) {
+    // Starting a cluster takes seconds: the quick tier does it for a few areas, others each day.
+    let smoke = std::env::var_os("FF_HOSTS").is_none() && tier() == Tier::Quick && is_sampled(area, CLUSTER_SHARE);
+    if !smoke && !Kind::Cluster.is_wanted() {
         return;
     }
     let runtime =
@@ -478,7 +478,9 @@ macro_rules! for_each_host {
                 #[allow(unused_imports, reason = "a test need not use everything its file imports")]
                 use super::*;
 
-                pub async fn test($store: std::sync::Arc<$crate::Store>) $body
+                pub fn test($store: std::sync::Arc<$crate::Store>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+                    Box::pin(async move $body)
+                }
 
                 #[test]
                 fn embedded() { $crate::harness::run_on($crate::Kind::Embedded, test) }
@@ -491,7 +493,7 @@ macro_rules! for_each_host {
 
         #[test]
         fn on_a_cluster() {
-            $crate::harness::run_on_one_cluster(&[ $( (stringify!($name), |store| Box::pin($name::test(store))), )+ ]);
+            $crate::harness::run_on_one_cluster(module_path!(), &[ $( (stringify!($name), $name::test), )+ ]);
         }
     };
 }

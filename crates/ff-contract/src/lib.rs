@@ -15,7 +15,7 @@ use ff_sdk::{ClaimedTask, FlowFabricAdminClient, FlowFabricWorker, NewExecution,
 
 /// The lane everything happens in.
 pub const LANE: &str = "contract";
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 
 /// An engine as a worker and an operator reach it.
 pub struct Reach {

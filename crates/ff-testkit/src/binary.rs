@@ -1,6 +1,6 @@
-//! The server programs found on this machine.
+//! The servers and the browser found on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fmt};
 
@@ -68,19 +68,9 @@ impl ServerBinary {
             }
             return Ok(ServerBinary { flavour, path });
         }
-        let directories = env::var_os("PATH").unwrap_or_default();
-        let always: [&Path; 3] = [Path::new("/usr/bin"), Path::new("/usr/local/bin"), Path::new("/usr/sbin")];
-        env::split_paths(&directories)
-            .chain(always.into_iter().map(Path::to_owned))
-            .map(|directory| directory.join(flavour.program()))
-            .find(|path| path.is_file())
+        on_path(flavour.program())
             .map(|path| ServerBinary { flavour, path })
-            .with_context(|| {
-                format!(
-                    "no {flavour} on PATH; set {} or run `cargo run -p ff-testkit --bin install-servers`",
-                    flavour.variable()
-                )
-            })
+            .with_context(|| format!("no {flavour} on PATH; set {} or run `cargo xtask test`", flavour.variable()))
     }
 
     /// The version it prints, e.g. `8.0.1`.
@@ -95,4 +85,20 @@ impl ServerBinary {
             .map(str::to_owned)
             .with_context(|| format!("{} --version printed {text:?}", self.path.display()))
     }
+}
+
+/// The environment variable that names the browser instead of `PATH`.
+pub const CHROMIUM_VARIABLE: &str = "FF_CHROMIUM";
+
+/// The browser, from `FF_CHROMIUM` or `PATH`.
+pub fn chromium() -> Option<PathBuf> {
+    let named = env::var_os(CHROMIUM_VARIABLE).map(PathBuf::from);
+    named.or_else(|| ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(on_path))
+}
+
+/// A program on `PATH`, or where programs usually are.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let directories = env::var_os("PATH").unwrap_or_default();
+    let always = ["/usr/bin", "/usr/local/bin", "/usr/sbin"].map(PathBuf::from);
+    env::split_paths(&directories).chain(always).map(|directory| directory.join(program)).find(|path| path.is_file())
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,24 +12,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
+use crate::binary::{CHROMIUM_VARIABLE, chromium};
 use crate::guardian::Guardian;
 
-/// The environment variable that names the program instead of `PATH`.
-pub const VARIABLE: &str = "FF_CHROMIUM";
-const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Only a hang takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Where the browser is.
-pub fn find() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(VARIABLE) {
-        return Some(PathBuf::from(named));
-    }
-    let directories = std::env::var_os("PATH").unwrap_or_default();
-    let always = [PathBuf::from("/usr/bin"), PathBuf::from("/usr/local/bin")];
-    let places: Vec<PathBuf> = std::env::split_paths(&directories).chain(always).collect();
-    PROGRAMS.iter().find_map(|name| places.iter().map(|place| place.join(name)).find(|path| path.is_file()))
-}
 
 /// A running browser with an empty profile; it ends with the value.
 pub struct Browser {
@@ -42,8 +29,8 @@ pub struct Browser {
 impl Browser {
     /// Starts it and waits until it can be driven.
     pub fn start() -> Result<Browser> {
-        let program =
-            find().with_context(|| format!("no chromium on PATH; set {VARIABLE} or run `cargo xtask test`"))?;
+        let program = chromium()
+            .with_context(|| format!("no chromium on PATH; set {CHROMIUM_VARIABLE} or run `cargo xtask test`"))?;
         let profile = tempfile::Builder::new().prefix("ff-browser-").tempdir().context("no directory for a browser")?;
         let process = Command::new(&program)
             .args([

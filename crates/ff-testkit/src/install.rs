@@ -1,86 +1,96 @@
-//! Installs Valkey and Redis from Debian's archives, without starting a service.
+//! Finds the programs that tests run beside our own, or installs them from Debian's archives, without starting a service.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::binary::{Flavour, ServerBinary};
 
-/// What checks of the docs and the API run beside the servers: a package, and what works once it is there.
-const TOOLS: &[(&str, &[&str])] = &[
-    ("curl", &["curl", "--version"]),
-    ("jq", &["jq", "--version"]),
-    ("openssl", &["openssl", "version"]),
-    ("python3", &["python3", "--version"]),
-    ("python3-venv", &["python3", "-c", "import ensurepip, venv"]),
+/// A program that tests run.
+pub struct Need {
+    /// The Debian package it comes from.
+    package: &'static str,
+    /// Says that it is there, and its version.
+    found: fn() -> Option<String>,
+    /// It may be in backports only.
+    in_backports: bool,
+}
+
+/// What the quick tier runs.
+pub const QUICK: &[Need] = &[
+    Need { package: "valkey-server", found: || server(Flavour::Valkey), in_backports: true },
+    // The docs use its command line.
+    Need { package: "valkey-tools", found: || asked(&["valkey-cli", "--version"]), in_backports: true },
+    Need { package: "chromium", found: chromium, in_backports: false },
+    Need { package: "curl", found: || asked(&["curl", "--version"]), in_backports: false },
+    Need { package: "jq", found: || asked(&["jq", "--version"]), in_backports: false },
+    Need { package: "openssl", found: || asked(&["openssl", "version"]), in_backports: false },
+    Need { package: "python3", found: || asked(&["python3", "--version"]), in_backports: false },
+    Need {
+        package: "python3-venv",
+        found: || asked(&["python3", "-c", "import ensurepip, venv"]),
+        in_backports: false,
+    },
+    Need { package: "util-linux", found: || asked(&["unshare", "--version"]), in_backports: false },
+    Need { package: "bsdutils", found: || asked(&["script", "--version"]), in_backports: false },
 ];
+
+/// What the other tiers run on top of it.
+pub const WIDE: &[Need] = &[Need { package: "redis-server", found: || server(Flavour::Redis), in_backports: false }];
 
 const BACKPORTS: &str = "/etc/apt/sources.list.d/flowfabric-backports.sources";
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Installs what is missing of Valkey and Redis and returns both; says on stderr what it does.
-///
-/// Valkey comes from the main archive when it has one, else from backports, whose source file is added.
-/// A server that cannot be installed is reported, and the call fails only when neither is there.
-pub fn install() -> Result<Vec<ServerBinary>> {
-    let mut found = Vec::new();
-    for flavour in [Flavour::Valkey, Flavour::Redis] {
-        if let Ok(binary) = ServerBinary::find(flavour) {
-            eprintln!("{flavour}: {} ({})", binary.path.display(), binary.version()?);
-            found.push(binary);
-            continue;
-        }
-        match install_one(flavour) {
-            Ok(binary) => {
-                eprintln!("{flavour}: installed {} ({})", binary.path.display(), binary.version()?);
-                found.push(binary);
-            }
-            Err(error) => eprintln!("{flavour}: not installed: {error:#}"),
-        }
-    }
-    if found.is_empty() {
-        bail!("neither valkey-server nor redis-server could be installed");
-    }
-    Ok(found)
+fn server(flavour: Flavour) -> Option<String> {
+    ServerBinary::find(flavour).and_then(|binary| binary.version()).ok()
 }
 
-/// Installs what is missing of the small programs that docs and checks use; says on stderr what it does.
-///
-/// What cannot be installed is reported: the checks that need it say so too.
-pub fn install_tools() {
-    let works = |command: &[&str]| {
-        let mut asked = Command::new(command[0]);
-        asked.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        asked.status().is_ok_and(|status| status.success())
+fn chromium() -> Option<String> {
+    let program = crate::binary::chromium()?;
+    asked(&[&program.display().to_string(), "--version"])
+}
+
+/// The last word of the first line a command prints; `None` when it fails.
+fn asked(command: &[&str]) -> Option<String> {
+    let output = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    Some(version.unwrap_or_default().to_owned())
+}
+
+/// Installs what is missing; each with its version, or why it is not there. Says on stderr what it does.
+pub fn install<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Vec<(&'static str, Result<String>)> {
+    let needs: Vec<&Need> = needs.into_iter().collect();
+    let missing: Vec<&&Need> = needs.iter().filter(|need| (need.found)().is_none()).collect();
+    let installed = if missing.is_empty() { Ok(()) } else { install_all(&missing) };
+    let verdict = |need: &&Need| match ((need.found)(), &installed) {
+        (Some(version), _) => Ok(version),
+        (None, Err(error)) => Err(anyhow::anyhow!("{error:#}")),
+        (None, Ok(())) => Err(anyhow::anyhow!("the package {} does not bring it", need.package)),
     };
-    let missing: Vec<&str> = TOOLS.iter().filter(|(_, command)| !works(command)).map(|(package, _)| *package).collect();
-    if missing.is_empty() {
-        return;
-    }
-    let install = [&["install", "-y", "-q", "--no-install-recommends"], missing.as_slice()].concat();
-    if let Err(error) = apt(&["update", "-q"]).and_then(|()| apt(&install)) {
-        eprintln!("not installed: {}: {error:#}", missing.join(", "));
-    }
+    needs.iter().map(|need| (need.package, verdict(need))).collect()
 }
 
-fn install_one(flavour: Flavour) -> Result<ServerBinary> {
-    let package = flavour.program();
+fn install_all(missing: &[&&Need]) -> Result<()> {
     apt(&["update", "-q"])?;
-    if !has_candidate(package)? && flavour == Flavour::Valkey {
+    if missing.iter().any(|need| need.in_backports && !has_candidate(need.package).unwrap_or(false)) {
         add_backports()?;
     }
     let _quiet = NoServices::begin()?;
-    let mut arguments = vec!["install", "-y", "-q", "--no-install-recommends"];
-    let suite;
-    if flavour == Flavour::Valkey && Path::new(BACKPORTS).exists() {
-        suite = format!("{}-backports", codename()?);
-        arguments.extend(["-t", &suite]);
+    for need in missing {
+        let mut arguments = vec!["install", "-y", "-q", "--no-install-recommends"];
+        let suite;
+        if need.in_backports && Path::new(BACKPORTS).exists() {
+            suite = format!("{}-backports", codename()?);
+            arguments.extend(["-t", &suite]);
+        }
+        arguments.push(need.package);
+        apt(&arguments)?;
     }
-    arguments.push(package);
-    apt(&arguments)?;
-    ServerBinary::find(flavour)
+    Ok(())
 }
 
 fn has_candidate(package: &str) -> Result<bool> {
@@ -88,7 +98,7 @@ fn has_candidate(package: &str) -> Result<bool> {
         .args(["policy", package])
         .env("LC_ALL", "C")
         .output()
-        .context("cannot run apt-cache; on this system install the servers by hand")?;
+        .context("cannot run apt-cache; on this system install the programs by hand")?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().any(|line| line.trim().starts_with("Candidate:") && !line.contains("(none)")))
 }
@@ -101,17 +111,61 @@ fn codename() -> Result<String> {
         .context("/etc/os-release has no VERSION_CODENAME")
 }
 
+/// Adds the suite of backports at the address this machine gets its release from.
 fn add_backports() -> Result<()> {
-    let suite = format!("{}-backports", codename()?);
+    let codename = codename()?;
     if !Path::new(BACKPORTS).exists() {
-        eprintln!("adding the suite {suite} in {BACKPORTS}");
-        let text = format!(
-            "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {suite}\nComponents: main\n\
-             Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
-        );
+        let (address, signed_by) = source_of(&codename, &package_sources())
+            .with_context(|| format!("no package source of this machine has the suite {codename}"))?;
+        eprintln!("adding the suite {codename}-backports of {address} in {BACKPORTS}");
+        let signed_by = signed_by.map(|key| format!("Signed-By: {key}\n")).unwrap_or_default();
+        let text = format!("Types: deb\nURIs: {address}\nSuites: {codename}-backports\nComponents: main\n{signed_by}");
         write_as_root(BACKPORTS, &text)?;
     }
     apt(&["update", "-q"])
+}
+
+/// The texts of all files that say where packages come from.
+fn package_sources() -> Vec<(PathBuf, String)> {
+    let listed = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = listed.collect();
+    files.sort();
+    files.insert(0, PathBuf::from("/etc/apt/sources.list"));
+    files.into_iter().filter_map(|file| Some((file.clone(), fs::read_to_string(file).ok()?))).collect()
+}
+
+/// Where a suite comes from, and the key it is signed with, from package sources of either form.
+fn source_of(suite: &str, sources: &[(PathBuf, String)]) -> Option<(String, Option<String>)> {
+    sources.iter().find_map(|(file, text)| match file.extension().and_then(|extension| extension.to_str()) {
+        Some("sources") => text.split("\n\n").find_map(|stanza| in_stanza(suite, stanza)),
+        Some("list") => text.lines().find_map(|line| in_line(suite, line)),
+        _ => None,
+    })
+}
+
+/// `URIs: …`, `Suites: …` and `Signed-By: …` on lines of their own.
+fn in_stanza(suite: &str, stanza: &str) -> Option<(String, Option<String>)> {
+    let field = |name: &str| {
+        let lines = stanza.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines.filter_map(|line| line.split_once(':')).find(|(field, _)| field.eq_ignore_ascii_case(name))
+    };
+    let suites = field("Suites")?.1;
+    let address = field("URIs")?.1.split_whitespace().next()?.to_owned();
+    let signed_by = field("Signed-By").map(|(_, key)| key.trim().to_owned()).filter(|key| key.starts_with('/'));
+    suites.split_whitespace().any(|known| known == suite).then_some((address, signed_by))
+}
+
+/// `deb [options] address suite components…`.
+fn in_line(suite: &str, line: &str) -> Option<(String, Option<String>)> {
+    let rest = line.trim().strip_prefix("deb ")?.trim_start();
+    let (options, rest) = match rest.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => ("", rest),
+    };
+    let mut words = rest.split_whitespace();
+    let address = words.next()?.to_owned();
+    let signed_by = options.split_whitespace().find_map(|option| option.strip_prefix("signed-by=")).map(str::to_owned);
+    (words.next() == Some(suite)).then_some((address, signed_by))
 }
 
 fn apt(arguments: &[&str]) -> Result<()> {
@@ -122,7 +176,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()
-        .context("cannot run apt-get; on this system install the servers by hand")?;
+        .context("cannot run apt-get; on this system install the programs by hand")?;
     if !status.success() {
         bail!("apt-get {} ended with {status}", arguments.join(" "));
     }
@@ -177,6 +231,33 @@ impl Drop for NoServices {
     fn drop(&mut self) {
         if self.ours {
             let _ = as_root("rm").arg(POLICY).status();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backports_come_from_where_the_release_comes_from() {
+        let stanza = "# a comment\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: trixie trixie-updates\n\
+                      Components: main\nSigned-By: /usr/share/keyrings/own.gpg\n";
+        let security = "Types: deb\nURIs: http://mirror.example/security\nSuites: trixie-security\nComponents: main\n";
+        let (mirror, key) = ("http://mirror.example/debian".to_owned(), Some("/usr/share/keyrings/own.gpg".to_owned()));
+        for (name, text, expected) in [
+            ("debian.sources", format!("{security}\n{stanza}"), Some((mirror.clone(), key.clone()))),
+            ("a.list", "deb http://mirror.example/debian trixie main".to_owned(), Some((mirror.clone(), None))),
+            (
+                "b.list",
+                "deb [arch=amd64 signed-by=/usr/share/keyrings/own.gpg] http://mirror.example/debian trixie main"
+                    .to_owned(),
+                Some((mirror, key)),
+            ),
+            ("c.list", "# deb http://mirror.example/debian trixie main\ndeb-src http://x trixie main".to_owned(), None),
+            ("d.sources", security.to_owned(), None),
+        ] {
+            assert_eq!(source_of("trixie", &[(PathBuf::from(name), text)]), expected, "{name}");
         }
     }
 }

@@ -11,9 +11,10 @@ mod guardian;
 mod install;
 mod server;
 mod small_disk;
+pub mod tier;
 
 pub use binary::{Flavour, ServerBinary};
 pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
-pub use install::{install, install_tools};
+pub use install::{Need, QUICK, WIDE, install};
 pub use server::{Aof, Options, TestServer};
 pub use small_disk::SmallDisk;

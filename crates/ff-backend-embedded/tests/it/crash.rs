@@ -54,7 +54,9 @@ async fn killed_process_loses_nothing(relaxed: bool) {
     let mut acked: Vec<String> = Vec::new();
     for round in 1..=3 {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "child_that_writes_until_it_is_killed", "--nocapture"]).env(CHILD, directory.path());
+        command
+            .args(["--exact", "crash::child_that_writes_until_it_is_killed", "--nocapture"])
+            .env(CHILD, directory.path());
         if relaxed {
             command.env("FF_EMBEDDED_RELAXED", "1");
         }

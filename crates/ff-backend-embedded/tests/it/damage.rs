@@ -62,8 +62,11 @@ const COMMIT_NUMBER: [std::ops::Range<u64>; 2] = [144..152, 4096 + 144..4096 + 1
 
 #[tokio::test]
 async fn flipped_and_truncated_files_answer_an_error_or_the_truth() {
-    let rounds: u64 = std::env::var("FF_DAMAGE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
-    let first_seed: u64 = std::env::var("FF_DAMAGE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let rounds: u64 = ff_testkit::tier::rounds(40, 200, 10_000);
+    let first_seed: u64 = std::env::var("FF_DAMAGE_SEED")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or_else(|| 1_000 * ff_testkit::tier::sample());
     let original = tempfile::tempdir().unwrap();
     let truth = {
         let fixture = open(original.path());

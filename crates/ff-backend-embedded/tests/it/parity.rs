@@ -222,7 +222,7 @@ fn shown(ids: &[String], reply: &Value) -> String {
 
 #[tokio::test]
 async fn random_commands_answer_as_a_server_answers() {
-    let rounds: u64 = std::env::var("FF_PARITY_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
+    let rounds: u64 = ff_testkit::tier::rounds(10, 40, 2_000);
     let first_seed: u64 = std::env::var("FF_PARITY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     let mut server = Server::start();
     let directory = tempfile::tempdir().unwrap();

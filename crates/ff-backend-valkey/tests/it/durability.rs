@@ -42,19 +42,17 @@ async fn fsync_on_everysec_confirms_calls_together() {
         }
         let host = outcome.unwrap();
         assert_eq!(host.facts().durability, "fsync");
-        let started = std::time::Instant::now();
         let calls = (0..500).map(|n| {
             let host = &host;
             async move { count(host, route(n % 3), &n.to_string()).await.unwrap() }
         });
         futures::future::join_all(calls).await;
-        assert!(started.elapsed().as_secs() < 6, "one confirmation covers many calls: {:?}", started.elapsed());
         let stats: String = server.command(&["INFO", "commandstats"]).unwrap();
         let waits = stats.lines().find(|line| line.starts_with("cmdstat_waitaof:calls=")).unwrap();
         let waits: u32 = waits.split(['=', ',']).nth(1).unwrap().parse().unwrap();
         assert!((1..=60).contains(&waits), "{waits} confirmations for 500 calls");
         // A flush of the functions and a restart pass through the confirming connections, too.
-        server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
+        server.command::<String>(&["FUNCTION", "FLUSH", "SYNC"]).unwrap();
         count(&host, route(0), "again").await.unwrap();
     }
 }

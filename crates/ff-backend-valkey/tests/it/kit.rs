@@ -1,10 +1,13 @@
 //! A small library of its own, and short ways to call it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ff_backend_valkey::{Options, ValkeyHost};
 use ff_script::{Host, HostError, Invocation, Library, Route, WakeUp, Watch};
+use ff_testkit::tier::{Tier, tier};
 use ff_testkit::{Aof, ServerBinary, TestServer};
 
 /// The library: counters, a two-key write with and without the guard, an announcement, a raise, an echo.
@@ -81,9 +84,8 @@ pub async fn connect(url: &str) -> Arc<ValkeyHost> {
 /// Every flavour that is installed; Valkey must be.
 pub fn flavours() -> Vec<ServerBinary> {
     let mut flavours = vec![ServerBinary::valkey().unwrap()];
-    match ServerBinary::redis() {
-        Ok(binary) => flavours.push(binary),
-        Err(error) => eprintln!("without Redis: {error}"),
+    if tier() > Tier::Quick {
+        flavours.push(ServerBinary::redis().unwrap());
     }
     flavours
 }
@@ -157,7 +159,7 @@ pub async fn read_count(host: &ValkeyHost, route: Route) -> i64 {
 
 /// The next wake-up, within five seconds.
 pub async fn next(watch: &mut Watch) -> WakeUp {
-    tokio::time::timeout(Duration::from_secs(5), watch.recv()).await.expect("no wake-up within 5 s").unwrap()
+    tokio::time::timeout(Duration::from_secs(120), watch.recv()).await.expect("no wake-up within two minutes").unwrap()
 }
 
 /// The next message, whatever resubscriptions come before it.
@@ -169,25 +171,58 @@ pub async fn next_message(watch: &mut Watch) -> (Route, Vec<u8>) {
     }
 }
 
-/// Callers that count in the background, each request once; awaiting the task awaits them all.
-pub fn load(
-    host: &Arc<ValkeyHost>,
-    callers: usize,
-    calls: usize,
-    routes: &[Route],
-    pause: Duration,
-) -> tokio::task::JoinHandle<()> {
+/// Callers that count in the background, each request once, until they are stopped.
+pub struct Calls {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    calling: tokio::task::JoinHandle<BTreeMap<Route, i64>>,
+}
+
+impl Calls {
+    /// Waits until some more were answered: whatever is done next is done to callers at work.
+    pub async fn go_on(&self) {
+        let before = self.answered.load(Ordering::SeqCst);
+        while self.answered.load(Ordering::SeqCst) < before + 10 {
+            assert!(!self.calling.is_finished(), "a caller failed");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Lets them go on a little, stops them, and says how many requests went to each route.
+    pub async fn stop(self) -> BTreeMap<Route, i64> {
+        self.go_on().await;
+        self.stop.store(true, Ordering::SeqCst);
+        self.calling.await.unwrap()
+    }
+}
+
+pub fn load(host: &Arc<ValkeyHost>, callers: usize, routes: &[Route], pause: Duration) -> Calls {
     let (host, routes) = (Arc::clone(host), routes.to_vec());
-    tokio::spawn(async move {
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&answered));
+    let calling = tokio::spawn(async move {
         let callers = (0..callers).map(|caller| {
-            let (host, routes) = (&host, &routes);
+            let (host, routes, stopped, counted) = (&host, &routes, &stopped, &counted);
             async move {
-                for n in 0..calls {
-                    count(host, routes[n % routes.len()], &format!("{caller}/{n}")).await.unwrap();
+                let mut asked: BTreeMap<Route, i64> = BTreeMap::new();
+                for n in 0.. {
+                    if stopped.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let route = routes[n % routes.len()];
+                    count(host, route, &format!("{caller}/{n}")).await.unwrap();
+                    *asked.entry(route).or_default() += 1;
+                    counted.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(pause).await;
                 }
+                asked
             }
         });
-        futures::future::join_all(callers).await;
-    })
+        let mut all: BTreeMap<Route, i64> = BTreeMap::new();
+        for (route, count) in futures::future::join_all(callers).await.into_iter().flatten() {
+            *all.entry(route).or_default() += count;
+        }
+        all
+    });
+    Calls { stop, answered, calling }
 }

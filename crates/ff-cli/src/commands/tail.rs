@@ -1,7 +1,7 @@
 //! `ff tail`: follows what an execution writes until it ends.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use base64::Engine as _;
@@ -140,7 +140,6 @@ impl Tail {
         let path = format!("/v1/executions/{}/attempts/{attempt}/stream", segment(&self.id));
         let mut after = self.after.clone().unwrap_or_else(|| "start".to_owned());
         loop {
-            let asked = Instant::now();
             let query = [("after", after.clone()), ("limit", "1000".to_owned()), ("block_ms", "30000".to_owned())];
             let reply = api.get(&path, &query).await?.accepted()?;
             let page: Page = serde_json::from_slice(&reply.bytes)?;
@@ -153,18 +152,14 @@ impl Tail {
                 }
             }
             if page.closed_at.is_some() {
+                let known = api.get(&format!("/v1/executions/{}/attempts/{attempt}", segment(&self.id)), &[]).await?;
+                if known.status == StatusCode::NOT_FOUND {
+                    bail!("attempt {attempt} was never started; `ff show {}` lists those that were", self.id);
+                }
                 if self.output.output == Output::Table {
                     eprintln!("attempt {attempt} {}: the end", page.closed_reason.unwrap_or("ended"));
                 }
                 return Ok(ExitCode::SUCCESS);
-            }
-            // Nothing came at once: an execution that has ended starts no further attempt.
-            if page.frames.is_empty() && asked.elapsed() < Duration::from_secs(1) {
-                let result = api.get(&format!("/v1/executions/{}/result", segment(&self.id)), &[]).await?.accepted()?;
-                if result.status != StatusCode::ACCEPTED {
-                    bail!("attempt {attempt} was never started; `ff show {}` lists those that were", self.id);
-                }
-                tokio::time::sleep(Duration::from_millis(200)).await;
             }
             after = page.next;
         }

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::kit::{Going, Server, err, installed, out};
+use crate::kit::{Going, Server, err, out};
 use serde_json::{Value, json};
 
 /// A worker that runs a shell script for kind `k` of lane `default`.
@@ -38,7 +38,7 @@ fn shown(server: &Server, id: &str) -> Value {
 fn eventually(what: &str, mut look: impl FnMut() -> bool) {
     let began = Instant::now();
     while !look() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what}: not within 30 s");
+        assert!(began.elapsed() < Duration::from_secs(180), "{what}: not within 180 s");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -89,9 +89,6 @@ fn nothing_is_lost_that_was_written_before_the_exit() {
 
 #[test]
 fn what_a_program_leaves_behind_does_not_cost_its_result() {
-    if !installed(&["setsid"]) {
-        return;
-    }
     let server = Server::start();
     let script = r#"setsid sleep 600 & printf '{"left":%d}\n' $!"#;
     let _worker = worker(&server, script, &[]);

@@ -1,6 +1,6 @@
 //! `ff flow` against a real `ff server` process.
 
-use crate::kit::{Server, err, installed, out};
+use crate::kit::{Server, err, out};
 use serde_json::{Value, json};
 
 const DIAMOND: &str = r#"{
@@ -25,9 +25,6 @@ fn complete_one(server: &Server) {
 
 #[test]
 fn a_flow_is_submitted_watched_and_cancelled() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     std::fs::write(server.directory().join("report.json"), DIAMOND).expect("a file");
     let said = out(&server.ff(&["flow", "submit", "report.json"]));

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use crate::kit::{Server, err, installed, out};
+use crate::kit::{Server, err, out};
 use serde_json::{Value, json};
 
 fn submitted(server: &Server, args: &[&str]) -> String {
@@ -27,9 +27,6 @@ fn fence(task: &Value) -> Value {
 
 #[test]
 fn explain_says_what_is_missing_and_what_would_help() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let id = submitted(&server, &["--lane", "mail", "--requires", "gpu"]);
     let said = out(&server.ff(&["explain", &id]));
@@ -57,9 +54,6 @@ fn explain_says_what_is_missing_and_what_would_help() {
 
 #[test]
 fn history_and_events_tell_what_happened() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let watching = server.going(&["events", "--follow", "--types", "execution.failed,execution.completed"]);
     let id = submitted(&server, &["--lane", "mail", "--retry", r#"{"max_attempts":1}"#, "--tag", "team=a"]);
@@ -102,9 +96,6 @@ fn history_and_events_tell_what_happened() {
 
 #[test]
 fn budgets_and_quotas_are_watched() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let budget = out(&server.ff(&["budget", "create", "--hard", "tokens=100", "-o", "ids"])).trim().to_owned();
     let quota = out(&server.ff(&["quota", "create", "--concurrency", "1", "-o", "ids"])).trim().to_owned();
@@ -133,9 +124,6 @@ fn budgets_and_quotas_are_watched() {
 
 #[test]
 fn lanes_are_defined_watched_and_stopped() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let nothing = server.ff(&["lane", "set", "mail"]);
     assert!(err(&nothing).contains("--max-active"), "{}", err(&nothing));
@@ -169,9 +157,6 @@ fn lanes_are_defined_watched_and_stopped() {
 
 #[test]
 fn workers_are_listed_shown_and_drained() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let id = submitted(&server, &["--lane", "mail"]);
     claimed(&server, "mail");
@@ -248,9 +233,6 @@ fn q_leaves_top() {
 
 #[test]
 fn top_draws_one_frame() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     submitted(&server, &["--lane", "mail"]);
     submitted(&server, &["--lane", "mail"]);

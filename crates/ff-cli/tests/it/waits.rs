@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::kit::{Server, err, installed, out};
+use crate::kit::{Server, err, out};
 use serde_json::{Value, json};
 
 /// A claimed task of a fresh execution.
@@ -36,9 +36,6 @@ fn suspended(server: &Server, approvers: &[&str]) -> (String, String, Vec<String
 
 #[test]
 fn an_approval_is_listed_answered_and_gone() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     assert!(!server.directory().join("store/keys").exists());
     let (id, waitpoint, tokens) = suspended(&server, &["ann", "bob"]);
@@ -76,9 +73,6 @@ fn an_approval_is_listed_answered_and_gone() {
 
 #[test]
 fn a_watched_inbox_shows_what_changes() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let (_, first, _) = suspended(&server, &[]);
     let mut watching = Command::new(env!("CARGO_BIN_EXE_ff"))
@@ -98,9 +92,6 @@ fn a_watched_inbox_shows_what_changes() {
 
 #[test]
 fn what_cannot_be_answered_says_what_to_do_next() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let (id, waitpoint, tokens) = suspended(&server, &[]);
     let signal = |token: &str, name: &str| {
@@ -147,9 +138,6 @@ fn what_cannot_be_answered_says_what_to_do_next() {
 
 #[test]
 fn a_wait_is_ended_by_an_operator() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let (id, _, _) = suspended(&server, &[]);
     assert!(out(&server.ff(&["resume", &id, "--reason", "by phone"])).contains("resumed"));
@@ -161,9 +149,6 @@ fn a_wait_is_ended_by_an_operator() {
 
 #[test]
 fn keys_are_listed_rotated_and_revoked() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     assert!(err(&server.ff(&["key", "list"])).contains("no key yet"));
     let (id, waitpoint, tokens) = suspended(&server, &[]);
@@ -182,9 +167,6 @@ fn keys_are_listed_rotated_and_revoked() {
 
 #[test]
 fn a_tail_ends_with_the_execution() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let server = Server::start();
     let (id, claimed) = running(&server);
     let mut following = Command::new(env!("CARGO_BIN_EXE_ff"))
@@ -237,9 +219,6 @@ fn every_verb_shows_an_example() {
 
 #[test]
 fn a_server_finds_its_keys_where_it_is_told() {
-    if !installed(&["curl"]) {
-        return;
-    }
     let directory = tempfile::tempdir().expect("a directory");
     let store = format!("embedded:{}", directory.path().join("store").display());
     let missing = directory.path().join("missing").display().to_string();

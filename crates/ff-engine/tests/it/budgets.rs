@@ -78,7 +78,7 @@ async fn park(operations: &Operations, id: BudgetId, count: usize) -> Vec<Execut
 
 async fn all_resumable(operations: &Operations, ids: &[ExecutionId]) {
     for id in ids {
-        becomes(operations, *id, PublicState::Resumable, ms(20_000)).await;
+        becomes(operations, *id, PublicState::Resumable).await;
     }
 }
 
@@ -95,7 +95,7 @@ async fn running(operations: &Operations) -> Task {
 /// No room waits to be told of any more.
 async fn told(engine: &Engine) {
     let client = engine.operations().client();
-    eventually("every mark is acknowledged", ms(20_000), async || {
+    eventually("every mark is acknowledged", async || {
         for route in client.budget_routes() {
             let ClearedBudgetsReply::Cleared { items, .. } = client.call(route, &ClearedBudgets::new(1)).await.unwrap();
             if !items.is_empty() {
@@ -153,13 +153,13 @@ on_both_hosts! {
         let verdict = asked(operations, second, &late).await;
         assert!(!verdict.admitted);
         raise(operations, first, 100).await;
-        eventually("one is walked for", ms(5_000), async || (tap.calls("ff_unblock_budget") >= 8).then_some(())).await;
+        eventually("one is walked for", async || (tap.calls("ff_unblock_budget") >= 8).then_some(())).await;
         raise(operations, second, 100).await;
-        eventually("and the other", ms(5_000), async || (tap.calls("ff_unblock_budget") >= 16).then_some(())).await;
+        eventually("and the other", async || (tap.calls("ff_unblock_budget") >= 16).then_some(())).await;
         // Its refusal arrives long after the walk, as long as its grant is open.
         tokio::time::sleep(ms(2_600)).await;
         refuse(operations, second, &late, &verdict).await;
-        becomes(operations, late.execution_id, PublicState::Waiting, ms(15_000)).await;
+        becomes(operations, late.execution_id, PublicState::Waiting).await;
         engine.stop().await;
     }
 
@@ -177,9 +177,9 @@ on_both_hosts! {
         operations.approve_budget(id, "ann").await.unwrap();
         told(&engine).await;
         refuse(operations, id, &late, &verdict).await;
-        becomes(operations, late.execution_id, PublicState::RateLimited, ms(1_000)).await;
+        becomes(operations, late.execution_id, PublicState::RateLimited).await;
         assert_eq!(unblock::sweep_once(operations, Route::Execution(0)).await.unwrap(), 1);
-        becomes(operations, late.execution_id, PublicState::Waiting, ms(1_000)).await;
+        becomes(operations, late.execution_id, PublicState::Waiting).await;
         engine.stop().await;
     }
 
@@ -212,7 +212,7 @@ on_both_hosts! {
         let holder = wire::Holder { execution_id: small.execution_id, expires_at: None, holder_id: small.grant_id };
         let release = wire::ReleaseBudget { budget_id: id, holders: vec![holder] };
         client.call(client.route_of_budget(&id), &release).await.unwrap();
-        becomes(operations, fits.execution_id, PublicState::Waiting, ms(10_000)).await;
+        becomes(operations, fits.execution_id, PublicState::Waiting).await;
         for grant in &grants[..200] {
             let state = operations.describe(grant.execution_id).await.unwrap().state;
             assert_eq!(state, PublicState::RateLimited, "it does not fit");
@@ -252,14 +252,14 @@ on_both_hosts! {
                 client.call(route, &NoteUsage::new(id, tokens(1), reporter, fence_of(&task))).await.unwrap();
             }
         }
-        eventually("the reports are owed", ms(20_000), async || {
+        eventually("the reports are owed", async || {
             let wire::ReadOutboxReply::Effects { items } =
                 client.call(route, &wire::ReadOutbox::new(1_000)).await.unwrap();
             (items.len() >= 80).then_some(())
         })
         .await;
         client.call(route, &wire::ReleaseGrant::new(grant.execution_id, grant.grant_id)).await.unwrap();
-        eventually("the slot is back", ms(6_000), async || {
+        eventually("the slot is back", async || {
             (operations.quota(quota_id, Some("k")).await.unwrap().1.unwrap().held == 0).then_some(())
         })
         .await;
@@ -327,9 +327,9 @@ on_both_hosts! {
             ..SettleUsage::new(task.execution_id, UsageOutcome::HardBreach, report.sequence)
         };
         client.call(route, &settle).await.unwrap();
-        becomes(operations, task.execution_id, PublicState::RateLimited, ms(1_000)).await;
+        becomes(operations, task.execution_id, PublicState::RateLimited).await;
         unblock::sweep_once(operations, route).await.unwrap();
-        becomes(operations, task.execution_id, PublicState::Resumable, ms(1_000)).await;
+        becomes(operations, task.execution_id, PublicState::Resumable).await;
         assert_eq!(unblock::sweep_once(operations, route).await.unwrap(), 0);
         engine.stop().await;
     }
@@ -344,7 +344,7 @@ on_both_hosts! {
         let report = |n| operations.report_usage(task.execution_id, &fence, id, tokens(n), None);
         assert_eq!(report(11).await.unwrap(), UsageAnswer::Ok);
         assert!(matches!(report(11).await.unwrap(), UsageAnswer::HardBreach { ended: true, .. }));
-        becomes(operations, task.execution_id, PublicState::Resumable, ms(10_000)).await;
+        becomes(operations, task.execution_id, PublicState::Resumable).await;
         let again = claim_one(operations, &worker("w2", 60_000), task.execution_id).await;
         let answer = operations.report_usage(task.execution_id, &fence_of(&again), id, tokens(11), None).await;
         assert_eq!(answer.unwrap(), UsageAnswer::Ok);
@@ -377,7 +377,7 @@ on_both_hosts! {
         };
         let call = CreateBudget { actor: "ops".to_owned(), budget: soon };
         operations.client().call(operations.client().route_of_budget(&other), &call).await.unwrap();
-        let next = eventually("the next end is supplied", ms(10_000), async || {
+        let next = eventually("the next end is supplied", async || {
             let budget = operations.budget(other).await.unwrap().budget;
             budget.next_reset_at.filter(|_| budget.period == 2)
         })
@@ -395,7 +395,7 @@ on_both_hosts! {
         let call = NoteUsage::new(id, tokens(30), task.execution_id, fence_of(&task));
         operations.client().call(operations.client().route_of(&task.execution_id), &call).await.unwrap();
         assert_eq!(operations.usage(task.execution_id).await.unwrap().pending.len(), 1);
-        eventually("the outbox finishes it", ms(15_000), async || {
+        eventually("the outbox finishes it", async || {
             let usage = operations.usage(task.execution_id).await.unwrap();
             (usage.pending.is_empty() && usage.ledger[0].accepted == 30).then_some(())
         })
@@ -481,12 +481,12 @@ on_both_hosts! {
         let budget = wire::NewBudget::new(id, "default".into(), BudgetScope { r#type: ScopeType::Lane, id: Some(LANE.into()) }, limit(10), never(), OnSoft::Notify, OnHard::Suspend);
         let route = client.route_of_budget(&id);
         client.call(route, &CreateBudget { actor: "ops".into(), budget }).await.unwrap();
-        eventually("the scope is told", ms(20_000), async || {
+        eventually("the scope is told", async || {
             let submitted = submit(operations, work("burn")).await;
             (budgets_of(operations, submitted).await == [id]).then_some(())
         }).await;
         client.call(route, &wire::DeleteBudget { actor: "ops".into(), budget_id: id }).await.unwrap();
-        eventually("the scope is told", ms(20_000), async || {
+        eventually("the scope is told", async || {
             let submitted = submit(operations, work("burn")).await;
             budgets_of(operations, submitted).await.is_empty().then_some(())
         }).await;
@@ -533,7 +533,7 @@ on_both_hosts! {
         outer.fields.budgets = named(shared);
         let of_flow = create(operations, scoped(ScopeType::Flow, Some(outer.fields.flow_id.to_string()))).await;
         operations.submit_flow(outer).await.unwrap();
-        let deep = eventually("the inner member is there", ms(20_000), async || {
+        let deep = eventually("the inner member is there", async || {
             let page = operations.list(&ff_engine::ExecutionFilter::default(), None, 100).await.unwrap();
             page.items.into_iter().find(|item| item.kind == "step").map(|item| item.execution_id)
         }).await;

@@ -91,7 +91,7 @@ on_both_hosts! {
         let graph = engine.operations().graph(id).await.unwrap();
         let join = graph.members.iter().find(|member| member.key == "join").unwrap();
         assert_eq!((join.edges_in, graph.edges.len()), (1_500, 3_000));
-        eventually("every member is released", ms(20_000), async || {
+        eventually("every member is released", async || {
             let flow = engine.operations().flow(id).await.unwrap();
             (flow.counts.get(&MemberState::WaitingChildren) == Some(&1_501) && flow.walk.is_none()).then_some(())
         }).await;
@@ -111,7 +111,7 @@ on_both_hosts! {
         let submitted = operations.submit_flow(new).await.unwrap();
         assert!(submitted.duplicate && submitted.flow.sealed_at.is_some());
         assert_eq!(submitted.flow.members, 202);
-        eventually("the root is released", ms(10_000), async || {
+        eventually("the root is released", async || {
             (!claim(operations, &worker("w1", 30_000), 1).await.is_empty()).then_some(())
         }).await;
     }

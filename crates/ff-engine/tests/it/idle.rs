@@ -19,7 +19,7 @@ on_both_hosts! {
         complete(operations, &task, b"").await;
 
         let host = kit.host();
-        eventually("the start is over", ms(20_000), async || {
+        eventually("the start is over", async || {
             let before = host.store_commands().await.unwrap();
             tokio::time::sleep(ms(500)).await;
             (host.store_commands().await.unwrap() - before < 20).then_some(())

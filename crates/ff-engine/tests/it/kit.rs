@@ -1,5 +1,6 @@
 //! A fresh store on either host, engines over it, and bounded waiting for what must become true.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 /// A test that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Few partitions, so that a test can ask each of them.
 pub const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
@@ -137,8 +138,15 @@ pub fn shown(report: &Fsck) -> Vec<String> {
     findings.chain(report.foreign.iter().map(|key| format!("foreign {key}"))).collect()
 }
 
+/// A test that waits for its store. Boxed, so that what runs it is compiled once and not once per test.
+type Test<'a> = Box<dyn FnOnce(Arc<Kit>) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
+
 /// Runs a test on a fresh store within the limit, and checks every invariant of what it leaves.
-pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F) {
+pub fn run<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F + 'a) {
+    run_boxed(kind, Box::new(move |kit| Box::pin(test(kit))));
+}
+
+fn run_boxed(kind: Kind, test: Test<'_>) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_test_writer()
@@ -173,21 +181,24 @@ macro_rules! on_both_hosts {
     };
 }
 
-/// Looks until there is something to see; panics when `within` is over.
-pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// A condition that takes longer to become true never does.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Looks until there is something to see.
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(seen) = look().await {
             return seen;
         }
-        assert!(started.elapsed() < within, "{what}: not within {within:?}");
+        assert!(started.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// Waits until the execution is in this state.
-pub async fn becomes(operations: &Operations, id: ExecutionId, state: PublicState, within: Duration) -> Execution {
-    eventually(&format!("{id} becomes {state}"), within, async || {
+pub async fn becomes(operations: &Operations, id: ExecutionId, state: PublicState) -> Execution {
+    eventually(&format!("{id} becomes {state}"), async || {
         let execution = operations.describe(id).await.expect("it exists");
         (execution.state == state).then_some(execution)
     })
@@ -297,18 +308,25 @@ pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
     }
 }
 
-/// Reads a feed until `enough` or until nothing came for `quiet`.
-pub async fn drain(feed: &mut Feed, quiet: Duration, mut enough: impl FnMut(&[Delivered]) -> bool) -> Vec<Delivered> {
+/// Reads a feed until it has brought `enough`.
+pub async fn drain(feed: &mut Feed, mut enough: impl FnMut(&[Delivered]) -> bool) -> Vec<Delivered> {
+    let (mut all, started) = (Vec::new(), Instant::now());
+    while !enough(&all) {
+        assert!(started.elapsed() < PATIENCE, "not enough came within {PATIENCE:?}: {all:#?}");
+        all.extend(feed.next(Duration::from_secs(1)).await.expect("the feed is read"));
+    }
+    all
+}
+
+/// Reads a feed until everything that has happened was read and nothing came for `quiet`.
+pub async fn drain_quiet(feed: &mut Feed, quiet: Duration) -> Vec<Delivered> {
     let mut all = Vec::new();
     loop {
         let some = feed.next(quiet).await.expect("the feed is read");
-        if some.is_empty() {
+        if some.is_empty() && feed.is_caught_up() {
             return all;
         }
         all.extend(some);
-        if enough(&all) {
-            return all;
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lanes: made on first use, changed everywhere before the answer, bounded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ff_core::error::{ContentionKind, EngineError};
@@ -44,10 +44,10 @@ on_both_hosts! {
         for _ in 0..600 {
             submit(operations, work("busy")).await;
         }
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, claimed_by) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let claimers: Vec<_> = (0..4)
             .map(|n| {
-                let (operations, stop) = (operations.clone(), Arc::clone(&stop));
+                let (operations, stop, claimed_by) = (operations.clone(), Arc::clone(&stop), Arc::clone(&claimed_by));
                 tokio::spawn(async move {
                     let mut last_success = None;
                     while !stop.load(Ordering::Relaxed) {
@@ -55,6 +55,7 @@ on_both_hosts! {
                             let begun = Instant::now();
                             let claimed = operations.claim(route, &worker(&format!("w{n}"), 60_000), 1, Uuid::now_v7()).await;
                             if !claimed.expect("a claim is answered").tasks.is_empty() {
+                                claimed_by.fetch_add(1, Ordering::Relaxed);
                                 last_success = last_success.max(Some(begun));
                             }
                         }
@@ -63,14 +64,14 @@ on_both_hosts! {
                 })
             })
             .collect();
-        tokio::time::sleep(ms(100)).await;
+        eventually("some was claimed", async || (claimed_by.load(Ordering::Relaxed) >= 20).then_some(())).await;
         operations.set_lane_state("default", LANE, LaneState::Paused, "ann").await.expect("it is paused");
         let paused = Instant::now();
         tokio::time::sleep(ms(300)).await;
         stop.store(true, Ordering::Relaxed);
         for claimer in claimers {
-            let last = claimer.await.unwrap().expect("it claimed something before the pause");
-            assert!(last < paused, "a claim begun after the pause was answered got work");
+            let last = claimer.await.unwrap();
+            assert!(last.is_none_or(|last| last < paused), "a claim begun after the pause was answered got work");
         }
         let waiting = submit(operations, work("accepted while paused")).await;
         assert_eq!(claim(operations, &worker("w", 30_000), 64).await, []);
@@ -87,7 +88,7 @@ on_both_hosts! {
                 }
             }
         };
-        tokio::time::timeout(ms(2_000), woken).await.expect("the partition says that there is work");
+        tokio::time::timeout(crate::kit::PATIENCE, woken).await.expect("the partition says that there is work");
         assert!(!claim(operations, &worker("w", 30_000), 64).await.is_empty());
         engine.stop().await;
     }
@@ -97,7 +98,7 @@ on_both_hosts! {
         let operations = engine.operations();
         operations.define_lane(DefineLane { max_depth: Some(10), ..define("narrow") }).await.unwrap();
         let mut accepted = 0;
-        let error = eventually("the lane fills up", ms(5_000), async || {
+        let error = eventually("the lane fills up", async || {
             match operations.submit(NewExecution::new("default", "narrow", "drop")).await {
                 Ok(_) => {
                     accepted += 1;
@@ -119,7 +120,7 @@ on_both_hosts! {
         // Room comes back when work leaves; the depth is at most a second old.
         let tasks = claim(operations, &at("narrow"), 64).await;
         assert_eq!(i64::try_from(tasks.len()).unwrap(), accepted);
-        eventually("there is room again", ms(2_500), async || {
+        eventually("there is room again", async || {
             operations.submit(NewExecution::new("default", "narrow", "drop")).await.ok()
         })
         .await;

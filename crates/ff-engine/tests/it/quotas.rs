@@ -68,7 +68,7 @@ on_both_hosts! {
         let set = operations.quota_keys(id, 10).await.unwrap().remove(0).set;
         let holder = Holder { execution_id: grants[0].execution_id, expires_at: None, holder_id: grants[0].grant_id };
         holders::release(client, &set, vec![Leaving { holder, unused: false }]).await.unwrap();
-        becomes(operations, grants[30].execution_id, PublicState::Waiting, ms(6_000)).await;
+        becomes(operations, grants[30].execution_id, PublicState::Waiting).await;
         engine.stop().await;
     }
 
@@ -144,7 +144,7 @@ on_both_hosts! {
         assert!(operations.admit_quota(id, vec![ask(600, 0)]).await.unwrap()[0].admitted);
         let refused = operations.admit_quota(id, vec![ask(60_000, 1)]).await.unwrap().remove(0);
         assert!(!refused.admitted);
-        eventually("it is asked for and leaves", ms(10_000), async || (held(operations, id).await == 0).then_some(())).await;
+        eventually("it is asked for and leaves", async || (held(operations, id).await == 0).then_some(())).await;
         assert_eq!(operations.quota(id, Some("k")).await.unwrap().1.unwrap().waiting, 0, "who waited was called");
         engine.stop().await;
     }

@@ -25,16 +25,16 @@ fn can(instance: &str, token: &str) -> RegisterWorker {
     )
 }
 
-async fn blocked(operations: &Operations, id: ExecutionId, within: std::time::Duration) -> Execution {
-    eventually("nobody can run it", within, async || {
+async fn blocked(operations: &Operations, id: ExecutionId) -> Execution {
+    eventually("nobody can run it", async || {
         let execution = operations.describe(id).await.unwrap();
         (execution.blocking_reason == Some(BlockingReason::WaitingForCapableWorker)).then_some(execution)
     })
     .await
 }
 
-async fn eligible(operations: &Operations, id: ExecutionId, within: std::time::Duration) {
-    eventually("somebody can run it", within, async || {
+async fn eligible(operations: &Operations, id: ExecutionId) {
+    eventually("somebody can run it", async || {
         let execution = operations.describe(id).await.unwrap();
         (execution.state == PublicState::Waiting && execution.blocking_reason.is_none()).then_some(())
     })
@@ -50,7 +50,7 @@ on_both_hosts! {
         tokio::time::sleep(ms(700)).await;
         let (gpu, cpu, plain) =
             (submit(operations, needs("gpu")).await, submit(operations, needs("cpu")).await, submit(operations, work("any")).await);
-        let execution = blocked(operations, gpu, ms(2_500)).await;
+        let execution = blocked(operations, gpu).await;
         let waited = execution.updated_at - execution.created_at;
         assert!((1_000..=1_900).contains(&waited), "blocked after {waited} ms");
         assert_eq!(execution.blocking_detail.unwrap()["requires"], "gpu");
@@ -61,11 +61,11 @@ on_both_hosts! {
         let mut twin = needs("gpu");
         twin.fields.execution_id = ExecutionId::mint_with_seed(gpu.seed());
         let twin = submit(operations, twin).await;
-        blocked(operations, twin, ms(0)).await;
+        blocked(operations, twin).await;
 
         operations.register_worker(can("strong", "gpu")).await.unwrap();
-        eligible(operations, gpu, ms(1_000)).await;
-        eligible(operations, twin, ms(1_000)).await;
+        eligible(operations, gpu).await;
+        eligible(operations, twin).await;
         let strong = Claimant { capabilities: vec!["gpu".into()], ..worker("strong", 30_000) };
         let mut got: Vec<ExecutionId> = claim(operations, &strong, 8).await.into_iter().map(|task| task.execution_id).collect();
         got.sort_unstable();
@@ -88,7 +88,7 @@ on_both_hosts! {
             } else {
                 operations.drain_worker(instance, "ann").await.unwrap();
             }
-            blocked(operations, id, ms(3_000)).await;
+            blocked(operations, id).await;
             operations.cancel(id, "ann", None, None).await.unwrap();
         }
         engine.stop().await;
@@ -101,7 +101,7 @@ on_both_hosts! {
         let options = ff_engine::EngineOptions::embedded();
         let engine = ff_engine::Engine::start(kit.host(), options).await.unwrap();
         for id in ids {
-            blocked(engine.operations(), id, ms(3_000)).await;
+            blocked(engine.operations(), id).await;
         }
         engine.stop().await;
     }

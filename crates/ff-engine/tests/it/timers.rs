@@ -14,7 +14,7 @@ on_both_hosts! {
         for round in 0..2 {
             let id = submit(operations, work("orphan")).await;
             let task = claim_one(operations, &worker("dead", 1_000), id).await;
-            let execution = becomes(operations, id, PublicState::Waiting, ms(3_000)).await;
+            let execution = becomes(operations, id, PublicState::Waiting).await;
             let ended = execution.attempts[0].ended_at.expect("the attempt has ended");
             assert_eq!(execution.attempts[0].state, AttemptState::Interrupted);
             assert!(ended >= task.lease_expires_at, "round {round}: {ended} is before {}", task.lease_expires_at);
@@ -30,8 +30,6 @@ on_both_hosts! {
     async fn what_is_due_happens_by_itself(kit) {
         let engine = kit.plain_engine().await;
         let operations = engine.operations();
-        let within = ms(2_500);
-
         let mut new = work("delayed");
         new.fields.delay_ms = Some(400);
         let delayed = submit(operations, new).await;
@@ -66,21 +64,21 @@ on_both_hosts! {
         claim_one(operations, &at("asked"), asked).await;
         operations.cancel(asked, "ann", Some("enough"), Some(400)).await.expect("it is asked to cancel");
 
-        let ready = becomes(operations, delayed, PublicState::Waiting, within).await;
+        let ready = becomes(operations, delayed, PublicState::Waiting).await;
         assert!(ready.updated_at >= ready.created_at + 400);
         for id in [late, unwanted] {
-            let expired = becomes(operations, id, PublicState::Expired, within).await;
+            let expired = becomes(operations, id, PublicState::Expired).await;
             assert!(expired.ended_at.expect("it ended") >= expired.created_at + 400);
         }
-        let retried = becomes(operations, slow, PublicState::Waiting, within).await;
+        let retried = becomes(operations, slow, PublicState::Waiting).await;
         assert_eq!(retried.attempts[0].state, AttemptState::TimedOut);
-        assert_eq!(becomes(operations, asked, PublicState::Cancelled, within).await.outcome, Some(Outcome::Cancelled));
-        eventually("retention removes it", within, async || {
+        assert_eq!(becomes(operations, asked, PublicState::Cancelled).await.outcome, Some(Outcome::Cancelled));
+        eventually("retention removes it", async || {
             matches!(operations.describe(brief).await, Err(error) if error.to_string().contains("not found")).then_some(())
         })
         .await;
         // The key outlives the execution, and then ends as well.
-        let again = eventually("the key ends", within, async || match operations.submit(new.clone()).await {
+        let again = eventually("the key ends", async || match operations.submit(new.clone()).await {
             Ok(ff_script::generated::SubmitExecutionReply::Created { execution_id, .. }) => Some(execution_id),
             Ok(_) => None,
             Err(error) => panic!("{error}"),
@@ -101,8 +99,8 @@ on_both_hosts! {
         let last = submit(operations, later(3_600_000)).await;
         let middle = submit(operations, later(1_500)).await;
         let first = submit(operations, later(300)).await;
-        let first = becomes(operations, first, PublicState::Waiting, ms(1_300)).await;
-        let middle = becomes(operations, middle, PublicState::Waiting, ms(2_500)).await;
+        let first = becomes(operations, first, PublicState::Waiting).await;
+        let middle = becomes(operations, middle, PublicState::Waiting).await;
         assert!(first.updated_at < middle.updated_at);
         assert_eq!(operations.describe(last).await.unwrap().state, PublicState::Delayed);
         engine.stop().await;
@@ -120,10 +118,10 @@ on_both_hosts! {
         new.fields.delay_ms = Some(200);
         new.fields.lane = "other".to_owned();
         let other = submit(operations, new).await;
-        becomes(operations, other, PublicState::Waiting, ms(1_500)).await;
+        becomes(operations, other, PublicState::Waiting).await;
         let second = submit(operations, work_in(2, "second")).await;
         let task = claim_one(operations, &worker("w", 2_000), second).await;
-        let found = becomes(operations, second, PublicState::Waiting, ms(4_000)).await;
+        let found = becomes(operations, second, PublicState::Waiting).await;
         assert!(found.attempts[0].ended_at.unwrap() <= task.lease_expires_at + 2_000);
         engine.stop().await;
     }
@@ -143,10 +141,10 @@ on_both_hosts! {
         new.fields.delay_ms = Some(200);
         new.fields.lane = "other".to_owned();
         let other = submit(operations, new).await;
-        becomes(operations, other, PublicState::Waiting, ms(1_500)).await;
+        becomes(operations, other, PublicState::Waiting).await;
         let second = submit(operations, work_in(2, "second")).await;
         let task = claim_one(operations, &worker("w", 3_000), second).await;
-        let found = becomes(operations, second, PublicState::Waiting, ms(5_000)).await;
+        let found = becomes(operations, second, PublicState::Waiting).await;
         assert!(found.attempts[0].ended_at.unwrap() <= task.lease_expires_at + 2_000);
         engine.stop().await;
     }

@@ -87,7 +87,7 @@ on_both_hosts! {
         let id = task.execution_id;
         let new = NewSuspension { continuation: Some(b"\x00half way\xff".to_vec()), ..suspension(&task, vec![named("approval")]) };
         let opened = suspend(&waitpoints, new).await;
-        becomes(engine.operations(), id, PublicState::Suspended, ms(1_000)).await;
+        becomes(engine.operations(), id, PublicState::Suspended).await;
 
         let signal = NewSignal {
             signal_id: Some(SignalId::mint()),
@@ -274,7 +274,7 @@ on_both_hosts! {
         deliver(&last).await.unwrap();
         // Also when another process did it: here the file changes under this one.
         keys_in(directory.path()).revoke(&last_key).unwrap();
-        eventually("the revocation is seen", ms(5_000), async || deliver(&last).await.err()).await;
+        eventually("the revocation is seen", async || deliver(&last).await.err()).await;
         deliver(&create("after").await).await.unwrap();
         // The store knows the keys of today only.
         let late = Waitpoints::new(engine.operations().clone(), keys_in(directory.path()));

@@ -41,7 +41,7 @@ on_both_hosts! {
         assert_eq!(operations.worker("w1").await.unwrap().state, WorkerState::Draining);
         assert!(operations.heartbeat(vec!["w1".into()]).await.unwrap()[0].draining);
         for task in &mine {
-            eventually("the lease is asked for", ms(3_000), async || {
+            eventually("the lease is asked for", async || {
                 let RenewLeaseReply::Renewed { yield_requested, .. } =
                     operations.renew(task.execution_id, fence_of(task)).await.expect("it is still held");
                 yield_requested.then_some(())
@@ -64,7 +64,7 @@ on_both_hosts! {
         operations.mark_worker_dead("w1", "ann").await.expect("it is marked");
         assert_eq!(refusal(operations.worker("w1").await), ErrorCode::WorkerNotRegistered);
         for task in &mine {
-            becomes(operations, task.execution_id, PublicState::Waiting, ms(3_000)).await;
+            becomes(operations, task.execution_id, PublicState::Waiting).await;
             let refused = refusal(operations.complete(task.execution_id, fence_of(task), None).await);
             assert_eq!(refused, ErrorCode::LeaseRevoked);
         }
@@ -84,7 +84,7 @@ on_both_hosts! {
         assert_eq!(tool.operations().describe(tasks[0].execution_id).await.unwrap().state, PublicState::Active);
         let engine = kit.engine().await;
         for task in &tasks {
-            becomes(engine.operations(), task.execution_id, PublicState::Waiting, ms(4_000)).await;
+            becomes(engine.operations(), task.execution_id, PublicState::Waiting).await;
         }
         engine.stop().await;
         tool.stop().await;

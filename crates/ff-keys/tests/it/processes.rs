@@ -41,7 +41,7 @@ fn processes_that_make_and_rotate_one_file_accept_each_others_tokens() {
     let children: Vec<_> = (0..PROCESSES)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "one_process_of_several", "--nocapture"])
+                .args(["--exact", "processes::one_process_of_several", "--nocapture"])
                 .env(CHILD_OF, directory.path())
                 .stdout(std::process::Stdio::piped())
                 .spawn()

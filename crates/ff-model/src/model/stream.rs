@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ff_script::Bytes;
 use ff_script::generated::{
-    AppendFrames, AppendFramesReply, FollowStream, FollowStreamReply, Frame, FrameMode, ReadStream, ReadStreamReply,
-    ReadSummary, ReadSummaryReply,
+    AppendFrames, AppendFramesReply, AttemptState, FollowStream, FollowStreamReply, Frame, FrameMode, Outcome,
+    ReadStream, ReadStreamReply, ReadSummary, ReadSummaryReply,
 };
 use uuid::Uuid;
 
@@ -55,6 +55,16 @@ impl Stream {
             let live = self.frames.iter().position(|frame| frame.mode == FrameMode::Live);
             self.frames.remove(live.unwrap_or(0));
         }
+    }
+}
+
+/// How a stream ends that no attempt ever wrote to.
+fn end_without_attempt(outcome: Outcome) -> AttemptState {
+    match outcome {
+        Outcome::Success => AttemptState::Succeeded,
+        Outcome::Failed => AttemptState::Failed,
+        Outcome::Cancelled | Outcome::Skipped => AttemptState::Cancelled,
+        Outcome::Expired => AttemptState::Interrupted,
     }
 }
 
@@ -120,10 +130,11 @@ impl Model {
             if let Some(index) = call.attempt_index.filter(|index| *index > latest_attempt.unwrap_or(-1) + 1) {
                 return Err(no_attempt(index));
             }
+            let ended = execution.ended();
             return Ok(ReadStreamReply::Page {
                 attempt_index: None,
-                closed_at: None,
-                closed_reason: None,
+                closed_at: ended.map(|ended| ended.at),
+                closed_reason: ended.map(|ended| end_without_attempt(ended.outcome)),
                 frames: Vec::new(),
                 latest_attempt,
                 more: false,

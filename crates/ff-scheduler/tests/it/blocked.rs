@@ -1,5 +1,5 @@
 //! Many executions that wait for one budget: they cost one read of it per cycle, and all of them resume by priority after a
-//! raise. `FF_LONG=1` makes them 50_000.
+//! raise. The long tier makes them 50_000.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use ff_script::generated::{
     BudgetRef, BudgetReset, BudgetScope, DimensionLimit, OnHard, OnSoft, PartitionStatsReply, ResetType, ScopeType,
 };
 
-use crate::kit::{Kit, LANE, claim, eventually, long, ms, worker};
+use crate::kit::{Kit, LANE, claim, eventually, ms, worker};
 use crate::on_both_hosts;
 
 /// What one call takes at most.
 const BATCH: usize = 64;
 
 fn count() -> usize {
-    if long() { 50_000 } else { 2_000 }
+    ff_testkit::tier::rounds(500, 2_000, 50_000)
 }
 
 fn limit(hard: i64) -> Vec<DimensionLimit> {
@@ -82,7 +82,7 @@ on_both_hosts! {
             let (dispatcher, who) = (dispatcher.clone(), who.clone());
             async move { claim(&dispatcher, &who, 512, ms(600_000)).await }
         });
-        eventually("all wait for the budget", ms(60_000 + 10 * count as u64), async || {
+        eventually("all wait for the budget", async || {
             (standing(&kit).await == (count, 0)).then_some(())
         })
         .await;
@@ -115,7 +115,7 @@ on_both_hosts! {
         // A raise tells all of them, a page at a time.
         let before = kit.calls();
         kit.operations().change_budget(budget, BudgetLimits { limits: limit(1_000_000_000), ..Default::default() }, "ops").await.unwrap();
-        eventually("all may start", ms(60_000 + 10 * count as u64), async || {
+        eventually("all may start", async || {
             (standing(&kit).await == (0, count)).then_some(())
         })
         .await;

@@ -230,7 +230,7 @@ on_both_hosts! {
         });
         let operations = kit.operations();
         // What fits is used, and the rest waits.
-        eventually("what fits is used and the rest waits", ms(90_000), async || {
+        eventually("what fits is used and the rest waits", async || {
             let (used, _) = within(operations, budget).await;
             let (blocked, going) = waiting(operations).await;
             let ended = crew.ended.load(Ordering::SeqCst);
@@ -240,15 +240,15 @@ on_both_hosts! {
         let ended = crew.ended.load(Ordering::SeqCst);
         assert!((200..COUNT).contains(&ended), "{ended} ended");
         operations.change_budget(budget, BudgetLimits { limits: limit(1_000_000), ..Default::default() }, "ops").await.unwrap();
-        eventually("all have ended", ms(90_000), async || {
+        eventually("all have ended", async || {
             within(operations, budget).await;
             (crew.ended.load(Ordering::SeqCst) == COUNT).then_some(())
         })
         .await;
         stop.cancel();
         running.join_all().await;
-        let held = eventually("nothing is held any more", ms(20_000), async || Some(within(operations, budget).await.1).filter(|held| *held == 0)).await;
-        let accepted = eventually("every report is answered", ms(20_000), async || {
+        let held = eventually("nothing is held any more", async || Some(within(operations, budget).await.1).filter(|held| *held == 0)).await;
+        let accepted = eventually("every report is answered", async || {
             let (accepted, pending) = ledgers(operations, &ids).await;
             (pending == 0).then_some(accepted)
         })
@@ -295,7 +295,7 @@ on_both_hosts! {
                 }
             }
         });
-        eventually("all have ended", ms(100_000), async || {
+        eventually("all have ended", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             assert!(state.is_none_or(|state| state.held <= cap));
             (ended.load(Ordering::SeqCst) == COUNT).then_some(())
@@ -308,7 +308,7 @@ on_both_hosts! {
         assert!(i64::try_from(by_events).unwrap() <= cap, "{by_events} at once");
         let deaths = mourned.lock().unwrap().len();
         assert!(deaths > 5, "only {deaths} workers died");
-        eventually("the slots come back", ms(10_000), async || {
+        eventually("the slots come back", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.is_none_or(|state| state.held == 0 && state.waiting == 0).then_some(())
         })

@@ -1,6 +1,7 @@
 //! A fresh store on either host, engines and dispatchers over it, and what its events say about a lane.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,12 +21,12 @@ use crate::counted::Counted;
 
 /// A test that takes longer hangs.
 fn limit() -> Duration {
-    Duration::from_secs(if long() { 1_800 } else { 150 })
+    Duration::from_secs(if long() { 1_800 } else { 300 })
 }
 
 /// True in the long runs.
 pub fn long() -> bool {
-    std::env::var("FF_LONG").is_ok_and(|value| value == "1")
+    ff_testkit::tier::tier() == ff_testkit::tier::Tier::Long
 }
 
 const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
@@ -218,20 +219,30 @@ pub async fn claim(dispatcher: &Dispatcher, who: &Profile, max: u16, wait: Durat
     dispatcher.claim(who, max, wait, Uuid::now_v7()).await.unwrap()
 }
 
-/// Looks until there is something to see; panics when `within` is over.
-pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// A condition that takes longer to become true never does.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Looks until there is something to see.
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let started = tokio::time::Instant::now();
     loop {
         if let Some(seen) = look().await {
             return seen;
         }
-        assert!(started.elapsed() < within, "{what}: not within {within:?}");
+        assert!(started.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         tokio::time::sleep(ms(20)).await;
     }
 }
 
+/// A test that waits for its store. Boxed, so that what runs it is compiled once and not once per test.
+type Test<'a> = Box<dyn FnOnce(Arc<Kit>) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
+
 /// Runs a test on a fresh store within the limit, and checks every invariant of what it leaves.
-pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F) {
+pub fn run<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F + 'a) {
+    run_boxed(kind, Box::new(move |kit| Box::pin(test(kit))));
+}
+
+fn run_boxed(kind: Kind, test: Test<'_>) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_test_writer()

@@ -67,7 +67,7 @@ on_both_hosts! {
         }
         run_all(&kit, 20, 8, ms(5)).await;
         assert!(kit.most_at_once().await <= 3);
-        eventually("the slots come back", ms(10_000), async || {
+        eventually("the slots come back", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.filter(|state| state.held == 0 && state.waiting == 0)
         })
@@ -83,7 +83,6 @@ on_both_hosts! {
         let since = Instant::now();
         run_all(&kit, 14, 8, ms(0)).await;
         assert!(since.elapsed() >= ms(1_150), "14 at 4 in 400 ms took {:?}", since.elapsed());
-        assert!(since.elapsed() < ms(15_000), "14 at 4 in 400 ms took {:?}", since.elapsed());
         // An admission comes before its start, by less than a grant lasts: only the count over the whole run is exact.
         assert_eq!(starts(&kit).await.len(), 14);
     }
@@ -120,7 +119,6 @@ on_both_hosts! {
         let since = Instant::now();
         run_all(&kit, 40, 64, ms(0)).await;
         assert!(since.elapsed() >= ms(780), "40 with 20 ms between took {:?}", since.elapsed());
-        assert!(since.elapsed() < ms(10_000), "40 with 20 ms between took {:?}", since.elapsed());
     }
 
     async fn all_quotas_of_an_execution_have_to_pass(kit) {
@@ -160,7 +158,7 @@ on_both_hosts! {
         let first = claim(&dispatcher, &who, 1, ms(10_000)).await.remove(0);
         let second = submit(&kit, &[id]).await;
         assert!(claim(&dispatcher, &who, 1, ms(300)).await.is_empty());
-        let waiting = eventually("it is blocked", ms(5_000), async || {
+        let waiting = eventually("it is blocked", async || {
             Some(kit.operations().describe(second).await.unwrap()).filter(|e| e.blocking_reason.is_some())
         })
         .await;
@@ -185,10 +183,8 @@ on_both_hosts! {
         let dispatcher = kit.dispatcher();
         submit(&kit, &[id]).await;
         let lost = claim(&dispatcher, &worker("w1", &[], 1_000), 1, ms(10_000)).await.remove(0);
-        let since = Instant::now();
         let again = claim(&dispatcher, &worker("w2", &[], 30_000), 1, ms(10_000)).await.remove(0);
         assert_eq!((again.execution_id, again.attempt_index), (lost.execution_id, 1));
-        assert!(since.elapsed() < ms(3_000), "{:?}", since.elapsed());
         kit.complete(&again).await;
     }
 
@@ -215,7 +211,7 @@ on_both_hosts! {
         let client = kit.operations().client();
         client.call(client.route_of(&first), &YieldExecution { execution_id: first, fence: ff_engine::fence_of(&task) }).await.unwrap();
         let reclaim = || GrantReclaim { actor: "ann".to_owned(), execution_id: first, grant_id: Uuid::now_v7(), instance: "w".to_owned(), ttl_ms: 300, namespace: "default".to_owned(), lanes: vec![LANE.to_owned()], capabilities: vec![] };
-        eventually("the slot came back", ms(10_000), async || {
+        eventually("the slot came back", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.filter(|state| state.held == 0)
         })
@@ -223,7 +219,7 @@ on_both_hosts! {
         dispatcher.grant_reclaim(&reclaim()).await.unwrap();
         let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
         assert_eq!(state.unwrap().held, 1, "the reclaim holds the slot");
-        eventually("the grant runs out", ms(10_000), async || {
+        eventually("the grant runs out", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.filter(|state| state.held == 0)
         })

@@ -39,7 +39,7 @@ async fn submit(kit: &Kit, budget: BudgetId, estimate: i64, priority: i64) -> Ex
 }
 
 async fn blocked(kit: &Kit, id: ExecutionId, reason: BlockingReason) -> Execution {
-    eventually("it is blocked", ms(10_000), async || {
+    eventually("it is blocked", async || {
         Some(kit.operations().describe(id).await.unwrap()).filter(|e| e.blocking_reason == Some(reason))
     })
     .await
@@ -154,7 +154,7 @@ on_both_hosts! {
         let who = worker("w", &[], 30_000);
         assert!(claim(&dispatcher, &who, 1, ms(500)).await.is_empty());
         blocked(&kit, waits, BlockingReason::WaitingForQuota).await;
-        let made = eventually("the old one is taken apart", ms(10_000), async || {
+        let made = eventually("the old one is taken apart", async || {
             kit.operations().create_quota(quota(), "ops").await.ok()
         })
         .await;
@@ -203,6 +203,6 @@ on_both_hosts! {
         for task in tasks {
             kit.complete(&task).await;
         }
-        eventually("the slots come back", ms(10_000), async || (held().await == 0).then_some(())).await;
+        eventually("the slots come back", async || (held().await == 0).then_some(())).await;
     }
 }

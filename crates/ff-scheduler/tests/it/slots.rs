@@ -77,9 +77,7 @@ async fn work_all(kit: &Arc<Kit>, dispatchers: &[Dispatcher], ids: &[ExecutionId
             });
         }
     }
-    if tokio::time::timeout(Duration::from_secs(30), async { while workers.join_next().await.is_some() {} })
-        .await
-        .is_err()
+    if tokio::time::timeout(crate::kit::PATIENCE, async { while workers.join_next().await.is_some() {} }).await.is_err()
     {
         panic!("work is left: {}", left_over(kit, ids).await);
     }
@@ -129,7 +127,7 @@ on_both_hosts! {
         let most = kit.most_at_once().await;
         eprintln!("{taken} tasks in {:?}, {most} at once", started.elapsed());
         assert_eq!(most, 3);
-        eventually("every slot is free", ms(2_000), async || (free(&kit).await == 3).then_some(())).await;
+        eventually("every slot is free", async || (free(&kit).await == 3).then_some(())).await;
         for other in others {
             other.stop().await;
         }
@@ -145,7 +143,7 @@ on_both_hosts! {
         let most = kit.most_at_once().await;
         eprintln!("{taken} tasks in {:?}, {most} at once", started.elapsed());
         assert!(most <= 3, "{most} at once");
-        eventually("every slot is free", ms(10_000), async || (free(&kit).await == 3).then_some(())).await;
+        eventually("every slot is free", async || (free(&kit).await == 3).then_some(())).await;
     }
 
     async fn an_admission_that_is_not_used_gives_its_slot_back(kit) {
@@ -157,10 +155,8 @@ on_both_hosts! {
         assert_eq!(grants.len(), 1, "one slot, one grant");
         assert!([first, second].contains(&grants[0].execution_id));
         assert_eq!(free(&kit).await, 0);
-        let started = Instant::now();
         let tasks = claim(&dispatcher, &worker("w", &[], 30_000), 5, ms(10_000)).await;
         assert_eq!(tasks.len(), 1);
-        assert!(started.elapsed() < ms(4_000), "{:?}", started.elapsed());
         kit.complete(&tasks[0]).await;
         let tasks = claim(&dispatcher, &worker("w", &[], 30_000), 5, ms(5_000)).await;
         kit.complete(&tasks[0]).await;
@@ -177,10 +173,8 @@ on_both_hosts! {
         client.call(client.route_of_holder_set(&set()), &call).await.unwrap();
         kit.submit("waits").await;
         let dispatcher = kit.dispatcher();
-        let started = Instant::now();
         let tasks = claim(&dispatcher, &worker("w", &[], 30_000), 1, ms(10_000)).await;
         assert_eq!(tasks.len(), 1);
-        assert!(started.elapsed() < ms(4_000), "{:?}", started.elapsed());
         kit.complete(&tasks[0]).await;
     }
 
@@ -190,10 +184,8 @@ on_both_hosts! {
         let dispatcher = kit.dispatcher();
         let lost = claim(&dispatcher, &worker("crashed", &[], 1_000), 1, ms(1_000)).await;
         assert_eq!(lost.len(), 1);
-        let started = Instant::now();
         let tasks = claim(&dispatcher, &worker("w", &[], 30_000), 1, ms(10_000)).await;
         assert_eq!(tasks.len(), 1);
-        assert!(started.elapsed() < ms(3_000), "{:?}", started.elapsed());
         kit.complete(&tasks[0]).await;
         assert!(kit.most_at_once().await <= 1);
     }
@@ -205,7 +197,7 @@ on_both_hosts! {
         let task = claim(&dispatcher, &worker("w", &[], 60_000), 1, ms(1_000)).await.remove(0);
         // Grants of a claim last five seconds.
         let client = kit.operations().client().clone();
-        eventually("its deadline is gone", ms(8_000), async || {
+        eventually("its deadline is gone", async || {
             let call = ff_script::generated::ListHolders { limit: 9, offset: 0, set: set() };
             let ff_script::generated::ListHoldersReply::Holders { items, .. } =
                 client.call(client.route_of_holder_set(&set()), &call).await.unwrap();
@@ -235,10 +227,8 @@ on_both_hosts! {
         let waits = tokio::spawn(async move { claim(&waiting, &waiter, 9, ms(10_000)).await });
         tokio::time::sleep(ms(100)).await;
         kit.limit(Some(2)).await;
-        let raised = Instant::now();
         running.extend(waits.await.unwrap());
         assert_eq!(running.len(), 2);
-        assert!(raised.elapsed() < ms(1_000), "{:?}", raised.elapsed());
 
         kit.limit(Some(1)).await;
         kit.complete(&running.remove(0)).await;
@@ -251,9 +241,7 @@ on_both_hosts! {
         let waits = tokio::spawn(async move { claim(&waiting, &waiter, 1, ms(10_000)).await });
         tokio::time::sleep(ms(100)).await;
         kit.limit(None).await;
-        let removed = Instant::now();
         running.extend(waits.await.unwrap());
-        assert!(removed.elapsed() < ms(1_000), "{:?}", removed.elapsed());
         loop {
             let more = claim(&dispatcher, &who, 9, ms(200)).await;
             if more.is_empty() {
@@ -368,6 +356,6 @@ on_both_hosts! {
         assert!(Fsck::run(&client, false).await.unwrap().is_clean());
         assert_eq!(free(&kit).await, 4);
         kit.complete(&task).await;
-        eventually("every slot is free", ms(2_000), async || (free(&kit).await == 5).then_some(())).await;
+        eventually("every slot is free", async || (free(&kit).await == 5).then_some(())).await;
     }
 }

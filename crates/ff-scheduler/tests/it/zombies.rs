@@ -71,7 +71,7 @@ on_both_hosts! {
         // Its lease runs out; the next worker is admitted with a hold and a slot of its own.
         let heir = claim(&dispatcher, &worker("heir", &[], 60_000), 1, ms(10_000)).await.remove(0);
         assert_eq!(heir.execution_id, id);
-        eventually("what the zombie held is gone", ms(5_000), async || {
+        eventually("what the zombie held is gone", async || {
             (stands(&kit, budget).await == (5, 20, 1)).then_some(())
         })
         .await;
@@ -97,7 +97,7 @@ on_both_hosts! {
         let answer = operations.report_usage(id, &fence_of(&heir), budget, tokens(15), None).await;
         assert_eq!(answer.unwrap(), UsageAnswer::Ok);
         kit.complete(&heir).await;
-        eventually("nothing is held any more", ms(5_000), async || {
+        eventually("nothing is held any more", async || {
             let slots = operations.quota(quota, Some("k")).await.unwrap().1;
             (stands(&kit, budget).await == (20, 0, 0) && slots.is_none_or(|state| state.held == 0)).then_some(())
         })

@@ -75,6 +75,11 @@ impl Http {
             return Err(refuse("needs the feature `tls` for an https:// URL".to_owned()));
         }
         let mut client = reqwest::Client::builder().connect_timeout(Duration::from_secs(5)).no_proxy();
+        // Reading all authorities the system trusts takes a while, and nothing in the clear needs them.
+        #[cfg(feature = "tls")]
+        {
+            client = client.tls_built_in_root_certs(parsed.scheme() == "https");
+        }
         if let Some(file) = ca_cert {
             client = trusting(client, file)?;
         }

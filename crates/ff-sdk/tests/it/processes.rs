@@ -234,11 +234,9 @@ async fn killed(world: &World) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         first.signal("KILL");
         first.exit().await;
-        let started = tokio::time::Instant::now();
         let next = Process::start(world, "same");
         until("it is there again", || async { next.noted("ready") + next.noted("not connected") == 1 }).await;
         assert_eq!(next.noted("ready"), 1, "{:?}", next.notes());
-        assert!(started.elapsed() < Duration::from_secs(5), "took {:?}", started.elapsed());
         for id in &ids {
             assert_eq!(world.result(id).await.outcome, Outcome::Success, "what the dead one held is done");
         }

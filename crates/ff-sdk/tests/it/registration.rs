@@ -85,7 +85,7 @@ for_each_transport! {
         world.admin.drain_worker(&WorkerInstanceId::new("w-1")).await.unwrap();
         let mut state = worker.watch_state();
         let draining = state.wait_for(|state| *state == WorkerState::Draining);
-        tokio::time::timeout(Duration::from_secs(3), draining).await.expect("it hears so at once").unwrap();
+        tokio::time::timeout(crate::world::SOON, draining).await.expect("it hears so at once").unwrap();
         world.submit("k", b"{}").await;
         assert!(worker.claim_next().await.unwrap().is_none());
     }
@@ -96,7 +96,7 @@ for_each_transport! {
         let task = claim(&worker).await;
         // Its lease is not due for a renewal for ten seconds.
         world.admin.drain_worker(&WorkerInstanceId::new("w-1")).await.unwrap();
-        let reason = tokio::time::timeout(Duration::from_secs(4), task.cancellation().cancelled()).await;
+        let reason = tokio::time::timeout(crate::world::SOON, task.cancellation().cancelled()).await;
         assert_eq!(reason.expect("it is asked soon"), ff_sdk::CancelReason::YieldRequested);
         task.yield_back().await.unwrap();
     }
@@ -156,9 +156,7 @@ async fn a_crashed_worker_restarts_at_once() {
         } else {
             ghost(world.config("w-1"));
         }
-        let started = tokio::time::Instant::now();
         let worker = world.worker("w-1").await;
-        assert!(started.elapsed() < Duration::from_secs(3), "took {:?}", started.elapsed());
         world.submit("k", b"{}").await;
         claim(&worker).await.complete(None).await.unwrap();
     }
@@ -180,7 +178,7 @@ async fn a_holder_that_was_replaced_stops_claiming() {
             _ => unreachable!(),
         };
         let replaced = state.wait_for(|state| *state == WorkerState::Replaced);
-        tokio::time::timeout(Duration::from_secs(2), replaced).await.expect("it hears so at once").unwrap();
+        tokio::time::timeout(crate::world::SOON, replaced).await.expect("it hears so at once").unwrap();
         world.submit("k", b"{}").await;
         assert!(worker.claim_next().await.unwrap().is_none());
         drop(worker);
@@ -234,6 +232,6 @@ async fn a_worker_over_http_whose_id_was_taken_hears_so_at_once() {
     let tool = ff_engine::Engine::start(host, tool).await.unwrap();
     tool.operations().register_worker(thief("same")).await.unwrap();
     let replaced = state.wait_for(|state| *state == WorkerState::Replaced);
-    tokio::time::timeout(Duration::from_secs(3), replaced).await.expect("it hears so at once").unwrap();
+    tokio::time::timeout(crate::world::SOON, replaced).await.expect("it hears so at once").unwrap();
     assert!(holder.claim_next().await.unwrap().is_none());
 }

@@ -70,25 +70,24 @@ for_each_transport! {
         let follow = |after: StreamCursor| {
             let admin = world.admin.clone();
             tokio::spawn(async move {
-                let began = std::time::Instant::now();
-                let page = tail_stream(admin.backend().as_ref(), &id, AttemptIndex::new(0), after, 20_000, 10).await.unwrap();
-                (page, began.elapsed())
+                // One that is not woken comes back with nothing when its time is over.
+                tail_stream(admin.backend().as_ref(), &id, AttemptIndex::new(0), after, MAX_TAIL_BLOCK_MS, 10).await.unwrap()
             })
         };
         let waiting = follow(StreamCursor::from_beginning());
         tokio::time::sleep(Duration::from_millis(200)).await;
         task.append_frame("token", b"one", None).await.unwrap();
-        let (page, took) = waiting.await.unwrap();
+        let page = waiting.await.unwrap();
         assert_eq!(texts(&page), ["one"]);
-        assert!(!page.is_closed() && took < Duration::from_secs(10), "{took:?}");
+        assert!(!page.is_closed());
 
         let empty = tail_stream(&worker, &id, AttemptIndex::new(0), page.next.clone(), 50, 10).await.unwrap();
         assert_eq!((empty.frames.len(), &empty.next), (0, &page.next));
         let waiting = follow(page.next);
         tokio::time::sleep(Duration::from_millis(200)).await;
         task.complete(None).await.unwrap();
-        let (page, took) = waiting.await.unwrap();
-        assert!(page.frames.is_empty() && page.is_closed() && took < Duration::from_secs(10), "{page:?} after {took:?}");
+        let page = waiting.await.unwrap();
+        assert!(page.frames.is_empty() && page.is_closed(), "{page:?}");
         assert_eq!(page.closed_reason.as_deref(), Some("succeeded"));
     }
 

@@ -90,11 +90,9 @@ for_each_transport! {
             assert_eq!(task.execution_id(), &id);
             task.complete(None).await.unwrap();
         }
-        let started = tokio::time::Instant::now();
         for _ in 0..100 {
             assert!(worker.claim_next().await.unwrap().is_none());
         }
-        assert!(started.elapsed() < Duration::from_millis(2_000), "100 looks took {:?}", started.elapsed());
     }
 
     async fn one_claim_takes_more_than_one_batch(world: &World) {
@@ -209,7 +207,7 @@ for_each_transport! {
         let id = world.submit("k", b"{}").await;
         let task = claim(&worker).await;
         world.admin.cancel(&id, "please stop", Some(60_000)).await.unwrap();
-        let reason = tokio::time::timeout(Duration::from_secs(5), task.cancellation().cancelled()).await.unwrap();
+        let reason = tokio::time::timeout(crate::world::SOON, task.cancellation().cancelled()).await.unwrap();
         assert_eq!(reason, CancelReason::CancelRequested);
         task.cancel("as asked").await.unwrap();
         assert_eq!(world.result(&id).await.outcome, Outcome::Cancelled);
@@ -217,7 +215,7 @@ for_each_transport! {
         let id = world.submit("k", b"{}").await;
         let task = claim(&worker).await;
         world.admin.revoke_lease(&id, true).await.unwrap();
-        let reason = tokio::time::timeout(Duration::from_secs(5), task.cancellation().cancelled()).await.unwrap();
+        let reason = tokio::time::timeout(crate::world::SOON, task.cancellation().cancelled()).await.unwrap();
         assert_eq!(reason, CancelReason::YieldRequested);
         task.yield_back().await.unwrap();
         claim(&worker).await.complete(None).await.unwrap();
@@ -274,10 +272,8 @@ for_each_transport! {
         let worker = world.worker("w-1").await;
         let waiting = tokio::spawn(async move { (claim(&worker).await, worker) });
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let submitted = tokio::time::Instant::now();
         let id = world.submit("k", b"{}").await;
         let (task, _worker) = waiting.await.unwrap();
-        assert!(submitted.elapsed() < Duration::from_secs(2), "took {:?}", submitted.elapsed());
         task.complete(None).await.unwrap();
         until("it is completed", || async { world.describe(&id).await.outcome == Some(Outcome::Success) }).await;
     }

@@ -76,7 +76,7 @@ async fn wherever_a_worker_dies_the_work_takes_effect_once() -> Result<(), SdkEr
         let first = engine.worker("w-1").await?;
         engine.crash(&first, point);
         let ended = engine.run(WorkerRuntime::new(first).on("k", handler.clone()));
-        tokio::time::timeout(Duration::from_secs(20), ended.wait()).await.expect("a dead worker's runtime ends")?;
+        tokio::time::timeout(crate::world::SOON, ended.wait()).await.expect("a dead worker's runtime ends")?;
 
         let second = engine.run(WorkerRuntime::new(engine.worker("w-2").await?).on("k", handler));
         engine.advance(Duration::from_secs(31)).await?;

@@ -1,5 +1,6 @@
 //! An engine reached through one of the three transports, fresh for each test.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use ff_testkit::TestServer;
 use tempfile::TempDir;
 
 pub const LANE: &str = "work";
-pub const SOON: Duration = Duration::from_secs(20);
+/// Only a hang takes longer.
+pub const SOON: Duration = Duration::from_secs(120);
 
 /// What has to live as long as the engine.
 #[expect(dead_code, reason = "held, not read")]
@@ -149,6 +151,20 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut so: impl FnMut() ->
     }
 }
 
+/// Runs a test on one transport. Takes a boxed one, so that it is compiled once and not once per test.
+pub fn run(transport: Transport, check: for<'w> fn(&'w World) -> Pin<Box<dyn Future<Output = ()> + 'w>>) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
+    runtime.block_on(async {
+        let world = match transport {
+            Transport::Embedded => World::embedded().await,
+            Transport::Valkey => World::valkey().await,
+            Transport::Http => World::http().await,
+        };
+        check(&world).await;
+    });
+}
+
 /// Writes one test per transport.
 macro_rules! for_each_transport {
     ($($(#[$meta:meta])* async fn $name:ident($world:ident: &World) $body:block)*) => {
@@ -158,21 +174,23 @@ macro_rules! for_each_transport {
                 #[allow(unused_imports, reason = "each test uses what it needs")]
                 use super::*;
 
-                async fn check($world: &World) $body
-
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn embedded() {
-                    check(&World::embedded().await).await;
+                fn check($world: &World) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
+                    Box::pin(async move $body)
                 }
 
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn valkey() {
-                    check(&World::valkey().await).await;
+                #[test]
+                fn embedded() {
+                    $crate::world::run(ff_sdk::backend::Transport::Embedded, check);
                 }
 
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn http() {
-                    check(&World::http().await).await;
+                #[test]
+                fn valkey() {
+                    $crate::world::run(ff_sdk::backend::Transport::Valkey, check);
+                }
+
+                #[test]
+                fn http() {
+                    $crate::world::run(ff_sdk::backend::Transport::Http, check);
                 }
             }
         )*

@@ -23,16 +23,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::problem::{Answer, Problem};
+use crate::times::Times;
 
 pub use claiming::ClaimWish;
 pub use worker::Worker;
 
-/// How long a registration lasts after the worker's last word.
-const REGISTERED_FOR: Duration = Duration::from_secs(30);
-/// How often the liveness of all workers is written.
-const BEAT_EVERY: Duration = Duration::from_secs(10);
-/// A registration the store keeps for longer than this, when its worker fell silent here, is kept by another server.
-const KEPT_ELSEWHERE: Duration = Duration::from_secs(15);
 /// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.
 const CUT_OFF: Duration = Duration::from_millis(500);
 /// How long the end of a connection may take to be seen.
@@ -52,6 +47,7 @@ pub struct Fleet {
     /// Who holds a lease, so that a finished task frees its worker's slot.
     holders: Mutex<HashMap<LeaseId, Arc<Worker>>>,
     started: Instant,
+    times: Times,
 }
 
 fn is_in_use(error: &Error) -> bool {
@@ -65,8 +61,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Fleet {
     /// Nobody yet.
-    pub fn new(operations: Operations, dispatcher: Dispatcher) -> Self {
-        Self { operations, dispatcher, workers: Mutex::default(), holders: Mutex::default(), started: Instant::now() }
+    pub fn new(operations: Operations, dispatcher: Dispatcher, times: Times) -> Self {
+        Self {
+            operations,
+            dispatcher,
+            workers: Mutex::default(),
+            holders: Mutex::default(),
+            started: Instant::now(),
+            times,
+        }
     }
 
     /// Registers an instance, or replaces what it serves.
@@ -90,7 +93,7 @@ impl Fleet {
         match known {
             Some(worker) => worker.replace(&registration),
             None => {
-                let worker = Arc::new(Worker::new(&registration));
+                let worker = Arc::new(Worker::new(&registration, self.times.registered));
                 lock(&self.workers).insert(registration.instance.clone(), worker);
             }
         }
@@ -175,7 +178,7 @@ impl Fleet {
         match workers.get(instance).filter(|worker| worker.is_registered()) {
             Some(worker) => Ok(Arc::clone(worker)),
             None => {
-                let worker = Arc::new(Worker::adopted(&found));
+                let worker = Arc::new(Worker::adopted(&found, self.times.registered));
                 workers.insert(instance.to_owned(), Arc::clone(&worker));
                 Ok(worker)
             }
@@ -264,7 +267,7 @@ impl Fleet {
     pub async fn keep(&self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut next_beat = Instant::now() + BEAT_EVERY;
+        let mut next_beat = Instant::now() + self.times.beat;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -274,7 +277,7 @@ impl Fleet {
                 tracing::warn!(code = problem.code(), "a silent worker's registration is left to run out");
             }
             if Instant::now() >= next_beat {
-                next_beat = Instant::now() + BEAT_EVERY;
+                next_beat = Instant::now() + self.times.beat;
                 if let Err(problem) = self.beat().await {
                     tracing::warn!(code = problem.code(), "the workers' liveness could not be written");
                 }
@@ -318,7 +321,8 @@ impl Fleet {
             let kept_elsewhere = match self.operations.worker(&worker.instance).await {
                 Ok(found) => {
                     let left = found.expires_at - TimestampMs::now().as_millis();
-                    left > i64::try_from(KEPT_ELSEWHERE.as_millis()).unwrap_or(i64::MAX)
+                    // Kept for longer than half its time when its worker fell silent here: another server keeps it.
+                    left > i64::try_from(self.times.registered.as_millis() / 2).unwrap_or(i64::MAX)
                 }
                 Err(Error::Engine(EngineError::NotFound { .. })) => true,
                 Err(error) => return Err(error.into()),

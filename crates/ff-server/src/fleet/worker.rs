@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CUT_OFF, REGISTERED_FOR, lock};
+use super::{CUT_OFF, lock};
 use crate::problem::{Answer, Problem};
 
 /// Claims a worker may repeat after a lost reply.
@@ -24,6 +24,8 @@ const REQUESTS_KEPT: usize = 64;
 pub struct Worker {
     /// Its instance id.
     pub instance: String,
+    /// How long it counts as there after its last word.
+    registered_for: Duration,
     facts: Mutex<Facts>,
     /// A slot became free.
     pub(super) freed: Notify,
@@ -100,7 +102,7 @@ pub(super) struct Reserved {
 
 impl Worker {
     /// A worker as it just registered.
-    pub fn new(registration: &RegisterWorker) -> Self {
+    pub fn new(registration: &RegisterWorker, registered_for: Duration) -> Self {
         let facts = Facts {
             worker_id: registration.worker_id.clone(),
             namespace: registration.namespace.clone(),
@@ -123,6 +125,7 @@ impl Worker {
         };
         Self {
             instance: registration.instance.clone(),
+            registered_for,
             facts: Mutex::new(facts),
             freed: Notify::new(),
             granted: Notify::new(),
@@ -132,7 +135,7 @@ impl Worker {
     }
 
     /// A worker that registered with another server, or with this one before it started anew.
-    pub fn adopted(found: &generated::Worker) -> Self {
+    pub fn adopted(found: &generated::Worker, registered_for: Duration) -> Self {
         let registration = RegisterWorker {
             capabilities: found.capabilities.clone(),
             incarnation: found.incarnation,
@@ -144,7 +147,7 @@ impl Worker {
             take_over: None,
             worker_id: found.worker_id.clone(),
         };
-        let worker = Self::new(&registration);
+        let worker = Self::new(&registration, registered_for);
         worker.facts().draining = found.state == WorkerState::Draining;
         worker
     }
@@ -199,7 +202,7 @@ impl Worker {
     /// False when it fell silent.
     pub fn is_registered(&self) -> bool {
         let facts = self.facts();
-        !facts.ended && (facts.polls > 0 || facts.last_word.elapsed() < REGISTERED_FOR)
+        !facts.ended && (facts.polls > 0 || facts.last_word.elapsed() < self.registered_for)
     }
 
     /// It said something; another incarnation of it must not.

@@ -28,9 +28,6 @@ use crate::problem::{Answer, Problem};
 use crate::query::{LastEventId, Query, number};
 use crate::shape::event::EventShape;
 
-/// A silent stream says this often that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
 pub fn routes() -> Described {
     Described::new().with(routes!(events)).showing::<EventShape>()
 }
@@ -137,7 +134,8 @@ async fn events(
     let further = Further { execution_id, flow_id: query.flow_id, worker: query.worker };
     let first = Some(first);
     let (stop, spoke, _open) = (app.stop.clone(), Instant::now(), app.metrics.process.stream());
-    let reader = Reader { feed, further, form, left, follow, first, stop, spoke, over: false, _open };
+    let keep_alive = app.times.keep_alive;
+    let reader = Reader { feed, further, form, left, follow, first, keep_alive, stop, spoke, over: false, _open };
     let body = Body::from_stream(stream::unfold(reader, |mut reader| async move {
         let chunk = reader.next().await?;
         Some((Ok::<Bytes, Infallible>(chunk), reader))
@@ -165,6 +163,7 @@ struct Reader {
     left: u64,
     follow: bool,
     first: Option<Vec<Delivered>>,
+    keep_alive: Duration,
     stop: CancellationToken,
     /// When the stream said something last.
     spoke: Instant,
@@ -191,7 +190,7 @@ impl Reader {
         }
         loop {
             // Events that nobody asked for do not keep the stream alive.
-            let silent_for = KEEP_ALIVE.saturating_sub(self.spoke.elapsed());
+            let silent_for = self.keep_alive.saturating_sub(self.spoke.elapsed());
             let delivered = tokio::select! {
                 () = self.stop.cancelled() => return None,
                 delivered = self.feed.next(if self.follow { silent_for } else { Duration::ZERO }) => delivered,
@@ -208,7 +207,7 @@ impl Reader {
                     if !text.is_empty() {
                         return Some(text.into());
                     }
-                    if self.follow && self.spoke.elapsed() >= KEEP_ALIVE {
+                    if self.follow && self.spoke.elapsed() >= self.keep_alive {
                         return Some(self.silence());
                     }
                 }

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -35,7 +35,8 @@ pub struct HttpCourier {
     reach: Arc<Reach>,
     /// Knows the keys, and whether the store knows them.
     keys: Waitpoints,
-    encrypted: Client,
+    /// Made when it is first needed: it reads all authorities the system trusts.
+    encrypted: OnceLock<Client>,
     plain: Client,
 }
 
@@ -48,7 +49,15 @@ impl HttpCourier {
     /// A courier with these keys, to the addresses these options allow.
     pub fn new(options: &WebhookOptions, keys: Waitpoints) -> Result<Self, NoClient> {
         let reach = Arc::new(Reach::new(options));
-        Ok(Self { encrypted: client(&reach, true)?, plain: client(&reach, false)?, reach, keys })
+        Ok(Self { encrypted: OnceLock::new(), plain: client(&reach, false)?, reach, keys })
+    }
+
+    fn encrypted(&self) -> Result<&Client, Problem> {
+        if let Some(made) = self.encrypted.get() {
+            return Ok(made);
+        }
+        let made = client(&self.reach, true).map_err(|NoClient(error)| Problem::from(error))?;
+        Ok(self.encrypted.get_or_init(|| made))
     }
 
     async fn send(&self, webhook: &Webhook) -> Result<Carried, Problem> {
@@ -63,7 +72,7 @@ impl HttpCourier {
         let (id, timestamp) = (webhook.delivery_id.to_string(), TimestampMs::now().as_millis().to_string());
         let body = message::body(webhook);
         let signature = sign_webhook(&keys, &id, &timestamp, &body);
-        let client = if url.is_https() { &self.encrypted } else { &self.plain };
+        let client = if url.is_https() { self.encrypted()? } else { &self.plain };
         let mut answer = client
             .post(url.as_url().clone())
             .header("content-type", "application/json")
@@ -116,6 +125,7 @@ fn client(reach: &Arc<Reach>, encrypted: bool) -> Result<Client, NoClient> {
         .no_proxy()
         .redirect(redirect::Policy::none())
         .https_only(encrypted)
+        .tls_built_in_root_certs(encrypted)
         .dns_resolver(Arc::new(Judged { reach: Arc::clone(reach), encrypted }))
         .timeout(TIMEOUT)
         .pool_idle_timeout(IDLE)

@@ -98,7 +98,7 @@ on_both_hosts! {
 
         let raise = json!({"dimensions": {"tokens": {"hard": 100}}}).to_string();
         api.send(Method::PATCH, &format!("/v1/budgets/{id}"), &[], raise).await.with(200);
-        let again = eventually("the task goes on", std::time::Duration::from_secs(10), async || api.claim("w1", json!({})).await.into_iter().next()).await;
+        let again = eventually("the task goes on", async || api.claim("w1", json!({})).await.into_iter().next()).await;
         assert_eq!((&again["execution_id"], &again["resume"]["cause"]), (&json!(execution), &json!("budget")));
         assert_eq!(report(&again, 7).await.with(200)["outcome"], "ok");
         let usage = api.get(&format!("/v1/executions/{execution}/usage")).await.with(200);
@@ -120,7 +120,7 @@ on_both_hosts! {
         let mut waiting = vec![api.submit(body()).await, api.submit(body()).await];
         assert_eq!(api.claim("w1", json!({})).await.len(), 0);
         let path = format!("/v1/budgets/{id}/blocked");
-        let line = eventually("both wait", std::time::Duration::from_secs(10), async || {
+        let line = eventually("both wait", async || {
             api.claim("w1", json!({})).await;
             Some(api.get(&path).await.with(200)).filter(|line| line["count"] == 2)
         })
@@ -333,6 +333,6 @@ on_both_hosts! {
         assert_eq!((&breach["outcome"], &breach["action"], &breach["lease_ended"]), (&json!("hard_breach"), &json!("fail"), &json!(true)));
         let shown = api.get(&format!("/v1/executions/{execution}")).await.with(200);
         assert_eq!((&shown["outcome"], &shown["failure"]["category"]), (&json!("failed"), &json!("budget")));
-        eventually("holds die with the lease", std::time::Duration::from_secs(10), async || (standing().await == (50, 0)).then_some(())).await;
+        eventually("holds die with the lease", async || (standing().await == (50, 0)).then_some(())).await;
     }
 }

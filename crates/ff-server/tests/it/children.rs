@@ -1,7 +1,5 @@
 //! Children over HTTP: spawned under a fence, waited for without a worker, listed.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::kit::{Api, eventually};
@@ -95,7 +93,7 @@ on_both_hosts! {
         api.task(&stale, "wait-children", json!({})).await.refused(409, "stale_lease");
         api.task(&task, "complete", json!({})).await.with(200);
         let child = first["children"][0]["execution_id"].as_str().expect("an id");
-        eventually("the child is cancelled", Duration::from_secs(20), async || {
+        eventually("the child is cancelled", async || {
             (api.execution(child).await["state"] == "cancelled").then_some(())
         }).await;
         api.task(&task, "spawn", json!({"children": [{"kind": "a"}]})).await.refused(409, "execution_not_active");

@@ -6,7 +6,7 @@ use ff_testkit::browser::{Browser, Page};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::kit::Api;
+use crate::kit::{Api, Kind, run};
 
 const UNKNOWN: &str = "0192a7c4-5b1e-7abc-8def-00112233aabb";
 
@@ -36,11 +36,17 @@ async fn in_a_browser(
     looked.await.expect("nobody panics").expect("the page can be looked at");
 }
 
-on_both_hosts! {
-    async fn a_browser_shows_every_route_with_what_it_takes_and_answers(kit) {
+#[test]
+fn a_browser_shows_every_route_with_what_it_takes_and_answers() {
+    run(Kind::Embedded, async |kit| {
         let api = kit.api().await;
         let document = api.get("/openapi.json").await.with(200);
-        let routes: usize = document["paths"].as_object().expect("paths").values().map(|item| item.as_object().expect("methods").len()).sum();
+        let routes: usize = document["paths"]
+            .as_object()
+            .expect("paths")
+            .values()
+            .map(|item| item.as_object().expect("methods").len())
+            .sum();
         in_a_browser(api.base.clone(), None, move |page| {
             assert_eq!(page.eval("document.querySelectorAll('details.route').length")?, json!(routes));
             // Every route opens, and every part of a route that opens further does too.
@@ -52,9 +58,12 @@ on_both_hosts! {
             Ok(())
         })
         .await;
-    }
+    });
+}
 
-    async fn a_browser_shows_the_page_of_a_guarded_server_to_a_bearer_of_a_token(kit) {
+#[test]
+fn a_browser_shows_the_page_of_a_guarded_server_to_a_bearer_of_a_token() {
+    run(Kind::Embedded, async |kit| {
         let (server, _) = kit.guarded().await;
         in_a_browser(format!("http://{}", server.address()), Some(kit.root().to_owned()), |page| {
             // The first look without a token is refused, and the browser says so.
@@ -63,9 +72,12 @@ on_both_hosts! {
         })
         .await;
         server.stop().await;
-    }
+    });
+}
 
-    async fn a_browser_shows_routes_of_a_group_that_is_not_described(kit) {
+#[test]
+fn a_browser_shows_routes_of_a_group_that_is_not_described() {
+    run(Kind::Embedded, async |kit| {
         let api = kit.api().await;
         in_a_browser(api.base.clone(), None, |page| {
             page.eval("api.tags = api.tags.filter((tag) => tag.name !== 'lanes'); delete api.paths['/livez'].get.tags; render()")?;
@@ -76,8 +88,10 @@ on_both_hosts! {
             Ok(())
         })
         .await;
-    }
+    });
+}
 
+on_both_hosts! {
     async fn the_page_asks_nobody_else_and_the_document_asks_for_a_token(kit) {
         let (server, root) = kit.guarded().await;
         let nobody = Api::of(&server);
@@ -106,6 +120,7 @@ on_both_hosts! {
 
     async fn another_method_is_answered_with_those_there_are(kit) {
         let (server, root) = kit.guarded().await;
+        let nobody = Api::of(&server);
         let paths: std::collections::BTreeSet<&str> = ROUTES.iter().map(|(_, path, _)| *path).collect();
         for path in paths {
             let taken: Vec<&str> = ROUTES.iter().filter(|(_, at, _)| *at == path).map(|(method, _, _)| *method).collect();
@@ -118,7 +133,7 @@ on_both_hosts! {
                 if taken.contains(&method) {
                     continue;
                 }
-                for api in [&root, &Api::of(&server)] {
+                for api in [&root, &nobody] {
                     let refused = api.send(method.parse::<Method>().expect("a method"), &filled.join("/"), &[], "").await;
                     let allow = refused.headers.get("allow").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
                     refused.refused(405, "method_not_allowed");

@@ -18,10 +18,8 @@ async fn read(api: &Api, query: &str, headers: &[(&str, &str)], enough: usize) -
     let mut text = String::new();
     let mut seen = Vec::new();
     while seen.len() < enough {
-        let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk())
-            .await
-            .expect("an event comes")
-            .expect("a chunk");
+        let chunk =
+            tokio::time::timeout(crate::kit::PATIENCE, answer.chunk()).await.expect("an event comes").expect("a chunk");
         let Some(chunk) = chunk else { break };
         text.push_str(std::str::from_utf8(&chunk).expect("text"));
         let end = if sse { "\n\n" } else { "\n" };
@@ -73,7 +71,7 @@ on_both_hosts! {
         let before = api.submit(json!({"kind": "k"})).await;
         for query in ["after=now", "after=now&worker=nobody", "after=start&types=nothing."] {
             let mut answer = api.http.get(format!("{}/v1/events?{query}", api.base)).send().await.expect("the server answers");
-            let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk()).await.expect("it says something").expect("a chunk");
+            let chunk = tokio::time::timeout(crate::kit::PATIENCE, answer.chunk()).await.expect("it says something").expect("a chunk");
             let text = String::from_utf8(chunk.expect("not the end").to_vec()).expect("text");
             let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_else(|| panic!("{text:?} names a place")).to_owned();
             assert!(!text.contains("data:"), "{text:?}");
@@ -138,7 +136,7 @@ on_both_hosts! {
         let id = api.submit(json!({"kind": "after"})).await;
         let mut text = String::new();
         while !text.contains("execution.submitted") {
-            let chunk = tokio::time::timeout(Duration::from_secs(20), answer.chunk()).await.expect("in time").expect("a chunk").expect("more");
+            let chunk = tokio::time::timeout(crate::kit::PATIENCE, answer.chunk()).await.expect("in time").expect("a chunk").expect("more");
             text.push_str(std::str::from_utf8(&chunk).expect("text"));
         }
         assert!(text.contains(&id) && !text.contains("\"before\""), "{text}");

@@ -1,7 +1,5 @@
 //! Submitting, reading and changing executions.
 
-use std::time::{Duration, Instant};
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -104,15 +102,14 @@ on_both_hosts! {
         assert_eq!(api.get(&path).await.with(202), json!({"execution_id": id, "state": "waiting"}));
         let waiting = tokio::spawn({
             let (api, path) = (api.clone(), path.clone());
-            async move { (api.get(&format!("{path}?wait_ms=20000")).await.with(200), Instant::now()) }
+            // One that is not told asks in vain until its time is over: 202.
+            async move { api.get(&format!("{path}?wait_ms=30000")).await.with(200) }
         });
         api.register("w1", 1).await;
         let task = api.claim_one("w1").await;
         api.task(&task, "complete", json!({"result": {"answer": 42}})).await.with(200);
-        let ended = Instant::now();
-        let (result, heard) = waiting.await.expect("the wait ends");
+        let result = waiting.await.expect("the wait ends");
         assert_eq!(result, json!({"execution_id": id, "outcome": "success", "result": {"answer": 42}, "result_encoding": "json", "failure": null}));
-        assert!(heard.saturating_duration_since(ended) < Duration::from_secs(5), "told, not polled");
     }
 
     async fn operators_hold_release_change_cancel_replay_and_delete(kit) {
@@ -171,7 +168,7 @@ on_both_hosts! {
         assert_eq!(explained["requires"]["covered"], false);
         assert_eq!(explained["can_run"], false);
         // Sooner or later the engine blocks it with the same reason.
-        eventually("it is blocked", Duration::from_secs(20), async || {
+        eventually("it is blocked", async || {
             let shown = api.execution(&id).await;
             (shown["blocking_reason"] == "waiting_for_capable_worker").then_some(())
         }).await;

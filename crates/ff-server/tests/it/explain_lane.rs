@@ -1,12 +1,8 @@
 //! Why the work of a lane is not running, in numbers.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::kit::{Api, eventually};
-
-const SOON: Duration = Duration::from_secs(20);
 
 async fn explained(api: &Api, lane: &str) -> Value {
     api.get(&format!("/v1/lanes/{lane}/explain")).await.with(200)
@@ -95,7 +91,7 @@ on_both_hosts! {
         }
         api.submit(work(json!({"requires": ["tpu"]}))).await;
         // Set aside by then or not: they count under what they lack.
-        let lane = eventually("all four are counted", SOON, async || {
+        let lane = eventually("all four are counted", async || {
             let lane = explained(&api, "mail").await;
             (counts(&lane) == json!({"waiting_for_capable_worker": 4})).then_some(lane)
         })
@@ -117,8 +113,8 @@ on_both_hosts! {
         for _ in 0..2 {
             api.submit(work(json!({"budgets": [{"budget_id": budget_id}]}))).await;
         }
-        let started = eventually("one passes", SOON, async || api.claim("w1", json!({"max": 8})).await.pop()).await;
-        let lane = eventually("the others are told to wait", SOON, async || {
+        let started = eventually("one passes", async || api.claim("w1", json!({"max": 8})).await.pop()).await;
+        let lane = eventually("the others are told to wait", async || {
             api.claim("w1", json!({"max": 7})).await;
             let lane = explained(&api, "mail").await;
             let waits = |name: &str| reason(&lane, name)["count"].clone();

@@ -1,13 +1,10 @@
 //! Flows over HTTP: submitted whole, grown, watched, cancelled, and what goes between members.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::kit::{Api, eventually};
-
-const LONG: Duration = Duration::from_secs(20);
 
 fn member(key: &str) -> Value {
     json!({"key": key, "kind": key})
@@ -306,7 +303,7 @@ on_both_hosts! {
                     api.task(&task, "complete", json!({})).await.with(200);
                 }
                 _ => {
-                    eventually("all but one are cancelled", LONG, async || (flow(&api, &id).await["counts"] == json!({"cancelled": 130, "active": 1})).then_some(())).await;
+                    eventually("all but one are cancelled", async || (flow(&api, &id).await["counts"] == json!({"cancelled": 130, "active": 1})).then_some(())).await;
                     assert!(flow(&api, &id).await["finished_at"].is_null());
                     api.task(&task, "complete", json!({})).await.with(200);
                     ended(&api, &id).await;
@@ -327,7 +324,7 @@ on_both_hosts! {
             let (api, path) = (api.clone(), path.clone());
             async move { api.post(&path, json!({"policy": "let_active_finish", "wait": true})).await }
         });
-        eventually("the flow is cancelled", LONG, async || (flow(&api, &id).await["state"] == "cancelled").then_some(())).await;
+        eventually("the flow is cancelled", async || (flow(&api, &id).await["state"] == "cancelled").then_some(())).await;
         kit.stop().await;
         let answer = waits.await.expect("it is answered").with(202);
         assert_eq!((&answer["outcome"], &answer["state"], &answer["finished_at"]), (&json!("cancelled"), &json!("cancelled"), &Value::Null));

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use ff_core::PartitionConfig;
 use ff_engine::{Engine, EngineOptions, Fsck};
 use ff_keys::{BearerToken, Keys, Source};
 use ff_script::{Host, Library};
-use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, WebhookOptions};
+use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Times, WebhookOptions};
 use ff_testkit::{Aof, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -20,7 +21,9 @@ use tempfile::TempDir;
 use crate::described::{self, Exchange};
 
 /// A test that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(300);
+/// A condition that takes longer to become true never does.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Few partitions: a look at all of them is quick.
 const FEW: PartitionConfig = PartitionConfig { executions: 8, budgets: 2, quotas: 2, schedules: 2 };
@@ -45,15 +48,35 @@ pub struct Kit {
     secrets: TempDir,
     /// The root token of servers that ask for one.
     root: BearerToken,
+    times: Times,
     server: tokio::sync::Mutex<Option<Server>>,
 }
 
+/// A server that waits for little, over a library whose registrations last three seconds: for tests of what happens after a wait.
+pub fn hurried() -> (Library, Times) {
+    let ms = Duration::from_millis;
+    let times = Times {
+        head: ms(1_000),
+        body: ms(2_000),
+        reader: ms(3_000),
+        grace: ms(500),
+        keep_alive: ms(1_000),
+        registered: ms(3_000),
+        beat: ms(1_000),
+        ..Times::default()
+    };
+    let mut library = Library::shipped();
+    library.text = library.text.replacen("worker_ttl_ms = 30000", "worker_ttl_ms = 3000", 1);
+    assert_ne!(library.text, Library::shipped().text, "the limit has another name");
+    (library, times)
+}
+
 impl Kit {
-    async fn open(kind: Kind) -> Kit {
+    async fn open(kind: Kind, (library, times): (Library, Times)) -> Kit {
         let (host, behind, engine): (Arc<dyn Host>, Behind, EngineOptions) = match kind {
             Kind::Embedded => {
                 let directory = tempfile::Builder::new().prefix("ff-http-").tempdir().expect("a directory for a store");
-                let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
+                let mut options = ff_backend_embedded::Options::new(directory.path(), library.text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Embedded::open(options).expect("an embedded store opens");
                 (Arc::new(host), Behind::Embedded { directory }, EngineOptions::embedded())
@@ -61,7 +84,7 @@ impl Kit {
             Kind::Valkey => {
                 let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() })
                     .expect("valkey starts");
-                let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
+                let mut options = ff_backend_valkey::Options::new(server.url(), library);
                 options.durability = Some(ff_backend_valkey::Durability::None);
                 let host = ValkeyHost::connect(options).await.expect("the host connects");
                 (Arc::new(host), Behind::Valkey { server }, EngineOptions::valkey())
@@ -69,8 +92,15 @@ impl Kit {
         };
         let engine = EngineOptions { partitions: Some(FEW), ..engine };
         let secrets = tempfile::Builder::new().prefix("ff-keys-").tempdir().expect("a directory for keys");
-        let kit =
-            Kit { behind, host, engine, secrets, root: BearerToken::mint(), server: tokio::sync::Mutex::new(None) };
+        let kit = Kit {
+            behind,
+            host,
+            engine,
+            secrets,
+            root: BearerToken::mint(),
+            times,
+            server: tokio::sync::Mutex::new(None),
+        };
         kit.start().await;
         kit
     }
@@ -125,6 +155,7 @@ impl Kit {
             keys,
             webhooks,
             connections_max,
+            times: self.times,
         };
         Server::start(Arc::clone(&self.host), self.engine.clone(), options).await.expect("a server starts")
     }
@@ -192,14 +223,26 @@ impl Kit {
     }
 }
 
+/// A test that waits for its store. Boxed, so that what runs it is compiled once and not once per test.
+type Test<'a> = Box<dyn FnOnce(Arc<Kit>) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
+
 /// Runs a test on a fresh store within the limit, and checks every invariant of what it leaves.
-pub fn run<F: Future<Output = ()>>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F) {
+pub fn run<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F + 'a) {
+    run_boxed(kind, (Library::shipped(), Times::default()), Box::new(move |kit| Box::pin(test(kit))));
+}
+
+/// The same with a server that waits for little.
+pub fn run_hurried<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnce(Arc<Kit>) -> F + 'a) {
+    run_boxed(kind, hurried(), Box::new(move |kit| Box::pin(test(kit))));
+}
+
+fn run_boxed(kind: Kind, over: (Library, Times), test: Test<'_>) {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
-        let kit = Arc::new(Kit::open(kind).await);
+        let kit = Arc::new(Kit::open(kind, over).await);
         tokio::time::timeout(LIMIT, test(Arc::clone(&kit))).await.expect("the test ends in time");
         kit.stop().await;
         assert_eq!(kit.broken().await, Vec::<String>::new());
@@ -224,6 +267,11 @@ macro_rules! on_both_hosts {
             }
         )+
     };
+}
+
+/// A client that reads no list of authorities: nothing here is encrypted.
+pub fn plain_client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().tls_built_in_root_certs(false)
 }
 
 /// A plain client.
@@ -281,17 +329,14 @@ impl Reply {
 
 impl Api {
     pub fn of(server: &Server) -> Self {
-        Self {
-            base: format!("http://{}", server.address()),
-            http: reqwest::Client::builder().no_proxy().build().expect("a client"),
-        }
+        Self { base: format!("http://{}", server.address()), http: plain_client().build().expect("a client") }
     }
 
     /// The same client, showing this token.
     pub fn bearing(&self, token: &str) -> Self {
         let mut headers = reqwest::header::HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
-        let http = reqwest::Client::builder().no_proxy().default_headers(headers).build().expect("a client");
+        let http = plain_client().default_headers(headers).build().expect("a client");
         Self { base: self.base.clone(), http }
     }
 
@@ -349,7 +394,7 @@ impl Api {
 
     /// The one task of a claim that waits for it.
     pub async fn claim_one(&self, instance: &str) -> Value {
-        let mut tasks = self.claim(instance, json!({ "max": 1, "wait_ms": 10_000 })).await;
+        let mut tasks = self.claim(instance, json!({ "max": 1, "wait_ms": 25_000 })).await;
         assert_eq!(tasks.len(), 1, "{tasks:?}");
         tasks.remove(0)
     }
@@ -366,14 +411,14 @@ pub fn fence(task: &Value) -> Value {
     json!({ "attempt_id": task["attempt_id"], "lease_id": task["lease_id"], "lease_epoch": task["lease_epoch"] })
 }
 
-/// Looks until there is something to see; panics when `within` is over.
-pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Looks until there is something to see; only a hang takes longer than [`PATIENCE`].
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(seen) = look().await {
             return seen;
         }
-        assert!(started.elapsed() < within, "{what}: not within {within:?}");
+        assert!(started.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -141,7 +141,7 @@ fn close(a: &BTreeMap<(String, Labels), f64>, b: &BTreeMap<(String, Labels), f64
 /// A page whose history is what has happened.
 async fn agreeing(api: &Api) -> Page {
     let (mut last, mut expected) = (Page::new(), BTreeMap::new());
-    let found = tokio::time::timeout(Duration::from_secs(20), async {
+    let found = tokio::time::timeout(crate::kit::PATIENCE, async {
         loop {
             let before = events(api).await.len();
             last = scrape(api).await;
@@ -192,10 +192,7 @@ async fn mixed_work(api: &Api) {
         lost.push(tasks.remove(0));
     }
     let id = lost[1]["execution_id"].as_str().expect("an id");
-    eventually("the second lease is lost", Duration::from_secs(10), async || {
-        (api.execution(id).await["state"] == "failed").then_some(())
-    })
-    .await;
+    eventually("the second lease is lost", async || (api.execution(id).await["state"] == "failed").then_some(())).await;
     api.task(&lost[0], "complete", json!({})).await.refused(409, "stale_lease");
     api.task(&lost[1], "complete", json!({})).await.refused(409, "lease_expired");
     let results = json!({"results": [{"execution_id": id, "fence": crate::kit::fence(&lost[0]), "op": "complete"}]});
@@ -346,10 +343,10 @@ on_both_hosts! {
         });
         let stream = api.http.get(format!("{}/v1/events", api.base)).send().await.expect("a stream");
         let open = |page: &Page| (number(page, "ff_http_long_polls_open", &[]), number(page, "ff_http_streams_open", &[]));
-        eventually("both are open", Duration::from_secs(10), async || (open(&scrape(&api).await) == (1.0, 1.0)).then_some(())).await;
+        eventually("both are open", async || (open(&scrape(&api).await) == (1.0, 1.0)).then_some(())).await;
         drop(stream);
         poll.abort();
-        eventually("both are over", Duration::from_secs(20), async || (open(&scrape(&api).await) == (0.0, 0.0)).then_some(())).await;
+        eventually("both are over", async || (open(&scrape(&api).await) == (0.0, 0.0)).then_some(())).await;
         api.get("/v1/executions/not-an-id").await.refused(400, "invalid_argument");
         api.get("/no/such/path").await.refused(404, "not_found");
         let page = scrape(&api).await;

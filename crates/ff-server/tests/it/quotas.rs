@@ -106,7 +106,7 @@ on_both_hosts! {
             ask("throttle", wrong).await.refused(400, "invalid_argument");
         }
         assert_eq!(ask("throttle", json!({"key": "acme", "until": 0})).await.with(200)["throttled_until"], json!(null));
-        crate::kit::eventually("it starts", std::time::Duration::from_secs(10), async || api.claim("w1", json!({})).await.into_iter().next()).await;
+        crate::kit::eventually("it starts", async || api.claim("w1", json!({})).await.into_iter().next()).await;
         api.post(&format!("/v1/tasks/{execution}/complete"), json!({"fence": crate::kit::fence(&task)})).await.with(200);
         ask("throttle", json!({"key": "acme", "retry_after_ms": 60_000})).await.refused(409, "execution_not_active");
         ask("weight", json!({"key": "acme", "weight": 1})).await.refused(409, "execution_not_active");

@@ -2,7 +2,6 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -10,7 +9,6 @@ use tempfile::TempDir;
 use crate::kit::{Api, eventually};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/shell/worker.sh");
-const LONG: Duration = Duration::from_secs(60);
 
 fn tools_are_there() -> bool {
     let there =
@@ -57,7 +55,7 @@ impl Script {
     }
 
     async fn end(mut self) {
-        let ended = eventually("the script ends", LONG, async || self.process.try_wait().expect("it is ours")).await;
+        let ended = eventually("the script ends", async || self.process.try_wait().expect("it is ours")).await;
         assert!(ended.success(), "{ended}: {:?}", self.lines(""));
         assert_eq!(self.lines("left").len(), 1);
     }
@@ -73,7 +71,7 @@ impl Drop for Script {
 }
 
 async fn completed(api: &Api, count: usize) {
-    eventually("everything is done", LONG, async || {
+    eventually("everything is done", async || {
         let page = api.get("/v1/executions?state=completed&limit=100").await.with(200);
         (page["items"].as_array().expect("items").len() == count).then_some(())
     })
@@ -128,7 +126,7 @@ on_both_hosts! {
         let api = kit.api().await;
         let first = Script::start(&api, "shell-1");
         let mut ids = vec![api.submit(json!({"kind": "plain", "input": input(0, 3.0)})).await];
-        eventually("the first one works", LONG, async || (first.lines("began").len() == 1).then_some(())).await;
+        eventually("the first one works", async || (first.lines("began").len() == 1).then_some(())).await;
         first.signal("STOP");
         let second = Script::start(&api, "shell-2");
         for n in 1..6 {
@@ -136,9 +134,9 @@ on_both_hosts! {
         }
         completed(&api, ids.len()).await;
         // It writes its line once it has the answer.
-        eventually("the other one did all of it", LONG, async || (second.lines("complete").len() == ids.len()).then_some(())).await;
+        eventually("the other one did all of it", async || (second.lines("complete").len() == ids.len()).then_some(())).await;
         first.signal("CONT");
-        let refused = eventually("its write is refused", LONG, async || first.lines("refused").pop()).await;
+        let refused = eventually("its write is refused", async || first.lines("refused").pop()).await;
         assert_eq!(refused, format!("refused {} stale_lease", ids[0]));
         assert_eq!(first.lines("complete"), Vec::<String>::new());
         each_is_done_once(&api, &ids).await;
@@ -150,7 +148,7 @@ on_both_hosts! {
         second.end().await;
         let late = api.submit(json!({"kind": "plain", "input": input(6, 0.01)})).await;
         completed(&api, ids.len() + 1).await;
-        eventually("it says so", LONG, async || {
+        eventually("it says so", async || {
             first.lines("complete").iter().any(|line| line.contains(&late)).then_some(())
         })
         .await;

@@ -65,7 +65,7 @@ impl Tail {
                 return Some(Seen { id: field("id: "), event: field("event: "), data });
             }
             let chunk =
-                tokio::time::timeout(Duration::from_secs(20), self.answer.chunk()).await.expect("in time").ok()??;
+                tokio::time::timeout(crate::kit::PATIENCE, self.answer.chunk()).await.expect("in time").ok()??;
             self.text.push_str(std::str::from_utf8(&chunk).expect("text"));
         }
     }
@@ -188,21 +188,19 @@ on_both_hosts! {
         api.register("w1", 1).await;
         let (id, task) = running(&api, "w1").await;
         let wait = |after: &str| {
-            let (api, path) = (api.clone(), format!("/v1/executions/{id}/attempts/0/stream?after={after}&block_ms=20000"));
-            tokio::spawn(async move { (api.get(&path).await.with(200), Instant::now()) })
+            let (api, path) = (api.clone(), format!("/v1/executions/{id}/attempts/0/stream?after={after}&block_ms=30000"));
+            tokio::spawn(async move { api.get(&path).await.with(200) })
         };
         let waiting = wait("start");
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!waiting.is_finished());
         let written = write(&api, &task, &["one"]).await;
-        let at = Instant::now();
-        let (page, seen_at) = waiting.await.expect("it ends");
+        let page = waiting.await.expect("it ends");
         assert_eq!(page["frames"][0]["payload"], "one");
-        assert!(seen_at.duration_since(at) < Duration::from_secs(2));
         let waiting = wait(written["ids"][0].as_str().expect("an id"));
         tokio::time::sleep(Duration::from_millis(200)).await;
         api.task(&task, "complete", json!({})).await.with(200);
-        let (page, _) = waiting.await.expect("it ends");
+        let page = waiting.await.expect("it ends");
         assert_eq!((&page["frames"], &page["closed_reason"]), (&json!([]), &json!("succeeded")));
     }
 
@@ -286,14 +284,12 @@ on_both_hosts! {
         write(&api, &task, &["a"]).await;
         let mut tail = Tail::open(&api, &id, &[], "").await;
         tail.next().await.expect("a frame");
-        let started = Instant::now();
         let stopping = tokio::spawn({
             let kit = std::sync::Arc::clone(&kit);
             async move { kit.stop().await }
         });
         assert!(tail.next().await.is_none());
         stopping.await.expect("it stops");
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
         let api = kit.restart().await;
         api.register("w1", 1).await;
         api.task(&task, "complete", json!({})).await.with(200);
@@ -340,7 +336,7 @@ on_both_hosts! {
             })
             .collect();
         // Half of them are there before the first frame, the others come while it is written.
-        eventually("many readers are there", Duration::from_secs(30), async || {
+        eventually("many readers are there", async || {
             (open_connections(server) >= READERS / 2).then_some(())
         }).await;
         let before = kit.host().store_commands().await.expect("a count");
@@ -366,19 +362,16 @@ on_both_hosts! {
 }
 
 #[test]
-fn a_silent_stream_says_every_fifteen_seconds_that_it_is_alive() {
-    crate::kit::run(crate::kit::Kind::Embedded, async |kit| {
+fn a_silent_stream_says_again_and_again_that_it_is_alive() {
+    crate::kit::run_hurried(crate::kit::Kind::Embedded, async |kit| {
         let api = kit.api().await;
         let id = api.submit(json!({"kind": "k"})).await;
         let mut tail = Tail::open(&api, &id, &[], "").await;
-        let started = Instant::now();
-        while tail.text.matches(":\n\n").count() < 2 {
-            let chunk = tokio::time::timeout(Duration::from_secs(25), tail.answer.chunk()).await.expect("in time");
-            tail.text.push_str(std::str::from_utf8(&chunk.expect("a chunk").expect("more")).expect("text"));
+        while tail.text.matches(":\n\n").count() < 3 {
+            let chunk = tail.answer.chunk().await.expect("a chunk");
+            tail.text.push_str(std::str::from_utf8(&chunk.expect("more")).expect("text"));
         }
-        let took = started.elapsed();
-        assert!((Duration::from_secs(14)..Duration::from_secs(20)).contains(&took), "{took:?}");
-        assert_eq!(tail.text, ":\n\n:\n\n");
+        assert_eq!(tail.text, ":\n\n:\n\n:\n\n");
     });
 }
 

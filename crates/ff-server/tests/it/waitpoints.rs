@@ -1,7 +1,5 @@
 //! Workers that wait: suspend, waitpoints, resume, and what operators do with a wait.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -249,22 +247,25 @@ on_both_hosts! {
 
     async fn a_wait_that_takes_too_long_ends_as_it_was_told(kit) {
         let api = kit.api().await;
-        api.register("w1", 8).await;
+        let behaviors = ["fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"];
+        // Each in a lane of its own: one that goes on by itself does not come in the place of the next.
+        api.post("/v1/workers/w1/register", json!({ "worker_id": "w", "lanes": behaviors, "slots": 8 })).await.with(200);
         let mut ids = Vec::new();
-        for behavior in ["fail", "cancel", "expire", "auto_resume", "auto_resume_with_timeout_signal", "escalate"] {
-            let (id, task) = running(&api, "w1").await;
+        for behavior in behaviors {
+            let id = api.submit(json!({"kind": "k", "lane": behavior})).await;
+            let task = api.claim("w1", json!({"lanes": [behavior], "wait_ms": 25_000})).await.remove(0);
             api.task(&task, "suspend", json!({"reason": "waiting_for_signal", "timeout_ms": 50, "timeout_behavior": behavior})).await.with(200);
             ids.push(id);
         }
         for (id, state) in ids.iter().zip(["failed", "cancelled", "expired"]) {
-            eventually(state, Duration::from_secs(10), async || (api.execution(id).await["state"] == state).then_some(())).await;
+            eventually(state, async || (api.execution(id).await["state"] == state).then_some(())).await;
         }
         for _ in 0..2 {
             let resumed = api.claim_one("w1").await;
             assert_eq!((&resumed["resume"]["cause"], &resumed["resume"]["signals"][0]["name"]), (&json!("timeout"), &json!("timeout")));
             api.task(&resumed, "complete", json!({})).await.with(200);
         }
-        let review = eventually("an operator is asked", Duration::from_secs(10), async || {
+        let review = eventually("an operator is asked", async || {
             let inbox = api.get("/v1/waitpoints").await.with(200);
             let found = inbox["items"].as_array().expect("items").iter().find(|item| item["key"] == "operator_review").cloned();
             found.filter(|item| item["execution_id"].as_str() == Some(ids[5].as_str()))

@@ -1,13 +1,10 @@
 //! Webhooks end to end: signed, tried again, never where they must not go.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::kit::{Api, eventually};
 use crate::receiver::{Receiver, Says};
 
-const SOON: Duration = Duration::from_secs(30);
 const LOOPBACK: &[&str] = &["127.0.0.0/8"];
 
 async fn key(api: &Api, namespace: &str) -> String {
@@ -25,7 +22,7 @@ async fn complete(api: &Api, body: Value) -> String {
 }
 
 async fn webhook_in(api: &Api, id: &str, state: &str) -> Value {
-    eventually(&format!("the webhook of {id} is {state}"), SOON, async || {
+    eventually(&format!("the webhook of {id} is {state}"), async || {
         let webhook = api.execution(id).await["webhook"].clone();
         (webhook["state"] == state).then_some(webhook)
     })
@@ -110,7 +107,7 @@ on_both_hosts! {
         let of_flow = heard.iter().find(|one| one.path == "/flow").expect("the flow is told").json();
         assert_eq!((&of_flow["flow_id"], &of_flow["outcome"], of_flow.get("execution_id")), (&flow["flow_id"], &json!("failed"), None));
         let flow_id = flow["flow_id"].as_str().expect("an id");
-        let shown = eventually("the flow's webhook is delivered", SOON, async || {
+        let shown = eventually("the flow's webhook is delivered", async || {
             let flow = api.get(&format!("/v1/flows/{flow_id}")).await.with(200);
             (flow["webhook"]["state"] == "delivered").then_some(flow)
         }).await;
@@ -123,7 +120,7 @@ on_both_hosts! {
         api.register("w1", 4).await;
         let id = complete(&api, json!({ "kind": "mail", "completion_webhook": receiver.url("/done") })).await;
         receiver.wait_for(1).await;
-        let pending = eventually("the failure is shown", SOON, async || {
+        let pending = eventually("the failure is shown", async || {
             let webhook = api.execution(&id).await["webhook"].clone();
             (webhook["tries"] != 0).then_some(webhook)
         }).await;
@@ -171,12 +168,12 @@ on_both_hosts! {
         drop(receiver);
         api.register("w1", 4).await;
         let id = complete(&api, json!({ "kind": "mail", "completion_webhook": url })).await;
-        let failed = eventually("a try failed", SOON, async || {
+        let failed = eventually("a try failed", async || {
             let webhook = api.execution(&id).await["webhook"].clone();
             (webhook["tries"] != 0).then_some(webhook)
         }).await;
         assert!(failed["error"].as_str().is_some_and(|error| error.starts_with("cannot connect: ")), "{failed}");
-        eventually("the address is free again", SOON, async || tokio::net::TcpListener::bind(&address).await.ok().map(drop)).await;
+        eventually("the address is free again", async || tokio::net::TcpListener::bind(&address).await.ok().map(drop)).await;
         let receiver = Receiver::at(&address, &[Says::Status(200)]).await;
         let api = kit.reaching(LOOPBACK).await;
         let seen = webhook_in(&api, &id, "delivered").await;
@@ -240,7 +237,7 @@ on_both_hosts! {
         // A name says nothing about where it leads before it is looked up.
         api.register("w1", 4).await;
         let id = complete(&api, json!({ "kind": "mail", "completion_webhook": format!("https://localhost:{port}/") })).await;
-        let seen = eventually("a try failed", SOON, async || {
+        let seen = eventually("a try failed", async || {
             let webhook = api.execution(&id).await["webhook"].clone();
             (webhook["tries"] != 0).then_some(webhook)
         }).await;
@@ -254,7 +251,7 @@ on_both_hosts! {
         let receiver = Receiver::saying(&[Says::Status(200)]).await;
         api.register("w1", 4).await;
         let id = complete(&api, json!({ "kind": "mail", "completion_webhook": format!("http://localhost:{}/", receiver.address.port()) })).await;
-        let seen = eventually("a try failed", SOON, async || {
+        let seen = eventually("a try failed", async || {
             let webhook = api.execution(&id).await["webhook"].clone();
             (webhook["tries"] != 0).then_some(webhook)
         }).await;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::kit::{Api, eventually};
+use crate::kit::{Api, Kind, eventually, run_hurried};
 
 /// Only a hang takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn address(api: &Api) -> SocketAddr {
     api.base.trim_start_matches("http://").parse().expect("an address")
@@ -105,12 +105,6 @@ on_both_hosts! {
         guarded.stop().await;
     }
 
-    async fn a_connection_that_never_says_anything_is_closed(kit) {
-        let server = address(&kit.api().await);
-        let mut silent = TcpStream::connect(server).await.expect("the server accepts");
-        closed(&mut silent).await;
-    }
-
     async fn a_client_there_is_no_room_for_is_told_so(kit) {
         let crowded = kit.holding(3).await;
         let server = crowded.address();
@@ -137,7 +131,7 @@ on_both_hosts! {
             assert!(page.lines().any(|other| other == line), "{line} in {page}");
         }
         drop(inside);
-        eventually("there is room again", PATIENCE, async || {
+        eventually("there is room again", async || {
             let mut next = sent(server, &format!("GET /livez HTTP/1.1\r\nhost: {server}\r\n\r\n")).await;
             (answer(&mut next).await.0 == 200).then_some(())
         })
@@ -217,4 +211,13 @@ on_both_hosts! {
         let stats = api.get("/v1/stats").await.with(200);
         assert_eq!(stats["lanes"].as_array().map(Vec::len), Some(80), "{stats}");
     }
+}
+
+#[test]
+fn a_connection_that_never_says_anything_is_closed() {
+    run_hurried(Kind::Embedded, async |kit| {
+        let server = address(&kit.api().await);
+        let mut silent = TcpStream::connect(server).await.expect("the server accepts");
+        closed(&mut silent).await;
+    });
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// How long anything may take that should happen at once.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(180);
 const ANY_PORT: &str = "127.0.0.1:0";
 
 /// A running server on a free port; killed when it goes.
@@ -277,15 +277,4 @@ pub fn out(output: &Output) -> String {
 
 pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// True when these programs are there; a test that needs others says so and ends.
-pub fn installed(tools: &[&str]) -> bool {
-    tools.iter().all(|tool| {
-        let there = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-        if !there {
-            eprintln!("skipped: {tool} is not installed");
-        }
-        there
-    })
 }

@@ -2,7 +2,7 @@
 //!
 //! A third of the calls come from the model's steps, the rest are calls about flows, quotas and budgets, calls the model does not
 //! know and calls no typed client would make.
-//! `FF_SEED` chooses them, `FF_CALLS` how many; `FF_LONG=1` makes a million.
+//! `FF_SEED` chooses them, `FF_CALLS` how many.
 
 mod flows;
 mod hooks;
@@ -21,6 +21,7 @@ use ff_model::store::{ROUTE, Store};
 use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::{FUNCTIONS, FixPartitions, PartitionDefaults};
 use ff_script::{Call, HostError, Invocation, Library, Route};
+use ff_testkit::tier::rounds;
 use flows::Flows;
 use hooks::Hooks;
 use rand::rngs::StdRng;
@@ -42,7 +43,7 @@ fn both_hosts_answer_and_store_the_same() {
     if !Kind::Valkey.is_wanted() {
         return;
     }
-    let calls = setting("FF_CALLS").unwrap_or(if setting("FF_LONG") == Some(1) { 1_000_000 } else { 20_000 });
+    let calls = setting("FF_CALLS").unwrap_or(rounds(2_000, 20_000, 1_000_000));
     let (seed, since) = (seed(), Instant::now());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");

@@ -17,6 +17,7 @@ use ff_script::dump::{Dump, DumpValue};
 use ff_script::generated::FUNCTIONS;
 use ff_script::wire::{write_bytes, write_map_len};
 use ff_script::{HostError, Invocation, Library};
+use ff_testkit::tier::is_sampled;
 use rows::{NOW, Row, rows, stage};
 use tempfile::TempDir;
 
@@ -111,20 +112,16 @@ fn a_failing_command_leaves_nothing_behind() {
     let failures = on_all_rows(|row| {
         let store = staged();
         let (before, expected) = (store.dump(), after(row));
-        let mut n = 0;
-        let reply = loop {
-            n += 1;
-            assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
-            store.host().faults().fail_command(n);
+        let positions = positions(row, last(row));
+        for n in &positions {
+            store.host().faults().fail_command(*n);
             match store.send(row.invocation.clone()) {
-                Ok(reply) => break reply,
-                Err(HostError::Unavailable { .. }) => same(row, n, &before, &store.dump()),
-                Err(error) => panic!("{} at command {n}: {error}", row.name),
+                Err(HostError::Unavailable { .. }) => same(row, *n, &before, &store.dump()),
+                other => panic!("{} at command {n}: {other:?}", row.name),
             }
-        };
+        }
         store.host().faults().clear();
-        assert!(n > 1, "{} makes no store command", row.name);
-        accepted(row, &reply);
+        accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
         sound(&store, row);
         assert!(
             store.dump() == expected,
@@ -132,7 +129,7 @@ fn a_failing_command_leaves_nothing_behind() {
             row.name,
             difference(&expected, &store.dump())
         );
-        n - 1
+        positions.len() as u64
     });
     println!("failing commands: {failures}, {:.1} s", since.elapsed().as_secs_f64());
 }
@@ -143,20 +140,17 @@ fn a_crash_leaves_nothing_behind() {
     let crashes = on_all_rows(|row| {
         let mut store = staged();
         let (before, expected) = (store.dump(), after(row));
-        let mut n = 0;
-        let reply = loop {
-            n += 1;
-            assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
-            store.host().faults().crash_at_command(n);
+        let positions = positions(row, last(row));
+        for n in &positions {
+            store.host().faults().crash_at_command(*n);
             match store.send(row.invocation.clone()) {
-                Ok(reply) => break reply,
                 Err(HostError::Closed) => store.reopen(),
-                Err(error) => panic!("{} at command {n}: {error}", row.name),
+                other => panic!("{} at command {n}: {other:?}", row.name),
             }
-            same(row, n, &before, &store.dump());
-        };
+            same(row, *n, &before, &store.dump());
+        }
         store.host().faults().clear();
-        accepted(row, &reply);
+        accepted(row, &store.send(row.invocation.clone()).unwrap_or_else(|error| panic!("{}: {error}", row.name)));
         sound(&store, row);
         assert!(
             store.dump() == expected,
@@ -164,7 +158,7 @@ fn a_crash_leaves_nothing_behind() {
             row.name,
             difference(&expected, &store.dump())
         );
-        n - 1
+        positions.len() as u64
     });
     println!("crashes: {crashes}, {:.1} s", since.elapsed().as_secs_f64());
 }
@@ -283,13 +277,12 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
         let stage = set_server_stage(&server, &mut connection).await;
         let mut raises = 0;
         for (row, most) in rows {
-            let mut before = restore(&server, &mut connection, &stage).await;
-            let mut n = 0;
-            loop {
-                n += 1;
-                assert!(n <= COMMANDS_MAX, "{} never ends", row.name);
+            restore(&server, &mut connection, &stage);
+            let before = digest(&mut connection);
+            // How many of its commands can raise is known when one that comes later does not.
+            for n in positions(&row, most).into_iter().chain([COMMANDS_MAX]) {
                 let outcome = server.host().call(failing(&row, n)).await;
-                let after = without_ids(server.dump().await);
+                let after = digest(&mut connection);
                 match &outcome {
                     Err(HostError::Raised { detail, .. }) if detail.contains("injected fault") => {}
                     Err(error) => panic!("{} at command {n}: {error}", row.name),
@@ -309,10 +302,12 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
                         row.name
                     );
                     if before != after {
-                        before = restore(&server, &mut connection, &stage).await;
+                        restore(&server, &mut connection, &stage);
                     }
-                } else {
-                    same(&row, n, &before, &after);
+                } else if before != after {
+                    let after = without_ids(server.dump().await);
+                    restore(&server, &mut connection, &stage);
+                    same(&row, n, &without_ids(server.dump().await), &after);
                 }
             }
             let findings = fsck(&server).await;
@@ -323,7 +318,24 @@ fn a_raise_before_the_first_write_leaves_nothing_on_a_server() {
     println!("raises on a server: {raises}, {:.1} s", since.elapsed().as_secs_f64());
 }
 
-/// A bound on the commands of a batch, from the embedded host's count.
+/// The commands at which a call of so many is made to fail: its first, its last, and in the quick tier a tenth of the others.
+fn positions(row: &Row, most: u64) -> Vec<u64> {
+    assert!(most > 0, "{} makes no store command", row.name);
+    let tried = |n: &u64| *n == 1 || *n == most || is_sampled(&format!("{} {n}", row.name), 10);
+    (1..=most).filter(tried).collect()
+}
+
+/// The last command of a call at which the host can fail.
+fn last(row: &Row) -> u64 {
+    let fails = |n: &u64| {
+        let store = staged();
+        store.host().faults().fail_command(*n);
+        store.send(row.invocation.clone()).is_err()
+    };
+    (1..=most(row)).rev().find(fails).unwrap_or_else(|| panic!("{} makes no store command", row.name))
+}
+
+/// What a call adds to the count of commands on the embedded host; it can fail at no more of them.
 fn most(row: &Row) -> u64 {
     let store = staged();
     let before = store.commands();
@@ -348,7 +360,7 @@ async fn set_server_stage(server: &Server, connection: &mut redis::Connection) -
 }
 
 /// Sets the stage as it was, without its calls; what the store then holds.
-async fn restore(server: &Server, connection: &mut redis::Connection, stage: &Stage) -> Dump {
+fn restore(server: &Server, connection: &mut redis::Connection, stage: &Stage) {
     redis::cmd("FLUSHALL").exec(connection).expect("FLUSHALL");
     let mut pipe = redis::pipe();
     for (key, value) in stage {
@@ -356,7 +368,11 @@ async fn restore(server: &Server, connection: &mut redis::Connection, stage: &St
     }
     pipe.exec(connection).expect("the stage is restored");
     server.go_to(NOW);
-    without_ids(server.dump().await)
+}
+
+/// What the server holds, as one number.
+fn digest(connection: &mut redis::Connection) -> String {
+    redis::cmd("DEBUG").arg("DIGEST").query(connection).expect("DEBUG DIGEST")
 }
 
 async fn fsck(server: &Server) -> Vec<ff_script::generated::Finding> {
