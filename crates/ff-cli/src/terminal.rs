@@ -60,7 +60,7 @@ impl Keys {
             if tcsetattr(std::io::stdin(), OptionalActions::Now, &single).is_ok() {
                 // The thread waits for a key until the process ends.
                 std::thread::spawn(move || {
-                    for key in std::io::stdin().bytes().map_while(Result::ok) {
+                    for key in std::io::stdin().lock().bytes().map_while(Result::ok) {
                         if press.send(key).is_err() {
                             return;
                         }

@@ -10,12 +10,10 @@ redis.register_function{ function_name = "ff_library", callback = function(keys,
 end, flags = { "no-writes" } }
 "#;
 
-const ROUNDS: u64 = 40;
-
 async fn every_type_survives(host: &dyn Host) {
     assert!(ff_script::generated::SPECIMENS.len() > 100, "the specimens are gone");
     for specimen in ff_script::generated::SPECIMENS {
-        for seed in 0..ROUNDS {
+        for seed in 0..ff_testkit::tier::rounds(8, 40, 400) {
             let sent = (specimen.encode)(&mut Rng::new(seed));
             // An argument is a map: the specimen travels as its one field.
             let mut args = vec![0x81, 0xa1, b'v'];

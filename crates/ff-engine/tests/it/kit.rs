@@ -52,7 +52,7 @@ impl Kit {
             Kind::Embedded => {
                 let directory =
                     tempfile::Builder::new().prefix("ff-engine-").tempdir().expect("a directory for a store");
-                let mut options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
+                let mut options = ff_backend_embedded::Options::new(directory.path(), library().text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Arc::new(Embedded::open(options).expect("an embedded store opens"));
                 Kit { kind, host: host.clone(), behind: Behind::Embedded { host, _directory: directory } }
@@ -124,8 +124,19 @@ impl Kit {
     }
 }
 
+/// The shipped library, whose second looks come sooner.
+fn library() -> Library {
+    let mut library = Library::shipped();
+    for limit in ["usage_again_ms", "reservation_asked_after_ms"] {
+        let (slow, soon) = (format!("{limit} = 5000"), format!("{limit} = 500"));
+        assert!(library.text.contains(&slow), "{limit} has another value");
+        library.text = library.text.replacen(&slow, &soon, 1);
+    }
+    library
+}
+
 async fn connect(server: &TestServer) -> Arc<dyn Host> {
-    let mut options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
+    let mut options = ff_backend_valkey::Options::new(server.url(), library());
     options.durability = Some(ff_backend_valkey::Durability::None);
     Arc::new(ValkeyHost::connect(options).await.expect("the host connects"))
 }
