@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,8 +15,26 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
-/// The program `ff`: FF_BIN, else what is built now, as the tests build it, so that nothing is built twice.
+/// The program that the tests have just been built with.
+static OF_TESTS: OnceLock<PathBuf> = OnceLock::new();
+
+/// The tests are built: what they run is what docs and checks run too.
+pub fn tests_are_built(root: &Path) {
+    let program = target(root).join("debug/ff");
+    if program.is_file() {
+        let _ = OF_TESTS.set(program);
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |named| root.join(named))
+}
+
+/// The program `ff`: FF_BIN, else that of the tests, else one that is built now.
 pub fn built_ff(root: &Path) -> Result<PathBuf> {
+    if let Some(program) = OF_TESTS.get() {
+        return Ok(program.clone());
+    }
     if let Some(named) = env::var_os("FF_BIN") {
         let path = root.join(named);
         ensure!(path.is_file(), "FF_BIN names {}, which is not a program", path.display());
@@ -23,8 +42,7 @@ pub fn built_ff(root: &Path) -> Result<PathBuf> {
     }
     let status = cargo(root).args(["build", "--workspace", "--all-features", "--bin", "ff"]).status();
     ensure!(status.context("cannot run cargo")?.success(), "ff does not build");
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(root.join(target).join("debug/ff"))
+    Ok(target(root).join("debug/ff"))
 }
 
 /// This very command once more, built with the engine and the hosts.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use crate::cargo::{built_ff, cargo, tool};
+use crate::cargo::{built_ff, cargo, tests_are_built, tool};
 use crate::schemathesis;
 use crate::steps::{Outcome, Steps, finish};
 
@@ -53,6 +53,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     steps.run("servers", || servers(options));
     steps.run("tests", || tests(root, options));
     if options.filter.is_empty() {
+        tests_are_built(root);
         steps.run("examples in the docs", || {
             finish(options.tell(cargo(root).args(["test", "--doc", "--workspace", "--all-features"])))
         });

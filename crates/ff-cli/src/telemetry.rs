@@ -5,9 +5,10 @@ use std::io::IsTerminal;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ff_trace::Exporter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
+use tracing_subscriber::{Layer, fmt};
 
 /// What is logged unless someone says otherwise.
 const LEVEL: &str = "warn";
@@ -42,7 +43,7 @@ fn filter(text: &str) -> Result<String, String> {
             return Err(wrong(part));
         }
     }
-    EnvFilter::builder().parse(text).map_err(|_| wrong(text))?;
+    text.parse::<Targets>().map_err(|_| wrong(text))?;
     Ok(text.to_owned())
 }
 
@@ -84,7 +85,7 @@ impl Telemetry {
     /// Starts the log, and with a name to export under the traces too.
     pub fn start(args: &TelemetryArgs, service: Option<&str>) -> anyhow::Result<Self> {
         let filter = || {
-            EnvFilter::builder().parse(&args.log).with_context(|| {
+            args.log.parse::<Targets>().with_context(|| {
                 format!("{:?} does not say what to log: use a level such as info, or warn,ff_server=debug", args.log)
             })
         };

@@ -15,6 +15,10 @@ use ff_script::generated::{DefineLane, ReadEvents, ReadEventsReply, SubmitExecut
 use ff_script::{Client, Host, Library};
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 use uuid::Uuid;
 
 use crate::counted::Counted;
@@ -234,6 +238,14 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     }
 }
 
+/// Shows what `RUST_LOG` names, e.g. `debug` or `warn,ff_engine=trace`, with the output of a test that fails.
+fn show_log() {
+    let filter: Targets = std::env::var("RUST_LOG").ok().and_then(|said| said.parse().ok()).unwrap_or_default();
+    let shown = tracing_subscriber::fmt::layer().with_test_writer().with_filter(filter);
+    // Another test of this process may have begun it.
+    let _ = tracing_subscriber::registry().with(shown).try_init();
+}
+
 /// A test that waits for its store. Boxed, so that what runs it is compiled once and not once per test.
 type Test<'a> = Box<dyn FnOnce(Arc<Kit>) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
 
@@ -243,10 +255,7 @@ pub fn run<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnce(Arc<Ki
 }
 
 fn run_boxed(kind: Kind, test: Test<'_>) {
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-        .with_test_writer()
-        .try_init();
+    show_log();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let kit = Arc::new(Kit::open(kind).await);

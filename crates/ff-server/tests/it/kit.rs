@@ -17,6 +17,10 @@ use ff_testkit::{Aof, TestServer};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::described::{self, Exchange};
 
@@ -223,6 +227,14 @@ impl Kit {
     }
 }
 
+/// Shows what `RUST_LOG` names, e.g. `debug` or `warn,ff_engine=trace`, with the output of a test that fails.
+fn show_log() {
+    let filter: Targets = std::env::var("RUST_LOG").ok().and_then(|said| said.parse().ok()).unwrap_or_default();
+    let shown = tracing_subscriber::fmt::layer().with_test_writer().with_filter(filter);
+    // Another test of this process may have begun it.
+    let _ = tracing_subscriber::registry().with(shown).try_init();
+}
+
 /// A test that waits for its store. Boxed, so that what runs it is compiled once and not once per test.
 type Test<'a> = Box<dyn FnOnce(Arc<Kit>) -> Pin<Box<dyn Future<Output = ()> + 'a>> + 'a>;
 
@@ -237,8 +249,7 @@ pub fn run_hurried<'a, F: Future<Output = ()> + 'a>(kind: Kind, test: impl FnOnc
 }
 
 fn run_boxed(kind: Kind, over: (Library, Times), test: Test<'_>) {
-    let filter = tracing_subscriber::EnvFilter::from_default_env();
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+    show_log();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime starts");
     runtime.block_on(async {
