@@ -61,27 +61,47 @@ async fn submit_all(kit: &Kit, new: Vec<NewExecution>) -> Vec<ExecutionId> {
     ids
 }
 
+/// Every so many moments a worker dies, so that enough of them do; the next one of the same execution lives.
+struct Deaths {
+    one_in: usize,
+    moments: AtomicUsize,
+    mourned: Mutex<BTreeSet<ExecutionId>>,
+}
+
+impl Deaths {
+    fn one_in(one_in: usize) -> Self {
+        Self { one_in, moments: AtomicUsize::new(0), mourned: Mutex::default() }
+    }
+
+    fn count(&self) -> usize {
+        self.mourned.lock().unwrap().len()
+    }
+
+    /// Whether the worker of this execution dies here.
+    fn dies(&self, id: ExecutionId) -> bool {
+        let mut mourned = self.mourned.lock().unwrap();
+        if mourned.contains(&id) {
+            return false;
+        }
+        self.moments.fetch_add(1, Ordering::SeqCst).is_multiple_of(self.one_in) && mourned.insert(id)
+    }
+}
+
 /// What the workers of a test have in common.
 struct Crew {
     budget: BudgetId,
-    /// Executions whose worker has died once; the next one lives.
-    mourned: Mutex<BTreeSet<ExecutionId>>,
+    deaths: Deaths,
     /// What settled reservations used, by the answers their workers got.
     settled: AtomicI64,
     ended: AtomicUsize,
 }
 
 impl Crew {
-    /// Whether the worker of this execution dies here.
-    fn dies(&self, id: ExecutionId) -> bool {
-        rand::random_ratio(1, 16) && self.mourned.lock().unwrap().insert(id)
-    }
-
     /// Reports under a key of the execution, so that what a dead worker reported counts once. False: the lease is over, or the
     /// worker is dead.
     async fn report(&self, operations: &Operations, task: &Task, part: usize, n: i64) -> bool {
         let (id, fence, key) = (task.execution_id, fence_of(task), format!("{}-{part}", task.execution_id));
-        if self.dies(id) {
+        if self.deaths.dies(id) {
             // In the middle of the report: noted with its execution, and nobody finishes it.
             let call = NoteUsage { dedup_key: Some(key), ..NoteUsage::new(self.budget, tokens(n), id, fence) };
             in_time(operations.client().call(operations.client().route_of(&id), &call).await);
@@ -101,7 +121,7 @@ impl Crew {
         match in_time(reserved) {
             // What does not fit as an estimate may fit as it is; if it does not, the breach parks the execution.
             Some(Reserved::HardBreach { .. }) => return self.report(operations, task, 0, USES).await,
-            Some(Reserved::Held { .. }) if !self.dies(id) => {}
+            Some(Reserved::Held { .. }) if !self.deaths.dies(id) => {}
             Some(Reserved::Held { .. }) | None => return false,
         }
         match in_time(operations.settle_reservation(self.budget, reservation, tokens(USES)).await) {
@@ -119,7 +139,7 @@ impl Crew {
             _ => self.report(operations, task, 0, USES).await,
         };
         if going
-            && !self.dies(task.execution_id)
+            && !self.deaths.dies(task.execution_id)
             && in_time(operations.complete(task.execution_id, fence_of(task), None).await).is_some()
         {
             self.ended.fetch_add(1, Ordering::SeqCst);
@@ -224,7 +244,7 @@ on_both_hosts! {
             new
         });
         let ids = submit_all(&kit, new.collect()).await;
-        let crew = Arc::new(Crew { budget, mourned: Mutex::default(), settled: AtomicI64::new(0), ended: AtomicUsize::new(0) });
+        let crew = Arc::new(Crew { budget, deaths: Deaths::one_in(16), settled: AtomicI64::new(0), ended: AtomicUsize::new(0) });
         let (others, engines) = engines(&kit).await;
         let stop = CancellationToken::new();
         let running = claimers(&engines, 6, 8, &stop, {
@@ -258,8 +278,8 @@ on_both_hosts! {
         .await;
         let (used, _) = within(operations, budget).await;
         assert_eq!((used, held), (accepted + crew.settled.load(Ordering::SeqCst), 0));
-        let deaths = crew.mourned.lock().unwrap().len();
-        assert!(deaths > 30, "only {deaths} workers died");
+        let deaths = crew.deaths.count();
+        assert!(deaths >= many() / 20, "only {deaths} workers died");
         drop(engines);
         for engine in others {
             engine.stop().await;
@@ -279,17 +299,17 @@ on_both_hosts! {
         let (others, engines) = engines(&kit).await;
         let stop = CancellationToken::new();
         let (inside, most, ended) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)), Arc::new(AtomicUsize::new(0)));
-        let mourned: Arc<Mutex<BTreeSet<ExecutionId>>> = Arc::default();
+        let deaths = Arc::new(Deaths::one_in(20));
         let running = claimers(&engines, 8, 4, &stop, {
-            let (inside, most, ended, mourned) = (Arc::clone(&inside), Arc::clone(&most), Arc::clone(&ended), Arc::clone(&mourned));
+            let (inside, most, ended, deaths) = (Arc::clone(&inside), Arc::clone(&most), Arc::clone(&ended), Arc::clone(&deaths));
             move |operations, task| {
-                let (inside, most, ended, mourned) = (Arc::clone(&inside), Arc::clone(&most), Arc::clone(&ended), Arc::clone(&mourned));
+                let (inside, most, ended, deaths) = (Arc::clone(&inside), Arc::clone(&most), Arc::clone(&ended), Arc::clone(&deaths));
                 async move {
                     // Within what the store knows as the lease: it began before, and ends behind.
                     most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     tokio::time::sleep(ms(rand::random_range(0..4))).await;
                     inside.fetch_sub(1, Ordering::SeqCst);
-                    if rand::random_ratio(1, 40) && mourned.lock().unwrap().insert(task.execution_id) {
+                    if deaths.dies(task.execution_id) {
                         return;
                     }
                     if in_time(operations.complete(task.execution_id, fence_of(&task), None).await).is_some() {
@@ -309,8 +329,8 @@ on_both_hosts! {
         assert!(most.load(Ordering::SeqCst) <= cap, "{} at once", most.load(Ordering::SeqCst));
         let by_events = kit.most_at_once().await;
         assert!(i64::try_from(by_events).unwrap() <= cap, "{by_events} at once");
-        let deaths = mourned.lock().unwrap().len();
-        assert!(deaths > 5, "only {deaths} workers died");
+        let deaths = deaths.count();
+        assert!(deaths >= many() / 40, "only {deaths} workers died");
         eventually("the slots come back", async || {
             let (_, state) = kit.operations().quota(id, Some("k")).await.unwrap();
             state.is_none_or(|state| state.held == 0 && state.waiting == 0).then_some(())
