@@ -8,10 +8,10 @@ function leases.keep(tx, rec)
   local holder = rec.phase == "active" and rec.worker or nil
   local before = rec.before.worker
   if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
-  if holder and (before ~= holder or rec.was.request ~= rec.request) then
+  if holder and (before ~= holder or rec.before.request ~= rec.request) then
     tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
   end
-  rec.before.worker = holder
+  rec.before.worker, rec.before.request = holder, rec.request
 end
 
 -- Execution id → request id of every lease the instance holds here.

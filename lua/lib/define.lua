@@ -1,4 +1,4 @@
--- Binds contracts to functions: checks arguments, runs the function, commits its plan, packs the reply.
+-- Binds contracts to operations, and runs lists of them: each is checked, planned, committed and answered on its own.
 local define = {}
 
 local functions = {} -- name -> contract
@@ -62,33 +62,64 @@ local function boot()
   booted = true
 end
 
-local function run(contract, tx, args)
-  local fine, answer = pcall(contract.call, tx, args, tx.now)
-  if fine then return answer end
-  if type(answer) == "table" then answer = answer.err or "unknown" end
-  return require("lib.reply").raised(answer)
+-- What raised, as text.
+local function text_of(problem)
+  if type(problem) == "table" then return problem.err or "unknown" end
+  return problem
 end
 
-function define.invoke(name, keys, argv)
-  if not booted then boot() end
-  local contract = functions[name]
-  local args = cmsgpack.unpack(argv[1])
-  local envelope = { guard = args._guard, listen = args._listen, now = args._now }
-  local count = args._calls
-  args._guard, args._listen, args._now, args._calls = nil, nil, nil, nil
+-- Plans and commits. Answers the reply, or nil and the text of what raised.
+local function carry_out(contract, tx, args)
+  local fine, answer = pcall(contract.call, tx, args, tx.now)
+  if not fine then
+    answer = text_of(answer)
+    local refusal = require("lib.reply").corrupt(answer)
+    if refusal then return refusal end
+    return nil, answer
+  end
+  if answer.ok and not contract.read_only then
+    local committed, busy = pcall(tx.commit, tx)
+    if not committed then return nil, text_of(busy) end
+    if busy then return { err = "try_again", detail = { problem = busy } } end
+  end
+  return answer
+end
 
-  local answer = contract.check(args)
+-- An operation: { name, route, arguments, the time or nil, whether its store calls are counted }.
+local function operate(shared, operation, at)
+  local contract = functions[operation[1]]
+  if contract == nil then return { unknown = operation[1] } end
+  if shared.kind == "read" and not contract.read_only then return { raised = contract.name .. " writes and cannot be called read-only" } end
+  local args = operation[3]
+  local answer, problem = contract.check(args), nil
   local tx
   if answer == nil then
-    tx = require("lib.tx").new(keys[1], envelope, LIBRARY.test)
-    answer = run(contract, tx, args)
-    if answer.ok and not contract.read_only then
-      local busy = tx:commit()
-      if busy then answer = { err = "try_again", detail = { problem = busy } } end
-    end
+    tx = shared.Tx.new(shared, operation[2], operation[4] or nil, at)
+    if redis.begin then redis.begin(at) end
+    answer, problem = carry_out(contract, tx, args)
+    if redis.settle then redis.settle(problem and "raised" or answer.err and "refused" or "ok") end
+    if answer == nil then return { raised = problem } end
   end
-  if count then answer.calls = tx and tx.calls or 0 end
-  return cmsgpack.pack(answer)
+  if operation[5] then answer.calls = tx and tx.calls or 0 end
+  return answer
+end
+
+-- Runs a list: what holds for all of it, then its operations. `kind` is the class of the function it came by.
+function define.run(kind, argv)
+  if not booted then boot() end
+  local list = cmsgpack.unpack(argv[1])
+  local Tx = require "lib.tx"
+  local shared = Tx.share(kind, list[1])
+  local answers = {}
+  for at = 1, #list - 1 do answers[at] = cmsgpack.pack(operate(shared, list[at + 1], at)) end
+  Tx.say(shared)
+  return answers
+end
+
+-- The one function that is called by its own name: what is loaded, asked before anything else is.
+function define.library()
+  if not booted then boot() end
+  return cmsgpack.pack(functions.ff_library.call())
 end
 
 return define

@@ -6,6 +6,7 @@ function keys.digest(s)
 end
 
 function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.spec(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":spec" end
 function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
 function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
 function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end

@@ -18,11 +18,15 @@ function reply.err(code, detail)
   return { err = code, detail = texts }
 end
 
--- A record that cannot be read is an answer; any other raise is a defect and stays one.
-function reply.raised(problem)
+-- The refusal for a record that cannot be read; nil for any other raise, which is a defect.
+function reply.corrupt(problem)
   local key, field = string.match(problem, "CORRUPT (%S+) (%S+)")
-  if key == nil then error(problem, 0) end
-  return reply.err("corrupt_record", { key = key, field = field })
+  return key and reply.err("corrupt_record", { key = key, field = field }) or nil
+end
+
+-- The same for an item of a batch: another raise goes on.
+function reply.raised(problem)
+  return reply.corrupt(problem) or error(problem, 0)
 end
 
 -- A refusal as a field of a batch item.

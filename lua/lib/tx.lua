@@ -1,4 +1,4 @@
--- One call's view of its partition: reads see the plan, writes are planned and happen together at commit.
+-- One operation's view of its partition: reads see the plan, writes are planned and happen together at commit.
 local Tx = {}
 Tx.__index = Tx
 
@@ -11,28 +11,38 @@ local function text(v)
   return v
 end
 
-function Tx.new(route, envelope, test)
+-- What the operations of one list have in common: the time and what they announce. `marks` is 1 when slots may move and 2 when
+-- someone reads events, or their sum.
+function Tx.share(kind, marks)
+  local time = redis.call("TIME")
+  local sec, usec = tonumber(time[1]), tonumber(time[2])
+  return {
+    Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
+    now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
+    said = {}, tags = {},
+  }
+end
+
+function Tx.new(shared, route, now, at)
   local tx = setmetatable({
+    shared = shared,
+    at = at,
     route = route,
     tag = string.match(route, "{.-}"),
-    guard = envelope.guard,
-    listen = envelope.listen,
-    calls = 0,
-    memo = {}, -- records read once per call, by key; emptied by every commit and reset
+    guard = shared.guard,
+    listen = shared.listen,
+    now = shared.now,
+    now_us = shared.now_us,
+    calls = 1, -- the time
   }, Tx)
+  if now and LIBRARY.test then tx.now, tx.now_us = now, now * 1000 end
   tx:reset()
-  local time = tx:read("TIME")
-  if test and envelope.now then
-    tx.now, tx.now_us = envelope.now, envelope.now * 1000
-  else
-    local sec, usec = tonumber(time[1]), tonumber(time[2])
-    tx.now, tx.now_us = sec * 1000 + math.floor(usec / 1000), sec * 1000000 + usec
-  end
   return tx
 end
 
+-- `memo`: records read once per plan, by key.
 function Tx:reset()
-  self.plan, self.order, self.messages, self.said, self.memo = {}, {}, {}, {}, {}
+  self.plan, self.order, self.messages, self.memo = {}, {}, {}, {}
 end
 
 function Tx:read(...)
@@ -336,13 +346,37 @@ end
 
 -- Announcements --------------------------------------------------------------------------------
 
--- Says something on the partition's channel after the commit; the same thing once.
+-- Says something on the partition's channel after the list; the same thing once.
 function Tx:announce(...)
-  local entry = { ... }
-  local identity = cmsgpack.pack(entry)
-  if self.said[identity] then return end
-  self.said[identity] = true
-  self.messages[#self.messages + 1] = entry
+  self.messages[#self.messages + 1] = { ... }
+end
+
+-- Takes what a committed plan announced into the list's messages.
+local function gather(self)
+  local shared = self.shared
+  local of_tag = shared.said[self.tag]
+  if of_tag == nil then
+    of_tag = { at = self.at, messages = {}, known = {} }
+    shared.said[self.tag] = of_tag
+    shared.tags[#shared.tags + 1] = self.tag
+  end
+  for _, message in ipairs(self.messages) do
+    local identity = cmsgpack.pack(message)
+    if not of_tag.known[identity] then
+      of_tag.known[identity] = true
+      of_tag.messages[#of_tag.messages + 1] = message
+    end
+  end
+end
+
+-- Says what the list announced, once per partition.
+function Tx.say(shared)
+  for _, tag in ipairs(shared.tags) do
+    local of_tag = shared.said[tag]
+    if redis.begin then redis.begin(of_tag.at) end
+    redis.call("SPUBLISH", "ff:wake:" .. tag, cmsgpack.pack(of_tag.messages))
+    if redis.settle then redis.settle("ok") end
+  end
 end
 
 -- Commit ---------------------------------------------------------------------------------------
@@ -410,14 +444,12 @@ function Tx:commit()
   end
   local list = commands(self)
   self.calls = self.calls + #list
-  if #self.messages > 0 then
-    list[#list + 1] = { "SPUBLISH", "ff:wake:" .. self.tag, cmsgpack.pack(self.messages) }
-  end
   if redis.commit then
     redis.commit(list)
   else
     for _, command in ipairs(list) do redis.call(unpack(command)) end
   end
+  if #self.messages > 0 then gather(self) end
   self:reset()
 end
 

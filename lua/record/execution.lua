@@ -1,8 +1,10 @@
--- The execution: one hash with core fields, current lease and current attempt. A transition edits the
--- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
+-- The execution: one packed array with its state, its current lease and its current attempt; what the submitter said is stored
+-- apart. A transition edits the record and saves it; saving moves the execution's index entries and its timer along, so they
+-- cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
+local packed = require "record.packed"
 local spec = require "record.spec"
 local awaits = require "index.awaits"
 local home = require "index.home"
@@ -11,38 +13,7 @@ local timers = require "index.timers"
 
 local execution = {}
 
--- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
-local fields = {
-  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
-  { "deadline", true }, { "delay", true }, { "start_by", true }, { "ready", true }, { "next" }, { "resume", true },
-  { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
-  { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
-  { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "grants", true }, { "holds" },
-  { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
-  { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
-  { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
-  { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "wanted" }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
-  { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
-  -- A member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
-  -- reached all, what its outcome means for the flow.
-  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "halted", true }, { "fault" }, { "verdict" },
-  -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
-  { "hidden", true }, { "bound", true }, { "freed", true },
-  -- Children and the wait for them; what is owed to other records because of this one.
-  { "kids" }, { "awaiting", true }, { "owed" },
-  -- How many reports of what it used were made.
-  { "reports", true },
-  -- The webhook of its last end.
-  { "hook" },
-}
-
-local names, is_number = {}, {}
-for i, field in ipairs(fields) do
-  names[i] = field[1]
-  is_number[field[1]] = field[2]
-end
+local open, close = packed.open_execution, packed.close_execution
 
 function execution.lane_path(rec)
   return rec.spec.namespace .. "/" .. rec.lane
@@ -50,7 +21,7 @@ end
 
 -- A record that is not stored yet.
 function execution.new(id, s)
-  return { id = id, spec = s, fresh = true, was = {}, before = {} }
+  return { id = id, spec = s, fresh = true, before = {} }
 end
 
 -- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
@@ -65,28 +36,14 @@ function execution.read(tx, id)
   local key = keys.core(tx, id)
   local known = tx.memo[key]
   if known then return known end
-  local flat = tx:hflat(key)
-  if flat == nil then return nil end
-  -- `was` keeps what is stored, so that saving writes only what changed.
-  local was, packed = {}, nil
-  local rec = { id = id, was = was }
-  local numeric, number_of = is_number, tonumber
-  for i = 1, #flat, 2 do
-    local name, value = flat[i], flat[i + 1]
-    if name == "spec" then
-      packed = value
-    else
-      if numeric[name] then
-        value = number_of(value)
-        if value == nil then error("CORRUPT " .. key .. " " .. name) end
-      end
-      rec[name], was[name] = value, value
-    end
-  end
-  if packed == nil then error("CORRUPT " .. key .. " spec") end
-  rec.spec = spec.unpack(packed)
+  local stored = tx:get(key)
+  if stored == nil then return nil end
+  local rec = open(spec.list(key, stored))
+  if type(rec.phase) ~= "string" then error("CORRUPT " .. key .. " phase") end
+  rec.id = id
+  spec.complete(tx, rec)
   local place, score = home.of(tx, rec)
-  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
   rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
@@ -144,27 +101,18 @@ function execution.save(tx, rec, told)
   awaits.keep(tx, rec)
   leases.keep(tx, rec)
   holds.keep(tx, rec)
-  local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
-    changed[1], changed[2] = "spec", spec.pack(rec.spec)
-    count, rec.fresh = 2, nil
+    spec.store(tx, rec)
+    rec.fresh = nil
   end
-  for i = 1, #list do
-    local name = list[i]
-    local value = rec[name]
-    if value ~= was[name] then
-      if value == nil then
-        tx:hdel(key, name)
-      else
-        changed[count + 1], changed[count + 2] = name, value
-        count = count + 2
-      end
-      was[name] = value
-    end
-  end
-  tx:hset(key, changed)
+  execution.store(tx, rec)
   rec.before.phase = rec.phase
   tx.memo[key] = rec
+end
+
+-- Plans the record alone, for a change that moves no index.
+function execution.store(tx, rec)
+  tx:set(keys.core(tx, rec.id), cmsgpack.pack(close(rec)))
 end
 
 -- Derived in one place: what a user calls the state.

@@ -1,18 +1,21 @@
--- What a submitter said, as one packed value: it never changes after submission.
+-- What a submitter said, as one packed value: it never changes after submission. What the common path needs of it stands in the
+-- execution's own record as well, so that the rest is read only when something asks for it.
+local keys = require "lib.keys"
+
 local spec = {}
 
 -- Stored as a list in this order; absent values are false, so that the list has no holes.
 local order = {
   "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
   "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
-  "retry", "body_digest", "queue",
+  "retry", "body_digest", "queue", "input",
   -- Of a member: its flow, its key and number there, when it may run, the flow that runs in its place. Of a child: its parent,
   -- its number there, and what the parent's end means for it.
   "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
 
 -- So many of them belong to an execution that is neither member nor child.
-local alone = 21
+local alone = 22
 
 local function or_false(v)
   if v == nil then return false end
@@ -95,7 +98,7 @@ function spec.pack(s)
   local list = {}
   local count = (s.flow_id or s.parent_id) and #order or alone
   for i = 1, count do list[i] = or_false(s[order[i]]) end
-  if s.inbound then list[25] = pack_inbound(s.inbound) end
+  if s.inbound then list[26] = pack_inbound(s.inbound) end
   list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
   return cmsgpack.pack(list)
 end
@@ -105,10 +108,23 @@ for i, name in ipairs(order) do position[name] = i end
 
 local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
--- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
+-- What stands in the execution's record too; absent there is absent.
+local near = {
+  namespace = true, kind = true, created_at = true, queue = true, retention_ms = true, max_reclaims = true, attempt_timeout_ms = true, max_frames = true,
+  webhook = true, flow_id = true, key = true, number = true, nested = true, parent_id = true, parent_close = true,
+}
+
+-- Anything else is read when it is first asked for, and decoded when it is.
 local lazy = {
   __index = function(s, name)
-    local value = rawget(s, "list")[position[name]] or nil
+    local at = position[name]
+    if near[name] or at == nil then return nil end
+    local list = rawget(s, "list")
+    if list == nil then
+      list = spec.read(rawget(s, "tx"), rawget(s, "id"))
+      rawset(s, "list", list)
+    end
+    local value = list[at] or nil
     if value ~= nil then
       if decode[name] then value = decode[name](value) end
       rawset(s, name, value)
@@ -117,8 +133,31 @@ local lazy = {
   end,
 }
 
-function spec.unpack(packed)
-  return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
+local function only(key, fine, list, ...)
+  if not fine or select("#", ...) > 0 or type(list) ~= "table" then error("CORRUPT " .. key .. " array") end
+  return list
+end
+
+-- What a key holds as a list: exactly one, and nothing after it.
+function spec.list(key, stored)
+  return only(key, pcall(cmsgpack.unpack, stored))
+end
+
+-- The stored list of values.
+function spec.read(tx, id)
+  local key = keys.spec(tx, id)
+  return spec.list(key, tx:get(key) or "")
+end
+
+-- Lets a record that was just opened reach all of it.
+function spec.complete(tx, rec)
+  local s = rec.spec
+  s.tx, s.id = tx, rec.id
+  setmetatable(s, lazy)
+end
+
+function spec.store(tx, rec)
+  tx:set(keys.spec(tx, rec.id), spec.pack(rec.spec))
 end
 
 spec.pack_budgets, spec.unpack_budgets = pack_budgets, unpack_budgets

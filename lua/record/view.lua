@@ -63,7 +63,7 @@ function view.whole(tx, rec)
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
   v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
-  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
   v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
   v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
   v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays

@@ -95,10 +95,20 @@ end
 
 -- The record that ended shows its last webhook, as long as both are there.
 local function tell_owner(tx, d, state)
-  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
-  local hook = tx:hget(key, "hook")
-  local l = hook and cmsgpack.unpack(hook)
-  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+  if d.of == "flow" then
+    local key = keys.flow(tx, d.owner)
+    local hook = tx:hget(key, "hook")
+    local l = hook and cmsgpack.unpack(hook)
+    if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+    return
+  end
+  local execution = require "record.execution"
+  local rec = execution.load(tx, d.owner, true)
+  local l = rec and rec.hook and cmsgpack.unpack(rec.hook)
+  if l and l[1] == d.id then
+    rec.hook = kept(d.id, l[2], state, d, tx.now)
+    execution.store(tx, rec)
+  end
 end
 
 -- A try failed: another one follows.

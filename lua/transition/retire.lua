@@ -21,6 +21,7 @@ local function remove(tx, rec)
   fair.forget(tx, execution.lane_path(rec), rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
+  tx:del(keys.spec(tx, rec.id))
   tx.memo[keys.core(tx, rec.id)] = nil
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end

@@ -68,7 +68,7 @@ end
 
 -- The parts of a task that can be large: what its upstreams pass and its input, read once; and how many bytes they are.
 function start.heavy(tx, rec)
-  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
   local heavy = { input = input, passed = passed(tx, rec), bytes = #input }
   for _, item in pairs(heavy.passed or {}) do heavy.bytes = heavy.bytes + #(item.value or "") end
   return heavy

@@ -174,7 +174,7 @@ function submit.new(tx, s, place)
     rec.input_far = 1
     tx:set(keys.payload(tx, rec.id), s.input)
   elseif s.input and s.input ~= "" then
-    rec.input = s.input
+    rec.spec.input = s.input
   end
   rec.score = score.of(tx, copy, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end

@@ -47,7 +47,7 @@ define.fn {
     list[#list + 1] = p
     usage.store_pending(tx, rec, list)
     if #list == 1 then timers.set(tx, usage.timer(rec.id), tx.now + limits.usage_again_ms) end
-    tx:hset(keys.core(tx, rec.id), { "reports", rec.reports })
+    execution.store(tx, rec)
     return reply.ok("noted", { report = p })
   end,
 }

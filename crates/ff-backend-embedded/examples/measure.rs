@@ -70,7 +70,7 @@ fn invocation(function: &'static str, read_only: bool, n: u32, base: u64) -> Inv
 async fn main() {
     for durability in [Durability::Fsync, Durability::Relaxed] {
         let directory = tempfile::tempdir().expect("a directory for the store");
-        let mut options = Options::new(directory.path(), LIBRARY);
+        let mut options = Options::new(directory.path(), ff_testkit::in_lists(LIBRARY));
         options.durability = durability;
         options.instructions_max = u64::MAX;
         let host = Arc::new(Embedded::open(options).expect("the store opens"));

@@ -6,6 +6,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
+use ff_script::list::Class;
 use mlua::{ChunkMode, Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use sha1::{Digest, Sha1};
 
@@ -75,25 +76,13 @@ impl fmt::Display for Exhausted {
     }
 }
 
-struct Registered {
-    callback: Function,
-    flags: Flags,
-}
-
-/// What a function says about itself when it is registered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flags {
-    /// It only reads.
-    pub no_writes: bool,
-    /// It ends, frees or renews: a full store runs it too.
-    pub allow_oom: bool,
-}
-
 /// The loaded library.
 pub(crate) struct Library {
     lua: Lua,
-    functions: HashMap<String, Registered>,
+    functions: HashMap<String, Function>,
     instructions: Rc<Cell<u64>>,
+    instructions_max: Rc<Cell<u64>>,
+    per_operation: u64,
 }
 
 impl Library {
@@ -134,6 +123,8 @@ impl Library {
         redis.set("call", natives.call)?;
         redis.set("pcall", natives.pcall)?;
         redis.set("commit", natives.commit)?;
+        redis.set("begin", natives.begin)?;
+        redis.set("settle", natives.settle)?;
         redis.set("sha1hex", lua.create_function(|_, text: mlua::String| Ok(sha1_hex(&text.as_bytes())))?)?;
         globals.set("redis", freeze_module.call::<Table>(redis)?)?;
         let cmsgpack = lua.create_table()?;
@@ -152,12 +143,13 @@ impl Library {
         let loading: Table = freeze_globals.call(loading)?;
         let (environment, gate): (Table, Table) = freeze.get::<Function>("gate")?.call(loading)?;
         let instructions = Rc::new(Cell::new(0));
-        let counter = Rc::clone(&instructions);
+        let per_list = Rc::new(Cell::new(instructions_max));
+        let (counter, limit) = (Rc::clone(&instructions), Rc::clone(&per_list));
         lua.set_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), move |_, _| {
             counter.set(counter.get() + u64::from(HOOK_EVERY));
-            if counter.get() > instructions_max {
+            if counter.get() > limit.get() {
                 // mlua carries a panic past every `pcall` of the library, which an error would end in.
-                resume_unwind(Box::new(Exhausted(instructions_max)));
+                resume_unwind(Box::new(Exhausted(limit.get())));
             }
             Ok(VmState::Continue)
         })?;
@@ -173,16 +165,11 @@ impl Library {
         }
         gate.set("__index", globals)?;
 
-        let mut functions = HashMap::new();
-        for pair in registered.pairs::<String, Table>() {
-            let (name, entry) = pair?;
-            let flags = Flags { no_writes: entry.get("no_writes")?, allow_oom: entry.get("allow_oom")? };
-            functions.insert(name, Registered { callback: entry.get("callback")?, flags });
-        }
+        let functions = registered.pairs::<String, Function>().collect::<mlua::Result<HashMap<_, _>>>()?;
         // What the library keeps is small; collecting half as often costs a few megabytes and saves a third of the collector's time.
         lua.gc_set_pause(400);
         lua.gc_collect()?;
-        Ok(Library { lua, functions, instructions })
+        Ok(Library { lua, functions, instructions, instructions_max: per_list, per_operation: instructions_max })
     }
 
     /// The functions the library registered.
@@ -190,32 +177,38 @@ impl Library {
         self.functions.len()
     }
 
-    /// The flags a function carries; `None` when the library has no such function.
-    pub fn flags(&self, function: &str) -> Option<Flags> {
-        self.functions.get(function).map(|registered| registered.flags)
-    }
-
-    /// Runs a function on the session. An error is what it raised.
-    pub fn call(&self, session: &mut Session<'_>, function: &str, route: &str, args: &[u8]) -> Result<Vec<u8>, String> {
-        let registered =
-            self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
+    /// Runs a list of this many operations on the session and answers each. An error is what the list itself raised: nothing of it
+    /// counts then.
+    pub fn run(
+        &self,
+        session: &mut Session<'_>,
+        class: Class,
+        list: &[u8],
+        operations: usize,
+    ) -> Result<Vec<Vec<u8>>, String> {
+        let function = class.function();
+        let callback = self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
         self.instructions.set(0);
-        let run = || -> mlua::Result<Vec<u8>> {
-            let keys = self.lua.create_sequence_from([self.lua.create_string(route)?])?;
-            let args = self.lua.create_sequence_from([self.lua.create_string(args)?])?;
-            match raw::enter(session, || registered.callback.call::<Value>((keys, args)))? {
-                Value::String(reply) => Ok(reply.as_bytes().to_vec()),
-                other => Err(mlua::Error::runtime(format!("the reply is a {}, not a string", other.type_name()))),
-            }
+        self.instructions_max.set(self.per_operation.saturating_mul(operations as u64));
+        let run = || -> mlua::Result<Vec<Vec<u8>>> {
+            let keys = self.lua.create_table()?;
+            let args = self.lua.create_sequence_from([self.lua.create_string(list)?])?;
+            let answers: Table = raw::enter(session, || callback.call((keys, args)))?;
+            answers.sequence_values::<mlua::String>().map(|answer| Ok(answer?.as_bytes().to_vec())).collect()
         };
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(mlua::Error::RuntimeError(text))) => Err(text),
-            Ok(Err(other)) => Err(other.to_string()),
+        let answers = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(mlua::Error::RuntimeError(text))) => return Err(text),
+            Ok(Err(other)) => return Err(other.to_string()),
             Err(panic) => match panic.downcast::<Exhausted>() {
-                Ok(exhausted) => Err(exhausted.to_string()),
+                Ok(exhausted) => return Err(exhausted.to_string()),
                 Err(panic) => resume_unwind(panic),
             },
+        };
+        if answers.len() == operations {
+            Ok(answers)
+        } else {
+            Err(format!("{} answers to {operations} operations", answers.len()))
         }
     }
 }
@@ -223,15 +216,12 @@ impl Library {
 /// `redis.register_function{function_name=, callback=, flags=}` or `redis.register_function(name, callback)`.
 fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
     let registered = registered.clone();
-    lua.create_function(move |lua, (first, second): (Value, Option<Function>)| {
-        let (name, callback, flags) = match (first, second) {
+    lua.create_function(move |_, (first, second): (Value, Option<Function>)| {
+        let (name, callback) = match (first, second) {
             (Value::Table(options), None) => {
-                let named: Vec<String> = options.get::<Option<_>>("flags")?.unwrap_or_default();
-                let has = |name: &str| named.iter().any(|flag| flag == name);
-                let flags = Flags { no_writes: has("no-writes"), allow_oom: has("allow-oom") };
-                (options.get::<String>("function_name")?, options.get::<Function>("callback")?, flags)
+                (options.get::<String>("function_name")?, options.get::<Function>("callback")?)
             }
-            (Value::String(name), Some(callback)) => (name.to_str()?.to_owned(), callback, Flags::default()),
+            (Value::String(name), Some(callback)) => (name.to_str()?.to_owned(), callback),
             _ => return Err(mlua::Error::runtime("wrong arguments to redis.register_function")),
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -243,11 +233,7 @@ fn register_function(lua: &Lua, registered: &Table) -> mlua::Result<Function> {
         if registered.contains_key(name.as_str())? {
             return Err(mlua::Error::runtime(format!("function {name} is registered twice")));
         }
-        let entry = lua.create_table()?;
-        entry.set("callback", callback)?;
-        entry.set("no_writes", flags.no_writes)?;
-        entry.set("allow_oom", flags.allow_oom)?;
-        registered.set(name, entry)
+        registered.set(name, callback)
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ff_script::contents::Command;
-use ff_script::envelope::Envelope;
+use ff_script::list::{self, Class};
 use ff_script::{
     Content, Contents, Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch,
 };
@@ -222,17 +222,37 @@ impl Embedded {
 #[async_trait]
 impl Host for Embedded {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
-        let envelope = Envelope {
-            guard: false,
-            listen: self.shared.listening.load(Ordering::Relaxed),
-            now_ms: invocation.now_ms,
-            count_calls: invocation.count_calls,
-        };
-        let args = envelope.seal(&invocation.args)?;
+        list::checked(&invocation)?;
         let (answer, answered) = oneshot::channel();
-        let pending = Box::new(Pending { invocation, args, answer });
-        self.requests.send(Request::Call(pending)).map_err(|_| HostError::Closed)?;
+        let class = Class::of(&invocation);
+        self.requests
+            .send(Request::Run(vec![Pending { invocation, class, answer }]))
+            .map_err(|_| HostError::Closed)?;
         answered.await.unwrap_or(Err(HostError::Closed))
+    }
+
+    async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        let (mut waiting, mut queued) = (Vec::with_capacity(operations.len()), Vec::with_capacity(operations.len()));
+        for invocation in operations {
+            if let Err(refusal) = list::checked(&invocation) {
+                waiting.push(Err(refusal));
+                continue;
+            }
+            let (answer, answered) = oneshot::channel();
+            let class = Class::of(&invocation);
+            queued.push(Pending { invocation, class, answer });
+            waiting.push(Ok(answered));
+        }
+        // A host that is closed drops them, which answers them.
+        let _ = self.requests.send(Request::Run(queued));
+        let mut answers = Vec::with_capacity(waiting.len());
+        for one in waiting {
+            answers.push(match one {
+                Ok(answered) => answered.await.unwrap_or(Err(HostError::Closed)),
+                Err(refusal) => Err(refusal),
+            });
+        }
+        answers
     }
 
     fn watch(&self) -> Watch {

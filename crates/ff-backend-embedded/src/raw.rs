@@ -74,6 +74,8 @@ pub(crate) struct Natives {
     pub call: Function,
     pub pcall: Function,
     pub commit: Function,
+    pub begin: Function,
+    pub settle: Function,
     pub pack: Function,
     pub unpack: Function,
 }
@@ -85,6 +87,8 @@ pub(crate) fn natives(lua: &Lua) -> mlua::Result<Natives> {
             call: lua.create_c_function(lua_call)?,
             pcall: lua.create_c_function(lua_pcall)?,
             commit: lua.create_c_function(lua_commit)?,
+            begin: lua.create_c_function(lua_begin)?,
+            settle: lua.create_c_function(lua_settle)?,
             pack: lua.create_c_function(lua_pack)?,
             unpack: lua.create_c_function(lua_unpack)?,
         })
@@ -290,6 +294,37 @@ unsafe extern "C-unwind" fn lua_commit(state: *mut lua_State) -> c_int {
         };
         if raised { ffi::lua_error(state) } else { 1 }
     }
+}
+
+/// `redis.begin(place)`: what follows is the operation at this place of the list.
+unsafe extern "C-unwind" fn lua_begin(state: *mut lua_State) -> c_int {
+    // SAFETY: as in `lua_call`.
+    unsafe {
+        let place = ffi::lua_tonumber(state, 1) as usize;
+        let begun = with_session(|session| session.begin_operation(place));
+        let raised = match begun.unwrap_or_else(|| Err(NO_SESSION.to_owned())) {
+            Ok(()) => false,
+            Err(text) => {
+                push_bytes(state, text.as_bytes());
+                true
+            }
+        };
+        if raised { ffi::lua_error(state) } else { 0 }
+    }
+}
+
+/// `redis.settle(outcome)`: the operation is over; `ok`, `refused` or `raised`.
+unsafe extern "C-unwind" fn lua_settle(state: *mut lua_State) -> c_int {
+    // SAFETY: as in `lua_call`; the string stays on the stack meanwhile.
+    unsafe {
+        let mut len = 0;
+        let bytes = ffi::lua_tolstring(state, 1, &mut len);
+        if !bytes.is_null() {
+            let outcome = std::slice::from_raw_parts(bytes.cast(), len);
+            with_session(|session| session.settle(outcome));
+        }
+    }
+    0
 }
 
 /// The deepest nesting that can be packed, as in Valkey.

@@ -7,15 +7,16 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ff_script::contents::Command;
+use ff_script::list::{self, Class, LIST_BYTES_MAX, LIST_MAX, Marks};
 use ff_script::{HostError, Invocation, Route, WakeUp};
 use tokio::sync::{broadcast, oneshot};
 
 use crate::directory::DirectoryLock;
-use crate::environment::{Flags, Library};
+use crate::environment::Library;
 use crate::faults::{Fault, Faults};
 use crate::options::Options;
 use crate::reserve::Reserve;
-use crate::store::{Call, Published, Session, Store, StoreError, Txn};
+use crate::store::{Call, Published, Remark, Session, Store, StoreError, Txn};
 
 /// The most calls that share one commit: bounds the time the first of them waits.
 const GROUP_MAX: usize = 512;
@@ -23,15 +24,15 @@ const GROUP_MAX: usize = 512;
 /// A call that waits for its answer.
 pub(crate) struct Pending {
     pub invocation: Invocation,
-    /// The arguments with the envelope.
-    pub args: Vec<u8>,
+    pub class: Class,
     pub answer: oneshot::Sender<Answer>,
 }
 
 pub(crate) type Answer = Result<Vec<u8>, HostError>;
 
 pub(crate) enum Request {
-    Call(Box<Pending>),
+    /// Operations that came together, in their order.
+    Run(Vec<Pending>),
     /// Commands from outside the library, all in one transaction: an import.
     Load(Vec<Command>, oneshot::Sender<Result<(), HostError>>),
     Close,
@@ -82,6 +83,8 @@ enum Group {
     Done(Vec<Answer>, Vec<Published>),
     /// The store failed; the call at this index met the failure, when one did.
     Lost(Option<usize>, StoreError),
+    /// A list raised as a whole: nothing counts, and each of its calls runs on its own.
+    Apart,
 }
 
 impl Worker {
@@ -128,14 +131,19 @@ impl Worker {
             let mut next = Some(first);
             while let Some(request) = next {
                 match request {
-                    Request::Call(pending) => group.push(*pending),
+                    Request::Run(pending) => group.extend(pending),
                     Request::Load(commands, answer) => loads.push((commands, answer)),
                     Request::Close => open = false,
                 }
                 next = if open && group.len() < GROUP_MAX { requests.try_recv().ok() } else { None };
             }
-            if !group.is_empty() {
-                self.serve_group(std::mem::take(&mut group))?;
+            // What only reads is answered first, without waiting for anybody's flush.
+            let (reads, writes): (Vec<Pending>, Vec<Pending>) =
+                group.drain(..).partition(|pending: &Pending| pending.class == Class::Read);
+            for some in [reads, writes] {
+                if !some.is_empty() {
+                    self.serve_group(some)?;
+                }
             }
             for (commands, answer) in loads.drain(..) {
                 // Whoever asked may have gone; what was loaded stays.
@@ -146,13 +154,13 @@ impl Worker {
     }
 
     /// True for a call that ends, frees or renews, or only reads: a full store runs it too.
-    fn goes_on_when_full(&self, pending: &Pending) -> bool {
-        self.library.flags(pending.invocation.function).is_none_or(|flags| flags.allow_oom || flags.no_writes)
+    fn goes_on_when_full(pending: &Pending) -> bool {
+        pending.class != Class::Run
     }
 
     /// Looks whether a full disk has room again. While it has none, answers every call of the group that must wait for some.
     fn refuse_for_want_of_room(&mut self, group: Vec<Pending>) -> Vec<Pending> {
-        let writes = group.iter().any(|pending| !pending.invocation.read_only);
+        let writes = group.iter().any(|pending| pending.class != Class::Read);
         if !writes || !self.shared.full.load(Ordering::SeqCst) {
             return group;
         }
@@ -164,7 +172,7 @@ impl Worker {
             return group;
         }
         let (go_on, wait): (Vec<Pending>, Vec<Pending>) =
-            group.into_iter().partition(|pending| self.goes_on_when_full(pending));
+            group.into_iter().partition(Self::goes_on_when_full);
         for pending in wait {
             let _ = pending.answer.send(Err(StoreError::Full("no space left on the disk".to_owned()).into_host()));
         }
@@ -191,6 +199,7 @@ impl Worker {
         };
         match outcome {
             Group::Done(answers, published) => self.finish(group, answers, published),
+            Group::Apart => group.into_iter().try_for_each(|pending| self.serve_group(vec![pending])),
             Group::Lost(_, StoreError::Injected(Fault::Crash)) => Err(Died),
             Group::Lost(_, error @ StoreError::Poisoned(_)) => {
                 // Whether the commit that poisoned the environment reached the disk is unknown, so nothing is run again.
@@ -200,7 +209,7 @@ impl Worker {
                 Ok(())
             }
             Group::Lost(_, StoreError::Full(_))
-                if group.len() == 1 && self.goes_on_when_full(&group[0]) && self.reserve.release() =>
+                if group.len() == 1 && Self::goes_on_when_full(&group[0]) && self.reserve.release() =>
             {
                 self.shared.full.store(true, Ordering::SeqCst);
                 self.serve_group(group)
@@ -269,7 +278,7 @@ impl Worker {
 
     fn fail(&self, group: Vec<Pending>, error: StoreError) {
         tracing::error!(%error, "the store refused a call");
-        if group.iter().any(|pending| !pending.invocation.read_only) {
+        if group.iter().any(|pending| pending.class != Class::Read) {
             self.shared.healthy.store(false, Ordering::SeqCst);
         }
         if matches!(error, StoreError::Full(_)) {
@@ -304,7 +313,7 @@ impl Worker {
     }
 
     fn run_group(&self, store: &Store, group: &[Pending]) -> Group {
-        let writes = group.iter().any(|pending| !pending.invocation.read_only);
+        let writes = group.iter().any(|pending| pending.class != Class::Read);
         if writes && self.shared.faults.poisons() {
             return Group::Lost(None, StoreError::Poisoned("fatal error of the environment (injected)".to_owned()));
         }
@@ -316,10 +325,16 @@ impl Worker {
         };
         let mut session = Session::new(store, txn, &self.shared.faults, &self.shared.commands, self.options.strict);
         let mut answers = Vec::with_capacity(group.len());
-        for (index, pending) in group.iter().enumerate() {
-            answers.push(self.run_call(&mut session, pending));
+        for list in lists(group) {
+            let outcome = self.run_list(&mut session, list);
             if let Some(error) = session.lost.take() {
-                return Group::Lost(Some(index), error);
+                return Group::Lost(Some(answers.len() + session.at), error);
+            }
+            match outcome {
+                Ok(some) => answers.extend(some),
+                // Whose fault it is shows when each runs on its own.
+                Err(_) if group.len() > 1 => return Group::Apart,
+                Err(detail) => answers.push(raised(&list[0], detail)),
             }
         }
         let wrote = session.group_wrote;
@@ -335,115 +350,56 @@ impl Worker {
         }
     }
 
-    fn run_call(&self, session: &mut Session<'_>, pending: &Pending) -> Answer {
-        let invocation = &pending.invocation;
-        let function = invocation.function;
-        let Some(Flags { no_writes, .. }) = self.library.flags(function) else {
-            return Err(HostError::Refused { detail: format!("the library has no function {function}") });
+    /// Runs one list and answers its operations; an error is what the list itself raised.
+    fn run_list(&self, session: &mut Session<'_>, operations: &[Pending]) -> Result<Vec<Answer>, String> {
+        let now_us = self.options.clock.now_us();
+        let call = |pending: &Pending| Call {
+            route: pending.invocation.route,
+            tag: pending.invocation.route.tag(),
+            read_only: pending.class == Class::Read,
+            now_us: pending.invocation.now_ms.map_or(now_us, |ms| ms.saturating_mul(1_000)),
         };
-        if invocation.read_only && !no_writes {
-            return Err(HostError::Refused { detail: format!("{function} writes and cannot be called read-only") });
-        }
-        session.begin(Call {
-            route: invocation.route,
-            tag: invocation.route.tag(),
-            read_only: no_writes,
-            now_us: invocation.now_ms.map_or_else(|| self.options.clock.now_us(), |ms| ms.saturating_mul(1_000)),
-        });
-        let result = self.library.call(session, function, &invocation.route.to_string(), &pending.args);
-        let raised = |detail: String| Err(HostError::Raised { function: function.to_owned(), detail });
-        let wrote = session.wrote;
-        let verdict = match result {
-            Err(detail) if wrote => raised(format!("{detail} (after a write, which was taken back)")),
-            Err(detail) => raised(detail),
-            Ok(_) if self.options.strict && session.violation.is_some() => {
-                raised(session.violation.take().unwrap_or_default())
-            }
-            Ok(reply) if self.options.strict && wrote && is_refusal(&reply) => {
-                raised("it refused after a write".to_owned())
-            }
-            Ok(reply) => Ok(reply),
-        };
-        match verdict {
-            Ok(_) => session.keep(),
-            Err(_) => session.take_back(),
-        }
-        verdict
+        session.start(operations.iter().map(call).collect(), now_us);
+        let class = Class::of_all(operations.iter().map(|pending| pending.class));
+        let marks = Marks { guard: false, listen: self.shared.listening.load(Ordering::Relaxed) };
+        let packed = list::write(marks, operations.iter().map(|pending| &pending.invocation));
+        let answers = self.library.run(session, class, &packed, operations.len())?;
+        let remarks = session.remarks.drain(..);
+        Ok(operations.iter().zip(answers).zip(remarks).map(|((pending, bytes), remark)| answer(pending, bytes, remark)).collect())
     }
 }
 
-/// True when the reply is a map with `err`: a refusal.
-fn is_refusal(reply: &[u8]) -> bool {
-    let map_len = match reply.first() {
-        Some(first @ 0x80..=0x8f) => first & 0x0f,
-        _ => return false,
-    };
-    // `{err=, detail=, calls=}` in any order: the name of the field stands in the first bytes of one of the entries.
-    let mut rest = &reply[1..];
-    for _ in 0..map_len {
-        let Ok(key) = rmp_skip::text(&mut rest) else {
-            return false;
-        };
-        if key == b"err" {
-            return true;
+/// A group as lists of the size a store takes.
+fn lists(group: &[Pending]) -> Vec<&[Pending]> {
+    let (mut lists, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, pending) in group.iter().enumerate() {
+        let size = pending.invocation.args.len();
+        if at > from && (at - from == LIST_MAX || bytes + size > LIST_BYTES_MAX) {
+            lists.push(&group[from..at]);
+            (from, bytes) = (at, 0);
         }
-        if rmp_skip::value(&mut rest).is_err() {
-            return false;
-        }
+        bytes += size;
     }
-    false
+    lists.push(&group[from..]);
+    lists
 }
 
-/// Walks over msgpack without building it.
-mod rmp_skip {
-    pub struct Malformed;
+fn raised(pending: &Pending, detail: String) -> Answer {
+    Err(HostError::Raised { function: pending.invocation.function.to_owned(), detail })
+}
 
-    fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Malformed> {
-        let (head, tail) = rest.split_at_checked(len).ok_or(Malformed)?;
-        *rest = tail;
-        Ok(head)
-    }
-
-    fn number(rest: &mut &[u8], width: usize) -> Result<usize, Malformed> {
-        Ok(take(rest, width)?.iter().fold(0, |n, byte| n << 8 | usize::from(*byte)))
-    }
-
-    pub fn text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-        let len = match take(rest, 1)?[0] {
-            tag @ 0xa0..=0xbf => usize::from(tag & 0x1f),
-            0xd9 => number(rest, 1)?,
-            0xda => number(rest, 2)?,
-            0xdb => number(rest, 4)?,
-            _ => return Err(Malformed),
-        };
-        take(rest, len)
-    }
-
-    pub fn value(rest: &mut &[u8]) -> Result<(), Malformed> {
-        let mut left = 1usize;
-        while left > 0 {
-            left -= 1;
-            let (bytes, values) = match take(rest, 1)?[0] {
-                tag @ 0x80..=0x8f => (0, 2 * usize::from(tag & 0x0f)),
-                tag @ 0x90..=0x9f => (0, usize::from(tag & 0x0f)),
-                tag @ 0xa0..=0xbf => (usize::from(tag & 0x1f), 0),
-                0xd9 | 0xc4 => (number(rest, 1)?, 0),
-                0xda | 0xc5 => (number(rest, 2)?, 0),
-                0xdb | 0xc6 => (number(rest, 4)?, 0),
-                0xcc | 0xd0 => (1, 0),
-                0xcd | 0xd1 => (2, 0),
-                0xca | 0xce | 0xd2 => (4, 0),
-                0xcb | 0xcf | 0xd3 => (8, 0),
-                0xdc => (0, number(rest, 2)?),
-                0xdd => (0, number(rest, 4)?),
-                0xde => (0, 2 * number(rest, 2)?),
-                0xdf => (0, 2 * number(rest, 4)?),
-                0xc1 | 0xc7..=0xc9 | 0xd4..=0xd8 => return Err(Malformed),
-                _ => (0, 0),
-            };
-            take(rest, bytes)?;
-            left = left.saturating_add(values);
+/// What the operation answered, and what the store has to say about it.
+fn answer(pending: &Pending, bytes: Vec<u8>, remark: Option<Remark>) -> Answer {
+    match (list::Answer::read(bytes), remark) {
+        (_, Some(Remark::Broke(rule))) => raised(pending, rule),
+        (list::Answer::Raised(detail), Some(Remark::TakenBack)) => {
+            raised(pending, format!("{detail} (after a write, which was taken back)"))
         }
-        Ok(())
+        (list::Answer::Raised(detail), None) => raised(pending, detail),
+        (list::Answer::Unknown, _) => {
+            let detail = format!("the library has no function {}", pending.invocation.function);
+            Err(HostError::Refused { detail })
+        }
+        (list::Answer::Reply(reply), _) => Ok(reply),
     }
 }

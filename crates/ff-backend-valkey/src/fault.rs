@@ -65,6 +65,15 @@ impl Fault {
         }
     }
 
+    /// The meaning of what an operation of a list raised.
+    pub(crate) fn of_raise(text: String) -> Fault {
+        match Fault::of_reply("ERR", &format!("{text} script: ")) {
+            Fault::Raised(_) => Fault::Raised(text),
+            Fault::Elsewhere(_) => Fault::Elsewhere(text),
+            other => other,
+        }
+    }
+
     /// The meaning of an error of the client: no connection, a broken one, refused credentials.
     pub(crate) fn of_client(error: &RedisError) -> Fault {
         let text = error.to_string();

@@ -1,4 +1,4 @@
-//! The host itself: sends calls to the right primary and repeats them until they are answered or time is up.
+//! The host itself: sends lists of calls to the right primary and repeats them until they are answered or time is up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use ff_script::envelope::Envelope;
+use ff_script::list::{self, Class, Marks};
 use ff_script::{Content, Contents, Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Watch};
 use redis::{Cmd, Value};
 
@@ -15,6 +15,7 @@ use crate::backoff::Backoff;
 use crate::connect::Connector;
 use crate::durability::{Confirmation, Promise};
 use crate::fault::Fault;
+use crate::gather::{Gather, Job, Place};
 use crate::inspect;
 use crate::library::{self, Ensured};
 use crate::node::Node;
@@ -23,15 +24,23 @@ use crate::patience::{gave_up, patiently};
 use crate::topology::Topology;
 use crate::wake::Wakes;
 
+/// Lists that share one confirmation: it comes once a second at worst, so more have to go along.
+const LISTS_CONFIRMED: usize = 8;
 /// How long a confirmed call may take beyond its limit: a flush comes once a second.
 const CONFIRM_SLACK: Duration = Duration::from_secs(5);
 
 /// Runs the library on Valkey or Redis; see the crate's documentation.
 pub struct ValkeyHost {
+    carrier: Arc<Carrier>,
+    wakes: Wakes,
+}
+
+/// What carries lists to the store: it outlives the caller of any one operation.
+struct Carrier {
     options: Options,
     topology: Arc<Topology>,
     promise: Promise,
-    wakes: Wakes,
+    gather: Gather,
     listening: AtomicBool,
     healthy: AtomicBool,
 }
@@ -65,21 +74,24 @@ impl ValkeyHost {
         }
         tracing::info!(durability = %promise.durability, loss_window = promise.loss_window, "connected");
         let wakes = Wakes::start(Arc::clone(&topology));
-        Ok(ValkeyHost {
+        let carrier = Carrier {
             options,
             topology,
             promise,
-            wakes,
+            gather: Gather::new(),
             listening: AtomicBool::new(false),
             healthy: AtomicBool::new(true),
-        })
+        };
+        Ok(ValkeyHost { carrier: Arc::new(carrier), wakes })
     }
 
     /// Every key that starts with `ff:` and what it holds, for tests: not one moment of the store but many.
     pub async fn dump(&self) -> Result<ff_script::dump::Dump, HostError> {
-        inspect::dump(&self.topology, self.options.deadline).await
+        inspect::dump(&self.carrier.topology, self.carrier.options.deadline).await
     }
+}
 
+impl Carrier {
     async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         what: &str,
@@ -99,6 +111,34 @@ impl ValkeyHost {
         }
     }
 
+    /// Puts jobs in line and sees that somebody carries them.
+    fn queue(self: &Arc<Self>, jobs: impl IntoIterator<Item = Job>) {
+        let by_route = self.topology.is_cluster();
+        let placed = jobs.into_iter().map(|job| {
+            let place = Place { route: by_route.then_some(job.invocation.route), reads: job.class == Class::Read };
+            (place, job)
+        });
+        for place in self.gather.queue(placed) {
+            tokio::spawn(Arc::clone(self).carry(place));
+        }
+    }
+
+    /// Carries what waits at a place until nothing does.
+    async fn carry(self: Arc<Self>, place: Place) {
+        let confirm = if place.reads { None } else { self.promise.confirmation };
+        loop {
+            let mut lists = self.gather.next(place, if confirm.is_some() { LISTS_CONFIRMED } else { 1 });
+            match lists.pop() {
+                None => return,
+                Some(list) if lists.is_empty() => self.run_list(list, confirm).await,
+                Some(last) => {
+                    lists.push(last);
+                    futures::future::join_all(lists.into_iter().map(|list| self.run_list(list, confirm))).await;
+                }
+            }
+        }
+    }
+
     /// One attempt at one node.
     async fn attempt(
         &self,
@@ -106,68 +146,75 @@ impl ValkeyHost {
         command: &Cmd,
         confirm: Option<Confirmation>,
         left: Duration,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<list::Answer>, Fault> {
         let value = match confirm {
-            None => node.send(command, self.options.attempt_limit.min(left)).await?,
+            None => {
+                let sent = Instant::now();
+                let value = node.send(command, self.options.attempt_limit.min(left)).await?;
+                self.gather.took(sent.elapsed());
+                value
+            }
             Some(confirmation) => {
                 let limit = (self.options.attempt_limit + CONFIRM_SLACK).min(left);
                 node.send_confirmed(command.clone(), confirmation, limit).await?
             }
         };
-        match value {
-            Value::BulkString(bytes) => Ok(bytes),
-            other => Err(Fault::Corrupt(format!("a function answered {other:?} instead of bytes"))),
-        }
+        let unreadable = |value: &Value| Fault::Corrupt(format!("a list was answered with {value:?} instead of bytes"));
+        let Value::Array(values) = value else {
+            return Err(unreadable(&value));
+        };
+        let answers = values.into_iter().map(|value| match value {
+            Value::BulkString(bytes) => Ok(list::Answer::read(bytes)),
+            other => Err(unreadable(&other)),
+        });
+        answers.collect()
     }
 
-    /// Repeats the call until it is answered, refused, or the deadline has passed.
-    async fn run(
-        &self,
-        route: &str,
-        function: &str,
-        command: &Cmd,
-        confirm: Option<Confirmation>,
-    ) -> Result<Vec<u8>, HostError> {
-        let started = Instant::now();
+    /// Repeats the list until each of its operations is answered, refused, or late.
+    async fn run_list(&self, mut jobs: Vec<Job>, confirm: Option<Confirmation>) {
         let mut backoff = Backoff::new();
         let mut kept = 0;
-        loop {
-            let left = self.options.deadline.saturating_sub(started.elapsed());
+        while !jobs.is_empty() {
+            let route = jobs[0].invocation.route.to_string();
+            let oldest = jobs.iter().map(|job| job.queued).min().unwrap_or_else(Instant::now);
+            let left = self.options.deadline.saturating_sub(oldest.elapsed());
             let node = self.topology.node(route.as_bytes());
             let outcome = match &node {
-                Some(node) => self.attempt(node, command, confirm, left).await,
+                Some(node) => self.attempt(node, &self.command(&route, &jobs), confirm, left).await,
                 None => Err(Fault::Elsewhere(format!("no node serves {route}"))),
             };
-            let fault = match (outcome, &node) {
-                (Ok(bytes), _) => return Ok(bytes),
-                (Err(Fault::NoFunction), Some(node)) if kept < 3 => {
-                    // Other nodes that lost it load it when they are called.
-                    let loaded = library::ensure(&self.topology, node, &self.options.library);
-                    match tokio::time::timeout(left, loaded).await {
-                        Ok(Ok(Ensured::Loaded)) => {
-                            kept = 0;
-                            continue;
-                        }
-                        // Another caller loaded it, or it has no such function: a few more looks tell.
-                        Ok(Ok(Ensured::Kept)) => {
-                            kept += 1;
-                            continue;
-                        }
-                        Ok(Err(fault)) => fault,
-                        Err(_) => Fault::Lost(format!("{} did not take the library in time", node.endpoint)),
-                    }
-                }
-                (Err(fault), _) => fault,
+            let Some(mut fault) = self.answer(&mut jobs, outcome) else {
+                continue;
             };
-            match &fault {
-                Fault::Lost(_) | Fault::Elsewhere(_) => {}
-                _ => return Err(fault.into_error(function)),
+            if fault == Fault::NoFunction
+                && let Some(node) = &node
+            {
+                // Other nodes that lost it load it when they are called.
+                let loaded = library::ensure(&self.topology, node, &self.options.library);
+                match tokio::time::timeout(left, loaded).await {
+                    Ok(Ok(Ensured::Loaded)) => {
+                        kept = 0;
+                        continue;
+                    }
+                    // Another caller loaded it, or it has no such operation: a few more looks tell.
+                    Ok(Ok(Ensured::Kept)) if kept < 3 => {
+                        kept += 1;
+                        continue;
+                    }
+                    Ok(Ok(Ensured::Kept)) => return self.fail(jobs, &fault),
+                    Ok(Err(worse)) => fault = worse,
+                    Err(_) => fault = Fault::Lost(format!("{} did not take the library in time", node.endpoint)),
+                }
+            }
+            if !matches!(fault, Fault::Lost(_) | Fault::Elsewhere(_)) {
+                return self.fail(jobs, &fault);
             }
             let pause = backoff.next();
-            if started.elapsed() + pause >= self.options.deadline {
-                return Err(gave_up(fault, function, started.elapsed()));
+            jobs = self.give_up_late(jobs, &fault, pause);
+            if jobs.is_empty() {
+                return;
             }
-            tracing::debug!(function, route, ?fault, "repeating");
+            tracing::debug!(operations = jobs.len(), route, ?fault, "repeating");
             if fault.is_read_only()
                 && let Some(node) = &node
             {
@@ -175,51 +222,138 @@ impl ValkeyHost {
                 node.reconnect();
             }
             tokio::time::sleep(pause).await;
-            let left = self.options.deadline.saturating_sub(started.elapsed());
-            let refreshed = tokio::time::timeout(left, self.topology.refresh()).await;
+            let refreshed = tokio::time::timeout(self.options.deadline, self.topology.refresh()).await;
             if let Ok(Err(refusal @ Fault::Refused(_))) = refreshed {
-                return Err(refusal.into_error(function));
+                return self.fail(jobs, &refusal);
             }
+            // Repeated without those that left.
+            jobs.retain(|job| !job.is_left());
         }
     }
+
+    fn command(&self, route: &str, jobs: &[Job]) -> Cmd {
+        let class = Class::of_all(jobs.iter().map(|job| job.class));
+        let marks = Marks { guard: self.topology.is_cluster(), listen: self.listening.load(Ordering::Relaxed) };
+        let mut command = redis::cmd(if class == Class::Read { "FCALL_RO" } else { "FCALL" });
+        let list = list::write(marks, jobs.iter().map(|job| &job.invocation));
+        command.arg(class.function()).arg(1).arg(route).arg(list);
+        command
+    }
+
+    /// Answers what can be answered. Those that are left have to be sent again: at once when there is no fault to wait for.
+    fn answer(&self, jobs: &mut Vec<Job>, outcome: Result<Vec<list::Answer>, Fault>) -> Option<Fault> {
+        let answers = match outcome {
+            Ok(answers) if answers.len() == jobs.len() => answers,
+            Ok(answers) => {
+                return Some(Fault::Corrupt(format!("{} answers to {} operations", answers.len(), jobs.len())));
+            }
+            // Nothing of the list ran. What ends work goes again in a list that a full store takes.
+            Err(Fault::Full(detail)) if is_mixed(jobs) => {
+                let (wait, go_on): (Vec<Job>, Vec<Job>) = jobs.drain(..).partition(|job| job.class == Class::Run);
+                self.fail(wait, &Fault::Full(detail));
+                jobs.extend(go_on);
+                return None;
+            }
+            Err(fault) => return Some(fault),
+        };
+        let mut again = None;
+        let mut rest = Vec::new();
+        for (job, answer) in jobs.drain(..).zip(answers) {
+            let fault = match answer {
+                list::Answer::Reply(bytes) => {
+                    self.healthy.store(true, Ordering::Relaxed);
+                    job.answer(Ok(bytes));
+                    continue;
+                }
+                list::Answer::Raised(text) => Fault::of_raise(text),
+                list::Answer::Unknown => Fault::NoFunction,
+            };
+            if matches!(fault, Fault::Elsewhere(_) | Fault::NoFunction) {
+                rest.push(job);
+                again = Some(fault);
+            } else {
+                self.fail(vec![job], &fault);
+            }
+        }
+        *jobs = rest;
+        again
+    }
+
+    fn fail(&self, jobs: Vec<Job>, fault: &Fault) {
+        for job in jobs {
+            let outcome = Err(fault.clone().into_error(job.invocation.function));
+            self.note(&outcome);
+            job.answer(outcome);
+        }
+    }
+
+    /// Answers those that another attempt after the pause would come too late for.
+    fn give_up_late(&self, jobs: Vec<Job>, fault: &Fault, pause: Duration) -> Vec<Job> {
+        let (late, rest): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| job.queued.elapsed() + pause >= self.options.deadline);
+        for job in late {
+            let outcome = Err(gave_up(fault.clone(), job.invocation.function, job.queued.elapsed()));
+            self.note(&outcome);
+            job.answer(outcome);
+        }
+        rest
+    }
+}
+
+/// True when some of them are refused by a full store and others are not.
+fn is_mixed(jobs: &[Job]) -> bool {
+    let runs = jobs.iter().filter(|job| job.class == Class::Run).count();
+    (1..jobs.len()).contains(&runs)
 }
 
 #[async_trait]
 impl Contents for ValkeyHost {
     async fn read_keys(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Content>>, HostError> {
-        let read = inspect::contents(&self.topology, &keys, self.options.deadline).await;
-        self.note(&read);
+        let read = inspect::contents(&self.carrier.topology, &keys, self.carrier.options.deadline).await;
+        self.carrier.note(&read);
         read
     }
 
     async fn write_keys(&self, keys: Vec<(Vec<u8>, Content)>) -> Result<(), HostError> {
         // Not repeated: whether a stream has taken an entry is not known after a lost answer.
-        let written = inspect::load(&self.topology, &keys).await.map_err(|fault| fault.into_error("import"));
-        self.note(&written);
+        let written = inspect::load(&self.carrier.topology, &keys).await.map_err(|fault| fault.into_error("import"));
+        self.carrier.note(&written);
         written
     }
 
     async fn remove_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), HostError> {
-        self.patiently("remove", || inspect::remove(&self.topology, &keys)).await
+        self.carrier.patiently("remove", || inspect::remove(&self.carrier.topology, &keys)).await
     }
 }
 
 #[async_trait]
 impl Host for ValkeyHost {
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError> {
-        let envelope = Envelope {
-            guard: self.topology.is_cluster(),
-            listen: self.listening.load(Ordering::Relaxed),
-            now_ms: invocation.now_ms,
-            count_calls: invocation.count_calls,
-        };
-        let route = invocation.route.to_string();
-        let mut command = redis::cmd(if invocation.read_only { "FCALL_RO" } else { "FCALL" });
-        command.arg(invocation.function).arg(1).arg(&route).arg(envelope.seal(&invocation.args)?);
-        let confirm = if invocation.read_only { None } else { self.promise.confirmation };
-        let outcome = self.run(&route, invocation.function, &command, confirm).await;
-        self.note(&outcome);
-        outcome
+        list::checked(&invocation)?;
+        let (job, answered) = Job::new(invocation);
+        self.carrier.queue([job]);
+        answered.await.unwrap_or(Err(HostError::Closed))
+    }
+
+    async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        let mut waiting = Vec::with_capacity(operations.len());
+        let mut jobs = Vec::with_capacity(operations.len());
+        for invocation in operations {
+            waiting.push(list::checked(&invocation).map(|()| {
+                let (job, answered) = Job::new(invocation);
+                jobs.push(job);
+                answered
+            }));
+        }
+        self.carrier.queue(jobs);
+        let mut answers = Vec::with_capacity(waiting.len());
+        for one in waiting {
+            answers.push(match one {
+                Ok(answered) => answered.await.unwrap_or(Err(HostError::Closed)),
+                Err(refusal) => Err(refusal),
+            });
+        }
+        answers
     }
 
     fn watch(&self) -> Watch {
@@ -227,31 +361,31 @@ impl Host for ValkeyHost {
     }
 
     async fn subscribe(&self, routes: &[Route]) -> Result<(), HostError> {
-        self.wakes.subscribe(routes, self.options.deadline).await
+        self.wakes.subscribe(routes, self.carrier.options.deadline).await
     }
 
     async fn hear_out(&self) -> Result<(), HostError> {
-        self.wakes.hear_out(self.options.deadline).await
+        self.wakes.hear_out(self.carrier.options.deadline).await
     }
 
     async fn scan(&self, cursor: ScanCursor, limit: usize) -> Result<ScanPage, HostError> {
-        self.patiently("scan", || inspect::scan(&self.topology, cursor.clone(), limit)).await
+        self.carrier.patiently("scan", || inspect::scan(&self.carrier.topology, cursor.clone(), limit)).await
     }
 
     fn set_listening(&self, on: bool) {
-        self.listening.store(on, Ordering::Relaxed);
+        self.carrier.listening.store(on, Ordering::Relaxed);
     }
 
     async fn store_commands(&self) -> Result<u64, HostError> {
-        self.patiently("INFO", || inspect::commands(&self.topology)).await
+        self.carrier.patiently("INFO", || inspect::commands(&self.carrier.topology)).await
     }
 
     fn facts(&self) -> HostFacts {
         HostFacts {
-            kind: if self.topology.is_cluster() { "valkey-cluster" } else { "valkey" },
-            durability: self.promise.durability.to_string(),
-            loss_window: self.promise.loss_window.to_owned(),
-            healthy: self.healthy.load(Ordering::Relaxed),
+            kind: if self.carrier.topology.is_cluster() { "valkey-cluster" } else { "valkey" },
+            durability: self.carrier.promise.durability.to_string(),
+            loss_window: self.carrier.promise.loss_window.to_owned(),
+            healthy: self.carrier.healthy.load(Ordering::Relaxed),
             // Valkey frees memory by itself as work ends; what does not fit is refused call by call.
             full: false,
         }

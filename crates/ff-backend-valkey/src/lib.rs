@@ -19,6 +19,7 @@ mod backoff;
 mod connect;
 mod durability;
 mod fault;
+mod gather;
 mod host;
 mod inspect;
 mod lane;

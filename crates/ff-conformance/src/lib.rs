@@ -3,6 +3,7 @@
 pub mod flows;
 pub mod harness;
 pub mod naive;
+pub mod stored;
 pub mod waits;
 pub mod work;
 

@@ -182,11 +182,22 @@ pub enum HostError {
 
 /// Runs the library's functions, each call atomically, and passes on what partitions announce.
 ///
+/// Calls that wait at the same time share lists, as many as a store takes at once; see [`crate::list`].
+///
 /// Two implementations exist, and nothing above this trait knows which one it is talking to.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one function and returns its raw reply.
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError>;
+
+    /// Runs several in this order, in as few lists as they fit into; each is answered on its own, whatever becomes of the others.
+    async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        let mut answers = Vec::with_capacity(operations.len());
+        for operation in operations {
+            answers.push(self.call(operation).await);
+        }
+        answers
+    }
 
     /// A receiver of what the subscribed partitions announce from now on.
     fn watch(&self) -> Watch;

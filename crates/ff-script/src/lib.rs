@@ -9,7 +9,7 @@ pub mod host;
 pub mod library;
 
 pub mod call;
-pub mod envelope;
+pub mod list;
 pub mod wire;
 #[rustfmt::skip]
 pub mod generated;

@@ -1,13 +1,13 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 39, hash = "cc249b61256d97514bf71a72d6876665a571c96e9b287dad3549566adaf4a117" }
+local LIBRARY = { number = 40, hash = "99d93d67b57d0d7706243072a40b4f7f15db1d02cd0d8389696b0c0f973dc45c" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
-  "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+  "record.fields", "record.packed", "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
@@ -876,7 +876,7 @@ return check
 end
 
 source["lib.define"] = function(require, LIBRARY)
--- Binds contracts to functions: checks arguments, runs the function, commits its plan, packs the reply.
+-- Binds contracts to operations, and runs lists of them: each is checked, planned, committed and answered on its own.
 local define = {}
 
 local functions = {} -- name -> contract
@@ -940,33 +940,64 @@ local function boot()
   booted = true
 end
 
-local function run(contract, tx, args)
-  local fine, answer = pcall(contract.call, tx, args, tx.now)
-  if fine then return answer end
-  if type(answer) == "table" then answer = answer.err or "unknown" end
-  return require("lib.reply").raised(answer)
+-- What raised, as text.
+local function text_of(problem)
+  if type(problem) == "table" then return problem.err or "unknown" end
+  return problem
 end
 
-function define.invoke(name, keys, argv)
-  if not booted then boot() end
-  local contract = functions[name]
-  local args = cmsgpack.unpack(argv[1])
-  local envelope = { guard = args._guard, listen = args._listen, now = args._now }
-  local count = args._calls
-  args._guard, args._listen, args._now, args._calls = nil, nil, nil, nil
+-- Plans and commits. Answers the reply, or nil and the text of what raised.
+local function carry_out(contract, tx, args)
+  local fine, answer = pcall(contract.call, tx, args, tx.now)
+  if not fine then
+    answer = text_of(answer)
+    local refusal = require("lib.reply").corrupt(answer)
+    if refusal then return refusal end
+    return nil, answer
+  end
+  if answer.ok and not contract.read_only then
+    local committed, busy = pcall(tx.commit, tx)
+    if not committed then return nil, text_of(busy) end
+    if busy then return { err = "try_again", detail = { problem = busy } } end
+  end
+  return answer
+end
 
-  local answer = contract.check(args)
+-- An operation: { name, route, arguments, the time or nil, whether its store calls are counted }.
+local function operate(shared, operation, at)
+  local contract = functions[operation[1]]
+  if contract == nil then return { unknown = operation[1] } end
+  if shared.kind == "read" and not contract.read_only then return { raised = contract.name .. " writes and cannot be called read-only" } end
+  local args = operation[3]
+  local answer, problem = contract.check(args), nil
   local tx
   if answer == nil then
-    tx = require("lib.tx").new(keys[1], envelope, LIBRARY.test)
-    answer = run(contract, tx, args)
-    if answer.ok and not contract.read_only then
-      local busy = tx:commit()
-      if busy then answer = { err = "try_again", detail = { problem = busy } } end
-    end
+    tx = shared.Tx.new(shared, operation[2], operation[4] or nil, at)
+    if redis.begin then redis.begin(at) end
+    answer, problem = carry_out(contract, tx, args)
+    if redis.settle then redis.settle(problem and "raised" or answer.err and "refused" or "ok") end
+    if answer == nil then return { raised = problem } end
   end
-  if count then answer.calls = tx and tx.calls or 0 end
-  return cmsgpack.pack(answer)
+  if operation[5] then answer.calls = tx and tx.calls or 0 end
+  return answer
+end
+
+-- Runs a list: what holds for all of it, then its operations. `kind` is the class of the function it came by.
+function define.run(kind, argv)
+  if not booted then boot() end
+  local list = cmsgpack.unpack(argv[1])
+  local Tx = require "lib.tx"
+  local shared = Tx.share(kind, list[1])
+  local answers = {}
+  for at = 1, #list - 1 do answers[at] = cmsgpack.pack(operate(shared, list[at + 1], at)) end
+  Tx.say(shared)
+  return answers
+end
+
+-- The one function that is called by its own name: what is loaded, asked before anything else is.
+function define.library()
+  if not booted then boot() end
+  return cmsgpack.pack(functions.ff_library.call())
 end
 
 return define
@@ -993,11 +1024,15 @@ function reply.err(code, detail)
   return { err = code, detail = texts }
 end
 
--- A record that cannot be read is an answer; any other raise is a defect and stays one.
-function reply.raised(problem)
+-- The refusal for a record that cannot be read; nil for any other raise, which is a defect.
+function reply.corrupt(problem)
   local key, field = string.match(problem, "CORRUPT (%S+) (%S+)")
-  if key == nil then error(problem, 0) end
-  return reply.err("corrupt_record", { key = key, field = field })
+  return key and reply.err("corrupt_record", { key = key, field = field }) or nil
+end
+
+-- The same for an item of a batch: another raise goes on.
+function reply.raised(problem)
+  return reply.corrupt(problem) or error(problem, 0)
 end
 
 -- A refusal as a field of a batch item.
@@ -1009,7 +1044,7 @@ return reply
 end
 
 source["lib.tx"] = function(require, LIBRARY)
--- One call's view of its partition: reads see the plan, writes are planned and happen together at commit.
+-- One operation's view of its partition: reads see the plan, writes are planned and happen together at commit.
 local Tx = {}
 Tx.__index = Tx
 
@@ -1022,28 +1057,38 @@ local function text(v)
   return v
 end
 
-function Tx.new(route, envelope, test)
+-- What the operations of one list have in common: the time and what they announce. `marks` is 1 when slots may move and 2 when
+-- someone reads events, or their sum.
+function Tx.share(kind, marks)
+  local time = redis.call("TIME")
+  local sec, usec = tonumber(time[1]), tonumber(time[2])
+  return {
+    Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
+    now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
+    said = {}, tags = {},
+  }
+end
+
+function Tx.new(shared, route, now, at)
   local tx = setmetatable({
+    shared = shared,
+    at = at,
     route = route,
     tag = string.match(route, "{.-}"),
-    guard = envelope.guard,
-    listen = envelope.listen,
-    calls = 0,
-    memo = {}, -- records read once per call, by key; emptied by every commit and reset
+    guard = shared.guard,
+    listen = shared.listen,
+    now = shared.now,
+    now_us = shared.now_us,
+    calls = 1, -- the time
   }, Tx)
+  if now and LIBRARY.test then tx.now, tx.now_us = now, now * 1000 end
   tx:reset()
-  local time = tx:read("TIME")
-  if test and envelope.now then
-    tx.now, tx.now_us = envelope.now, envelope.now * 1000
-  else
-    local sec, usec = tonumber(time[1]), tonumber(time[2])
-    tx.now, tx.now_us = sec * 1000 + math.floor(usec / 1000), sec * 1000000 + usec
-  end
   return tx
 end
 
+-- `memo`: records read once per plan, by key.
 function Tx:reset()
-  self.plan, self.order, self.messages, self.said, self.memo = {}, {}, {}, {}, {}
+  self.plan, self.order, self.messages, self.memo = {}, {}, {}, {}
 end
 
 function Tx:read(...)
@@ -1347,13 +1392,37 @@ end
 
 -- Announcements --------------------------------------------------------------------------------
 
--- Says something on the partition's channel after the commit; the same thing once.
+-- Says something on the partition's channel after the list; the same thing once.
 function Tx:announce(...)
-  local entry = { ... }
-  local identity = cmsgpack.pack(entry)
-  if self.said[identity] then return end
-  self.said[identity] = true
-  self.messages[#self.messages + 1] = entry
+  self.messages[#self.messages + 1] = { ... }
+end
+
+-- Takes what a committed plan announced into the list's messages.
+local function gather(self)
+  local shared = self.shared
+  local of_tag = shared.said[self.tag]
+  if of_tag == nil then
+    of_tag = { at = self.at, messages = {}, known = {} }
+    shared.said[self.tag] = of_tag
+    shared.tags[#shared.tags + 1] = self.tag
+  end
+  for _, message in ipairs(self.messages) do
+    local identity = cmsgpack.pack(message)
+    if not of_tag.known[identity] then
+      of_tag.known[identity] = true
+      of_tag.messages[#of_tag.messages + 1] = message
+    end
+  end
+end
+
+-- Says what the list announced, once per partition.
+function Tx.say(shared)
+  for _, tag in ipairs(shared.tags) do
+    local of_tag = shared.said[tag]
+    if redis.begin then redis.begin(of_tag.at) end
+    redis.call("SPUBLISH", "ff:wake:" .. tag, cmsgpack.pack(of_tag.messages))
+    if redis.settle then redis.settle("ok") end
+  end
 end
 
 -- Commit ---------------------------------------------------------------------------------------
@@ -1421,14 +1490,12 @@ function Tx:commit()
   end
   local list = commands(self)
   self.calls = self.calls + #list
-  if #self.messages > 0 then
-    list[#list + 1] = { "SPUBLISH", "ff:wake:" .. self.tag, cmsgpack.pack(self.messages) }
-  end
   if redis.commit then
     redis.commit(list)
   else
     for _, command in ipairs(list) do redis.call(unpack(command)) end
   end
+  if #self.messages > 0 then gather(self) end
   self:reset()
 end
 
@@ -1472,6 +1539,7 @@ function keys.digest(s)
 end
 
 function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
+function keys.spec(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":spec" end
 function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
 function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
 function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
@@ -1701,22 +1769,274 @@ end
 return outbox
 end
 
+source["record.fields"] = function(require, LIBRARY)
+-- The fields of stored records: a record is one packed array, its values at the positions in which they stand here. A list in the
+-- place of a name is a group that shares one position and is absent as a whole. Append only: a position never changes its meaning.
+--
+-- `spec.` marks what the common path needs of what the submitter said; the rest of it is stored apart.
+return {
+  execution = {
+    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims", "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
+    "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",
+    "attempt", "attempt_id", "attempt_type", "attempt_state", "started", "first_started", "timeout_at",
+    "lease_id", "epoch", "worker", "worker_id", "lease_until", "lease_ttl", "request", "renewals",
+    "ended_by", "ended_value", "ended", "result", "result_encoding", "history",
+    -- Of a member: its flow, its key and number there, the flow that runs in its place. Of a child: its parent, its number there, and
+    -- what the parent's end means for it.
+    { "spec.flow_id", "spec.key", "spec.number", "spec.nested", "spec.parent_id", "spec.parent_close" },
+    -- Why and since when it does not run, until when, and how it goes on.
+    { "reason", "detail", "since", "delay", "start_by", "deadline", "next", "resume", "fair", "fair_end" },
+    { "grant", "grant_worker", "grant_until", "grants", "holds", "wanted" },
+    { "failure", "failures", "reclaims", "replays", "tier", "progress", "cancel_by", "cancel_reason", "yield" },
+    -- Waiting, and what came of it.
+    { "wait", "wait_until", "open", "open_due", "time_left", "woken", "continued", "past_waits", "closed_waits", "answered", "satisfied", "signals" },
+    { "frames", "streams", "tailed" },
+    -- Of a member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
+    -- reached all, what its outcome means for the flow; that it is not seen by anyone until its flow is sealed; that it is kept while
+    -- its flow or parent has not ended, and since when it is not. Its children and the wait for them; what is owed to others.
+    { "deps", "passes", "outs", "reached", "halted", "fault", "verdict", "hidden", "bound", "freed", "kids", "awaiting", "owed" },
+    -- Older attempts that are stored apart, what operators did, tags, that someone waits for its end, parts stored apart, how many
+    -- reports of what it used were made, the webhook of its last end.
+    { "spilled", "actions", "tags", "waited", "input_far", "result_far", "reports", "hook" },
+  },
+}
+end
+
+source["record.packed"] = function(require, LIBRARY)
+-- Written by `cargo xtask codegen` from lua/record/fields.lua; do not edit.
+local packed = {}
+
+-- Positions a newer library knows are kept as they are.
+local function tail(a, known)
+  local list = {}
+  for i = known + 1, #a do list[i - known] = a[i] end
+  return list
+end
+
+function packed.open_execution(a)
+  local rec = {
+    phase = a[10] or nil,
+    outcome = a[11] or nil,
+    lane = a[12] or nil,
+    prio = a[13] or nil,
+    score = a[14] or nil,
+    updated = a[15] or nil,
+    ready = a[16] or nil,
+    wake = a[17] or nil,
+    attempt = a[18] or nil,
+    attempt_id = a[19] or nil,
+    attempt_type = a[20] or nil,
+    attempt_state = a[21] or nil,
+    started = a[22] or nil,
+    first_started = a[23] or nil,
+    timeout_at = a[24] or nil,
+    lease_id = a[25] or nil,
+    epoch = a[26] or nil,
+    worker = a[27] or nil,
+    worker_id = a[28] or nil,
+    lease_until = a[29] or nil,
+    lease_ttl = a[30] or nil,
+    request = a[31] or nil,
+    renewals = a[32] or nil,
+    ended_by = a[33] or nil,
+    ended_value = a[34] or nil,
+    ended = a[35] or nil,
+    result = a[36] or nil,
+    result_encoding = a[37] or nil,
+    history = a[38] or nil,
+    spec = { namespace = a[1] or nil, kind = a[2] or nil, created_at = a[3] or nil, queue = a[4] or nil, retention_ms = a[5] or nil, max_reclaims = a[6] or nil, attempt_timeout_ms = a[7] or nil, max_frames = a[8] or nil, webhook = a[9] or nil },
+  }
+  local g
+  g = a[39]
+  if g then
+    rec.spec.flow_id = g[1] or nil
+    rec.spec.key = g[2] or nil
+    rec.spec.number = g[3] or nil
+    rec.spec.nested = g[4] or nil
+    rec.spec.parent_id = g[5] or nil
+    rec.spec.parent_close = g[6] or nil
+  end
+  g = a[40]
+  if g then
+    rec.reason = g[1] or nil
+    rec.detail = g[2] or nil
+    rec.since = g[3] or nil
+    rec.delay = g[4] or nil
+    rec.start_by = g[5] or nil
+    rec.deadline = g[6] or nil
+    rec.next = g[7] or nil
+    rec.resume = g[8] or nil
+    rec.fair = g[9] or nil
+    rec.fair_end = g[10] or nil
+  end
+  g = a[41]
+  if g then
+    rec.grant = g[1] or nil
+    rec.grant_worker = g[2] or nil
+    rec.grant_until = g[3] or nil
+    rec.grants = g[4] or nil
+    rec.holds = g[5] or nil
+    rec.wanted = g[6] or nil
+  end
+  g = a[42]
+  if g then
+    rec.failure = g[1] or nil
+    rec.failures = g[2] or nil
+    rec.reclaims = g[3] or nil
+    rec.replays = g[4] or nil
+    rec.tier = g[5] or nil
+    rec.progress = g[6] or nil
+    rec.cancel_by = g[7] or nil
+    rec.cancel_reason = g[8] or nil
+    rec.yield = g[9] or nil
+  end
+  g = a[43]
+  if g then
+    rec.wait = g[1] or nil
+    rec.wait_until = g[2] or nil
+    rec.open = g[3] or nil
+    rec.open_due = g[4] or nil
+    rec.time_left = g[5] or nil
+    rec.woken = g[6] or nil
+    rec.continued = g[7] or nil
+    rec.past_waits = g[8] or nil
+    rec.closed_waits = g[9] or nil
+    rec.answered = g[10] or nil
+    rec.satisfied = g[11] or nil
+    rec.signals = g[12] or nil
+  end
+  g = a[44]
+  if g then
+    rec.frames = g[1] or nil
+    rec.streams = g[2] or nil
+    rec.tailed = g[3] or nil
+  end
+  g = a[45]
+  if g then
+    rec.deps = g[1] or nil
+    rec.passes = g[2] or nil
+    rec.outs = g[3] or nil
+    rec.reached = g[4] or nil
+    rec.halted = g[5] or nil
+    rec.fault = g[6] or nil
+    rec.verdict = g[7] or nil
+    rec.hidden = g[8] or nil
+    rec.bound = g[9] or nil
+    rec.freed = g[10] or nil
+    rec.kids = g[11] or nil
+    rec.awaiting = g[12] or nil
+    rec.owed = g[13] or nil
+  end
+  g = a[46]
+  if g then
+    rec.spilled = g[1] or nil
+    rec.actions = g[2] or nil
+    rec.tags = g[3] or nil
+    rec.waited = g[4] or nil
+    rec.input_far = g[5] or nil
+    rec.result_far = g[6] or nil
+    rec.reports = g[7] or nil
+    rec.hook = g[8] or nil
+  end
+  if a[46 + 1] ~= nil then rec.tail = tail(a, 46) end
+  return rec
+end
+
+function packed.close_execution(rec)
+  local spec = rec.spec
+  local g1 = (spec.flow_id or spec.key or spec.number or spec.nested or spec.parent_id or spec.parent_close) and true or false
+  if g1 then g1 = { spec.flow_id or false, spec.key or false, spec.number or false, spec.nested or false, spec.parent_id or false, spec.parent_close or false } end
+  local g2 = (rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.deadline or rec.next or rec.resume or rec.fair or rec.fair_end) and true or false
+  if g2 then g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.fair or false, rec.fair_end or false } end
+  local g3 = (rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted) and true or false
+  if g3 then g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false } end
+  local g4 = (rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield) and true or false
+  if g4 then g4 = { rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false } end
+  local g5 = (rec.wait or rec.wait_until or rec.open or rec.open_due or rec.time_left or rec.woken or rec.continued or rec.past_waits or rec.closed_waits or rec.answered or rec.satisfied or rec.signals) and true or false
+  if g5 then g5 = { rec.wait or false, rec.wait_until or false, rec.open or false, rec.open_due or false, rec.time_left or false, rec.woken or false, rec.continued or false, rec.past_waits or false, rec.closed_waits or false, rec.answered or false, rec.satisfied or false, rec.signals or false } end
+  local g6 = (rec.frames or rec.streams or rec.tailed) and true or false
+  if g6 then g6 = { rec.frames or false, rec.streams or false, rec.tailed or false } end
+  local g7 = (rec.deps or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed) and true or false
+  if g7 then g7 = { rec.deps or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false } end
+  local g8 = (rec.spilled or rec.actions or rec.tags or rec.waited or rec.input_far or rec.result_far or rec.reports or rec.hook) and true or false
+  if g8 then g8 = { rec.spilled or false, rec.actions or false, rec.tags or false, rec.waited or false, rec.input_far or false, rec.result_far or false, rec.reports or false, rec.hook or false } end
+  local a = {
+    spec.namespace or false,
+    spec.kind or false,
+    spec.created_at or false,
+    spec.queue or false,
+    spec.retention_ms or false,
+    spec.max_reclaims or false,
+    spec.attempt_timeout_ms or false,
+    spec.max_frames or false,
+    spec.webhook or false,
+    rec.phase or false,
+    rec.outcome or false,
+    rec.lane or false,
+    rec.prio or false,
+    rec.score or false,
+    rec.updated or false,
+    rec.ready or false,
+    rec.wake or false,
+    rec.attempt or false,
+    rec.attempt_id or false,
+    rec.attempt_type or false,
+    rec.attempt_state or false,
+    rec.started or false,
+    rec.first_started or false,
+    rec.timeout_at or false,
+    rec.lease_id or false,
+    rec.epoch or false,
+    rec.worker or false,
+    rec.worker_id or false,
+    rec.lease_until or false,
+    rec.lease_ttl or false,
+    rec.request or false,
+    rec.renewals or false,
+    rec.ended_by or false,
+    rec.ended_value or false,
+    rec.ended or false,
+    rec.result or false,
+    rec.result_encoding or false,
+    rec.history or false,
+    g1,
+    g2,
+    g3,
+    g4,
+    g5,
+    g6,
+    g7,
+    g8,
+  }
+  if rec.tail then
+    for i, value in ipairs(rec.tail) do a[46 + i] = value end
+  end
+  return a
+end
+
+return packed
+
+end
+
 source["record.spec"] = function(require, LIBRARY)
--- What a submitter said, as one packed value: it never changes after submission.
+-- What a submitter said, as one packed value: it never changes after submission. What the common path needs of it stands in the
+-- execution's own record as well, so that the rest is read only when something asks for it.
+local keys = require "lib.keys"
+
 local spec = {}
 
 -- Stored as a list in this order; absent values are false, so that the list has no holes.
 local order = {
   "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
   "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
-  "retry", "body_digest", "queue",
+  "retry", "body_digest", "queue", "input",
   -- Of a member: its flow, its key and number there, when it may run, the flow that runs in its place. Of a child: its parent,
   -- its number there, and what the parent's end means for it.
   "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
 
 -- So many of them belong to an execution that is neither member nor child.
-local alone = 21
+local alone = 22
 
 local function or_false(v)
   if v == nil then return false end
@@ -1799,7 +2119,7 @@ function spec.pack(s)
   local list = {}
   local count = (s.flow_id or s.parent_id) and #order or alone
   for i = 1, count do list[i] = or_false(s[order[i]]) end
-  if s.inbound then list[25] = pack_inbound(s.inbound) end
+  if s.inbound then list[26] = pack_inbound(s.inbound) end
   list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
   return cmsgpack.pack(list)
 end
@@ -1809,10 +2129,23 @@ for i, name in ipairs(order) do position[name] = i end
 
 local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
--- Most functions need a few of the values: each is looked up, and decoded, when it is first asked for.
+-- What stands in the execution's record too; absent there is absent.
+local near = {
+  namespace = true, kind = true, created_at = true, queue = true, retention_ms = true, max_reclaims = true, attempt_timeout_ms = true, max_frames = true,
+  webhook = true, flow_id = true, key = true, number = true, nested = true, parent_id = true, parent_close = true,
+}
+
+-- Anything else is read when it is first asked for, and decoded when it is.
 local lazy = {
   __index = function(s, name)
-    local value = rawget(s, "list")[position[name]] or nil
+    local at = position[name]
+    if near[name] or at == nil then return nil end
+    local list = rawget(s, "list")
+    if list == nil then
+      list = spec.read(rawget(s, "tx"), rawget(s, "id"))
+      rawset(s, "list", list)
+    end
+    local value = list[at] or nil
     if value ~= nil then
       if decode[name] then value = decode[name](value) end
       rawset(s, name, value)
@@ -1821,8 +2154,31 @@ local lazy = {
   end,
 }
 
-function spec.unpack(packed)
-  return setmetatable({ list = cmsgpack.unpack(packed) }, lazy)
+local function only(key, fine, list, ...)
+  if not fine or select("#", ...) > 0 or type(list) ~= "table" then error("CORRUPT " .. key .. " array") end
+  return list
+end
+
+-- What a key holds as a list: exactly one, and nothing after it.
+function spec.list(key, stored)
+  return only(key, pcall(cmsgpack.unpack, stored))
+end
+
+-- The stored list of values.
+function spec.read(tx, id)
+  local key = keys.spec(tx, id)
+  return spec.list(key, tx:get(key) or "")
+end
+
+-- Lets a record that was just opened reach all of it.
+function spec.complete(tx, rec)
+  local s = rec.spec
+  s.tx, s.id = tx, rec.id
+  setmetatable(s, lazy)
+end
+
+function spec.store(tx, rec)
+  tx:set(keys.spec(tx, rec.id), spec.pack(rec.spec))
 end
 
 spec.pack_budgets, spec.unpack_budgets = pack_budgets, unpack_budgets
@@ -2471,11 +2827,13 @@ return flow
 end
 
 source["record.execution"] = function(require, LIBRARY)
--- The execution: one hash with core fields, current lease and current attempt. A transition edits the
--- record and saves it; saving moves the execution's index entries and its timer along, so they cannot differ.
+-- The execution: one packed array with its state, its current lease and its current attempt; what the submitter said is stored
+-- apart. A transition edits the record and saves it; saving moves the execution's index entries and its timer along, so they
+-- cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
+local packed = require "record.packed"
 local spec = require "record.spec"
 local awaits = require "index.awaits"
 local home = require "index.home"
@@ -2484,38 +2842,7 @@ local timers = require "index.timers"
 
 local execution = {}
 
--- Stored fields: name and whether it is a number. Packed lists are kept as the text they are stored as.
-local fields = {
-  { "phase" }, { "reason" }, { "detail" }, { "since", true }, { "outcome" }, { "lane" }, { "prio", true }, { "score", true }, { "fair", true }, { "fair_end", true }, { "updated", true },
-  { "deadline", true }, { "delay", true }, { "start_by", true }, { "ready", true }, { "next" }, { "resume", true },
-  { "attempt", true }, { "attempt_id" }, { "attempt_type" }, { "attempt_state" }, { "started", true }, { "timeout_at", true }, { "first_started", true },
-  { "lease_id" }, { "epoch", true }, { "worker" }, { "worker_id" }, { "lease_until", true }, { "lease_ttl", true }, { "request" }, { "renewals", true },
-  { "ended_by" }, { "ended_value", true }, { "cancel_by", true }, { "cancel_reason" }, { "yield", true },
-  { "grant" }, { "grant_worker" }, { "grant_until", true }, { "grants", true }, { "holds" },
-  { "failures", true }, { "reclaims", true }, { "replays", true }, { "tier", true },
-  { "ended", true }, { "result" }, { "result_encoding" }, { "result_far", true }, { "failure" }, { "progress" },
-  { "history" }, { "spilled", true }, { "actions" }, { "tags" }, { "wake", true }, { "waited", true },
-  { "input" }, { "input_far", true },
-  { "wait" }, { "wait_until", true }, { "open" }, { "open_due", true }, { "time_left", true }, { "wanted" }, { "woken" }, { "continued" }, { "past_waits" }, { "closed_waits" }, { "answered" }, { "satisfied" },
-  { "signals" }, { "frames" }, { "streams" }, { "tailed", true },
-  -- A member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
-  -- reached all, what its outcome means for the flow.
-  { "deps" }, { "passes", true }, { "outs", true }, { "reached", true }, { "halted", true }, { "fault" }, { "verdict" },
-  -- Not seen by anyone until its flow is sealed; kept while its flow or parent has not ended; kept from then on.
-  { "hidden", true }, { "bound", true }, { "freed", true },
-  -- Children and the wait for them; what is owed to other records because of this one.
-  { "kids" }, { "awaiting", true }, { "owed" },
-  -- How many reports of what it used were made.
-  { "reports", true },
-  -- The webhook of its last end.
-  { "hook" },
-}
-
-local names, is_number = {}, {}
-for i, field in ipairs(fields) do
-  names[i] = field[1]
-  is_number[field[1]] = field[2]
-end
+local open, close = packed.open_execution, packed.close_execution
 
 function execution.lane_path(rec)
   return rec.spec.namespace .. "/" .. rec.lane
@@ -2523,7 +2850,7 @@ end
 
 -- A record that is not stored yet.
 function execution.new(id, s)
-  return { id = id, spec = s, fresh = true, was = {}, before = {} }
+  return { id = id, spec = s, fresh = true, before = {} }
 end
 
 -- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
@@ -2538,28 +2865,14 @@ function execution.read(tx, id)
   local key = keys.core(tx, id)
   local known = tx.memo[key]
   if known then return known end
-  local flat = tx:hflat(key)
-  if flat == nil then return nil end
-  -- `was` keeps what is stored, so that saving writes only what changed.
-  local was, packed = {}, nil
-  local rec = { id = id, was = was }
-  local numeric, number_of = is_number, tonumber
-  for i = 1, #flat, 2 do
-    local name, value = flat[i], flat[i + 1]
-    if name == "spec" then
-      packed = value
-    else
-      if numeric[name] then
-        value = number_of(value)
-        if value == nil then error("CORRUPT " .. key .. " " .. name) end
-      end
-      rec[name], was[name] = value, value
-    end
-  end
-  if packed == nil then error("CORRUPT " .. key .. " spec") end
-  rec.spec = spec.unpack(packed)
+  local stored = tx:get(key)
+  if stored == nil then return nil end
+  local rec = open(spec.list(key, stored))
+  if type(rec.phase) ~= "string" then error("CORRUPT " .. key .. " phase") end
+  rec.id = id
+  spec.complete(tx, rec)
   local place, score = home.of(tx, rec)
-  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, phase = rec.phase }
+  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
   rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
@@ -2617,27 +2930,18 @@ function execution.save(tx, rec, told)
   awaits.keep(tx, rec)
   leases.keep(tx, rec)
   holds.keep(tx, rec)
-  local changed, count, was, list = {}, 0, rec.was, names
   if rec.fresh then
-    changed[1], changed[2] = "spec", spec.pack(rec.spec)
-    count, rec.fresh = 2, nil
+    spec.store(tx, rec)
+    rec.fresh = nil
   end
-  for i = 1, #list do
-    local name = list[i]
-    local value = rec[name]
-    if value ~= was[name] then
-      if value == nil then
-        tx:hdel(key, name)
-      else
-        changed[count + 1], changed[count + 2] = name, value
-        count = count + 2
-      end
-      was[name] = value
-    end
-  end
-  tx:hset(key, changed)
+  execution.store(tx, rec)
   rec.before.phase = rec.phase
   tx.memo[key] = rec
+end
+
+-- Plans the record alone, for a change that moves no index.
+function execution.store(tx, rec)
+  tx:set(keys.core(tx, rec.id), cmsgpack.pack(close(rec)))
 end
 
 -- Derived in one place: what a user calls the state.
@@ -3555,7 +3859,7 @@ function view.whole(tx, rec)
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
   v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
-  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
   v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
   v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
   v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays
@@ -4070,10 +4374,10 @@ function leases.keep(tx, rec)
   local holder = rec.phase == "active" and rec.worker or nil
   local before = rec.before.worker
   if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
-  if holder and (before ~= holder or rec.was.request ~= rec.request) then
+  if holder and (before ~= holder or rec.before.request ~= rec.request) then
     tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
   end
-  rec.before.worker = holder
+  rec.before.worker, rec.before.request = holder, rec.request
 end
 
 -- Execution id → request id of every lease the instance holds here.
@@ -5101,7 +5405,7 @@ function submit.new(tx, s, place)
     rec.input_far = 1
     tx:set(keys.payload(tx, rec.id), s.input)
   elseif s.input and s.input ~= "" then
-    rec.input = s.input
+    rec.spec.input = s.input
   end
   rec.score = score.of(tx, copy, rec)
   if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
@@ -6276,7 +6580,7 @@ end
 
 -- The parts of a task that can be large: what its upstreams pass and its input, read once; and how many bytes they are.
 function start.heavy(tx, rec)
-  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.input or ""
+  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
   local heavy = { input = input, passed = passed(tx, rec), bytes = #input }
   for _, item in pairs(heavy.passed or {}) do heavy.bytes = heavy.bytes + #(item.value or "") end
   return heavy
@@ -6634,6 +6938,7 @@ local function remove(tx, rec)
   fair.forget(tx, execution.lane_path(rec), rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
+  tx:del(keys.spec(tx, rec.id))
   tx.memo[keys.core(tx, rec.id)] = nil
   if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
@@ -9391,10 +9696,20 @@ end
 
 -- The record that ended shows its last webhook, as long as both are there.
 local function tell_owner(tx, d, state)
-  local key = d.of == "flow" and keys.flow(tx, d.owner) or keys.core(tx, d.owner)
-  local hook = tx:hget(key, "hook")
-  local l = hook and cmsgpack.unpack(hook)
-  if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+  if d.of == "flow" then
+    local key = keys.flow(tx, d.owner)
+    local hook = tx:hget(key, "hook")
+    local l = hook and cmsgpack.unpack(hook)
+    if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
+    return
+  end
+  local execution = require "record.execution"
+  local rec = execution.load(tx, d.owner, true)
+  local l = rec and rec.hook and cmsgpack.unpack(rec.hook)
+  if l and l[1] == d.id then
+    rec.hook = kept(d.id, l[2], state, d, tx.now)
+    execution.store(tx, rec)
+  end
 end
 
 -- A try failed: another one follows.
@@ -11969,7 +12284,7 @@ define.fn {
     list[#list + 1] = p
     usage.store_pending(tx, rec, list)
     if #list == 1 then timers.set(tx, usage.timer(rec.id), tx.now + limits.usage_again_ms) end
-    tx:hset(keys.core(tx, rec.id), { "reports", rec.reports })
+    execution.store(tx, rec)
     return reply.ok("noted", { report = p })
   end,
 }
@@ -14479,6 +14794,8 @@ local function check_part(tx, key, rest, findings, repair)
   local part = string.sub(rest, 38)
   if rec == nil then
     check.found(findings, 37, key, "its execution is gone", repair)
+  elseif part == "spec" then
+    return
   elseif part == "core" then
     -- A walk over the list of all executions does not meet one that is not in it.
     if tx:zscore(keys.all(tx), id) == nil then check.record(tx, rec, findings, repair) end
@@ -14685,157 +15002,9 @@ local function require(name)
   end
   return m
 end
-local function invoke(name, keys, args) return require("lib.define").invoke(name, keys, args) end
+local function run(kind) return function(_, args) return require("lib.define").run(kind, args) end end
 
-redis.register_function{ function_name = "ff_submit_execution", callback = function(k, a) return invoke("ff_submit_execution", k, a) end }
-redis.register_function{ function_name = "ff_submit_executions", callback = function(k, a) return invoke("ff_submit_executions", k, a) end }
-redis.register_function{ function_name = "ff_complete_execution", callback = function(k, a) return invoke("ff_complete_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_complete_executions", callback = function(k, a) return invoke("ff_complete_executions", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_fail_execution", callback = function(k, a) return invoke("ff_fail_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_cancel_execution", callback = function(k, a) return invoke("ff_cancel_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_cancel_attempt", callback = function(k, a) return invoke("ff_cancel_attempt", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_delay_execution", callback = function(k, a) return invoke("ff_delay_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_yield_execution", callback = function(k, a) return invoke("ff_yield_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_update_progress", callback = function(k, a) return invoke("ff_update_progress", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_hold_execution", callback = function(k, a) return invoke("ff_hold_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_release_execution", callback = function(k, a) return invoke("ff_release_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_change_execution", callback = function(k, a) return invoke("ff_change_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_replay_execution", callback = function(k, a) return invoke("ff_replay_execution", k, a) end }
-redis.register_function{ function_name = "ff_delete_execution", callback = function(k, a) return invoke("ff_delete_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_await_result", callback = function(k, a) return invoke("ff_await_result", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_claim_executions", callback = function(k, a) return invoke("ff_claim_executions", k, a) end }
-redis.register_function{ function_name = "ff_renew_lease", callback = function(k, a) return invoke("ff_renew_lease", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_renew_leases", callback = function(k, a) return invoke("ff_renew_leases", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_revoke_lease", callback = function(k, a) return invoke("ff_revoke_lease", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_drain_leases", callback = function(k, a) return invoke("ff_drain_leases", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_issue_grants", callback = function(k, a) return invoke("ff_issue_grants", k, a) end }
-redis.register_function{ function_name = "ff_consume_grant", callback = function(k, a) return invoke("ff_consume_grant", k, a) end }
-redis.register_function{ function_name = "ff_consume_grants", callback = function(k, a) return invoke("ff_consume_grants", k, a) end }
-redis.register_function{ function_name = "ff_keep_grant", callback = function(k, a) return invoke("ff_keep_grant", k, a) end }
-redis.register_function{ function_name = "ff_release_grant", callback = function(k, a) return invoke("ff_release_grant", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_block_execution", callback = function(k, a) return invoke("ff_block_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_block_executions", callback = function(k, a) return invoke("ff_block_executions", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_unblock_execution", callback = function(k, a) return invoke("ff_unblock_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_grant_reclaim", callback = function(k, a) return invoke("ff_grant_reclaim", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_suspend_execution", callback = function(k, a) return invoke("ff_suspend_execution", k, a) end }
-redis.register_function{ function_name = "ff_resume_execution", callback = function(k, a) return invoke("ff_resume_execution", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_fail_suspension", callback = function(k, a) return invoke("ff_fail_suspension", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_create_waitpoint", callback = function(k, a) return invoke("ff_create_waitpoint", k, a) end }
-redis.register_function{ function_name = "ff_close_waitpoint", callback = function(k, a) return invoke("ff_close_waitpoint", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_deliver_signal", callback = function(k, a) return invoke("ff_deliver_signal", k, a) end }
-redis.register_function{ function_name = "ff_reissue_token", callback = function(k, a) return invoke("ff_reissue_token", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_list_waitpoints", callback = function(k, a) return invoke("ff_list_waitpoints", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_describe_waitpoint", callback = function(k, a) return invoke("ff_describe_waitpoint", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_execution_waitpoints", callback = function(k, a) return invoke("ff_execution_waitpoints", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_append_frames", callback = function(k, a) return invoke("ff_append_frames", k, a) end }
-redis.register_function{ function_name = "ff_read_stream", callback = function(k, a) return invoke("ff_read_stream", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_read_summary", callback = function(k, a) return invoke("ff_read_summary", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_follow_stream", callback = function(k, a) return invoke("ff_follow_stream", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_submit_flow", callback = function(k, a) return invoke("ff_submit_flow", k, a) end }
-redis.register_function{ function_name = "ff_add_members", callback = function(k, a) return invoke("ff_add_members", k, a) end }
-redis.register_function{ function_name = "ff_add_edges", callback = function(k, a) return invoke("ff_add_edges", k, a) end }
-redis.register_function{ function_name = "ff_seal_flow", callback = function(k, a) return invoke("ff_seal_flow", k, a) end }
-redis.register_function{ function_name = "ff_cancel_flow", callback = function(k, a) return invoke("ff_cancel_flow", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_walk_flow", callback = function(k, a) return invoke("ff_walk_flow", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_describe_flow", callback = function(k, a) return invoke("ff_describe_flow", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_await_flow", callback = function(k, a) return invoke("ff_await_flow", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_read_flow", callback = function(k, a) return invoke("ff_read_flow", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_flows", callback = function(k, a) return invoke("ff_list_flows", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_spawn_children", callback = function(k, a) return invoke("ff_spawn_children", k, a) end }
-redis.register_function{ function_name = "ff_wait_children", callback = function(k, a) return invoke("ff_wait_children", k, a) end }
-redis.register_function{ function_name = "ff_read_children", callback = function(k, a) return invoke("ff_read_children", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_take_webhooks", callback = function(k, a) return invoke("ff_take_webhooks", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_note_webhook", callback = function(k, a) return invoke("ff_note_webhook", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_describe_webhook", callback = function(k, a) return invoke("ff_describe_webhook", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_note_keys", callback = function(k, a) return invoke("ff_note_keys", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_record_action", callback = function(k, a) return invoke("ff_record_action", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_grant_access", callback = function(k, a) return invoke("ff_grant_access", k, a) end }
-redis.register_function{ function_name = "ff_find_access", callback = function(k, a) return invoke("ff_find_access", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_access", callback = function(k, a) return invoke("ff_list_access", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_revoke_access", callback = function(k, a) return invoke("ff_revoke_access", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_set_capacity", callback = function(k, a) return invoke("ff_set_capacity", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_admit_holders", callback = function(k, a) return invoke("ff_admit_holders", k, a) end }
-redis.register_function{ function_name = "ff_confirm_holders", callback = function(k, a) return invoke("ff_confirm_holders", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_release_holders", callback = function(k, a) return invoke("ff_release_holders", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_list_holders", callback = function(k, a) return invoke("ff_list_holders", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_check_holders", callback = function(k, a) return invoke("ff_check_holders", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_adopt_holders", callback = function(k, a) return invoke("ff_adopt_holders", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_put_quota", callback = function(k, a) return invoke("ff_put_quota", k, a) end }
-redis.register_function{ function_name = "ff_get_quota", callback = function(k, a) return invoke("ff_get_quota", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_quotas", callback = function(k, a) return invoke("ff_list_quotas", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_quota_keys", callback = function(k, a) return invoke("ff_list_quota_keys", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_delete_quota", callback = function(k, a) return invoke("ff_delete_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_admit_quota", callback = function(k, a) return invoke("ff_admit_quota", k, a) end }
-redis.register_function{ function_name = "ff_return_quota", callback = function(k, a) return invoke("ff_return_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_give_up_called", callback = function(k, a) return invoke("ff_give_up_called", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_settle_quota", callback = function(k, a) return invoke("ff_settle_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_throttle_quota", callback = function(k, a) return invoke("ff_throttle_quota", k, a) end }
-redis.register_function{ function_name = "ff_list_quota_waiters", callback = function(k, a) return invoke("ff_list_quota_waiters", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_quota_stats", callback = function(k, a) return invoke("ff_quota_stats", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_create_budget", callback = function(k, a) return invoke("ff_create_budget", k, a) end }
-redis.register_function{ function_name = "ff_change_budget", callback = function(k, a) return invoke("ff_change_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_get_budget", callback = function(k, a) return invoke("ff_get_budget", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_budgets", callback = function(k, a) return invoke("ff_list_budgets", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_budget_stats", callback = function(k, a) return invoke("ff_budget_stats", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_delete_budget", callback = function(k, a) return invoke("ff_delete_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_reset_budget", callback = function(k, a) return invoke("ff_reset_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_approve_budget", callback = function(k, a) return invoke("ff_approve_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_correct_budget", callback = function(k, a) return invoke("ff_correct_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_admit_budget", callback = function(k, a) return invoke("ff_admit_budget", k, a) end }
-redis.register_function{ function_name = "ff_release_budget", callback = function(k, a) return invoke("ff_release_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_reserve_budget", callback = function(k, a) return invoke("ff_reserve_budget", k, a) end }
-redis.register_function{ function_name = "ff_settle_reservation", callback = function(k, a) return invoke("ff_settle_reservation", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_release_reservation", callback = function(k, a) return invoke("ff_release_reservation", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_apply_usage", callback = function(k, a) return invoke("ff_apply_usage", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_set_next_reset", callback = function(k, a) return invoke("ff_set_next_reset", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_cleared_budgets", callback = function(k, a) return invoke("ff_cleared_budgets", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_acknowledge_cleared", callback = function(k, a) return invoke("ff_acknowledge_cleared", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_note_usage", callback = function(k, a) return invoke("ff_note_usage", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_settle_usage", callback = function(k, a) return invoke("ff_settle_usage", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_read_usage", callback = function(k, a) return invoke("ff_read_usage", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_hold_budget", callback = function(k, a) return invoke("ff_hold_budget", k, a) end }
-redis.register_function{ function_name = "ff_quota_holder", callback = function(k, a) return invoke("ff_quota_holder", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_waiting_for_budgets", callback = function(k, a) return invoke("ff_waiting_for_budgets", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_unblock_budget", callback = function(k, a) return invoke("ff_unblock_budget", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_awaiting_budget", callback = function(k, a) return invoke("ff_awaiting_budget", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_missing_quotas", callback = function(k, a) return invoke("ff_missing_quotas", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_unblock_quota", callback = function(k, a) return invoke("ff_unblock_quota", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_note_scope", callback = function(k, a) return invoke("ff_note_scope", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_budgets_of_scopes", callback = function(k, a) return invoke("ff_budgets_of_scopes", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_define_lane", callback = function(k, a) return invoke("ff_define_lane", k, a) end }
-redis.register_function{ function_name = "ff_get_lane", callback = function(k, a) return invoke("ff_get_lane", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_lanes", callback = function(k, a) return invoke("ff_list_lanes", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_install_lane", callback = function(k, a) return invoke("ff_install_lane", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_register_worker", callback = function(k, a) return invoke("ff_register_worker", k, a) end }
-redis.register_function{ function_name = "ff_heartbeat_workers", callback = function(k, a) return invoke("ff_heartbeat_workers", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_deregister_worker", callback = function(k, a) return invoke("ff_deregister_worker", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_challenge_worker", callback = function(k, a) return invoke("ff_challenge_worker", k, a) end }
-redis.register_function{ function_name = "ff_answer_challenge", callback = function(k, a) return invoke("ff_answer_challenge", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_drain_worker", callback = function(k, a) return invoke("ff_drain_worker", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_mark_worker_dead", callback = function(k, a) return invoke("ff_mark_worker_dead", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_list_workers", callback = function(k, a) return invoke("ff_list_workers", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_get_worker", callback = function(k, a) return invoke("ff_get_worker", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_offer_grant", callback = function(k, a) return invoke("ff_offer_grant", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_heartbeat_server", callback = function(k, a) return invoke("ff_heartbeat_server", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_describe_execution", callback = function(k, a) return invoke("ff_describe_execution", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_get_attempt", callback = function(k, a) return invoke("ff_get_attempt", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_list_executions", callback = function(k, a) return invoke("ff_list_executions", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_read_events", callback = function(k, a) return invoke("ff_read_events", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_read_outbox", callback = function(k, a) return invoke("ff_read_outbox", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_explain_execution", callback = function(k, a) return invoke("ff_explain_execution", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_explain_lane", callback = function(k, a) return invoke("ff_explain_lane", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_count_ahead", callback = function(k, a) return invoke("ff_count_ahead", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_find_leases", callback = function(k, a) return invoke("ff_find_leases", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_read_signals", callback = function(k, a) return invoke("ff_read_signals", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_partition_stats", callback = function(k, a) return invoke("ff_partition_stats", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_lane_depth", callback = function(k, a) return invoke("ff_lane_depth", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_library", callback = function(k, a) return invoke("ff_library", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_fire_due", callback = function(k, a) return invoke("ff_fire_due", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_next_due", callback = function(k, a) return invoke("ff_next_due", k, a) end, flags = { "no-writes" } }
-redis.register_function{ function_name = "ff_ack_outbox", callback = function(k, a) return invoke("ff_ack_outbox", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_tally_events", callback = function(k, a) return invoke("ff_tally_events", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_trim_events", callback = function(k, a) return invoke("ff_trim_events", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_review_routes", callback = function(k, a) return invoke("ff_review_routes", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_fix_partitions", callback = function(k, a) return invoke("ff_fix_partitions", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_check_executions", callback = function(k, a) return invoke("ff_check_executions", k, a) end, flags = { "allow-oom" } }
-redis.register_function{ function_name = "ff_check_keys", callback = function(k, a) return invoke("ff_check_keys", k, a) end, flags = { "allow-oom" } }
+redis.register_function{ function_name = "ff_library", callback = function() return require("lib.define").library() end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read", callback = run("read"), flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_run", callback = run("run") }
+redis.register_function{ function_name = "ff_end", callback = run("end"), flags = { "allow-oom" } }

@@ -8,6 +8,7 @@ mod binary;
 pub mod browser;
 mod cluster;
 mod guardian;
+mod in_lists;
 mod install;
 mod server;
 mod small_disk;
@@ -15,6 +16,7 @@ pub mod tier;
 
 pub use binary::{Flavour, ServerBinary};
 pub use cluster::{ClusterOptions, Member, SlotMigration, TestCluster};
+pub use in_lists::in_lists;
 pub use install::{Need, QUICK, WIDE, install};
 pub use server::{Aof, Options, TestServer};
 pub use small_disk::SmallDisk;

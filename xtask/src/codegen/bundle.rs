@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use mlua::{Lua, Table};
 use sha2::{Digest, Sha256};
 
-use super::contract::Library;
 use super::lua_result::LuaResult;
 use super::source::Source;
 
@@ -21,13 +20,13 @@ pub struct Bundle {
 }
 
 /// Writes the bundle under this number.
-pub fn write(source: &Source, library: &Library, number: u32) -> Bundle {
-    let bare = text(source, library, number, "");
+pub fn write(source: &Source, number: u32) -> Bundle {
+    let bare = text(source, number, "");
     let hash = hex::encode(Sha256::digest(&bare));
-    Bundle { text: text(source, library, number, &hash), hash }
+    Bundle { text: text(source, number, &hash), hash }
 }
 
-fn text(source: &Source, library: &Library, number: u32, hash: &str) -> String {
+fn text(source: &Source, number: u32, hash: &str) -> String {
     let mut out = String::from("#!lua name=flowfabric\n");
     out.push_str("-- Written by `cargo xtask codegen` from lua/; do not edit.\n");
     writeln!(out, "local LIBRARY = {{ number = {number}, hash = \"{hash}\" }}").expect("memory");
@@ -48,25 +47,19 @@ local function require(name)
   end
   return m
 end
-local function invoke(name, keys, args) return require("lib.define").invoke(name, keys, args) end
+local function run(kind) return function(_, args) return require("lib.define").run(kind, args) end end
 
+redis.register_function{ function_name = "ff_library", callback = function() return require("lib.define").library() end, flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_read", callback = run("read"), flags = { "no-writes" } }
+redis.register_function{ function_name = "ff_run", callback = run("run") }
+redis.register_function{ function_name = "ff_end", callback = run("end"), flags = { "allow-oom" } }
 "#,
     );
-    for function in &library.functions {
-        let name = &function.name;
-        let flags: Vec<String> = function.flags.iter().map(|flag| format!("\"{flag}\"")).collect();
-        let flags = if flags.is_empty() { String::new() } else { format!(", flags = {{ {} }}", flags.join(", ")) };
-        writeln!(
-            out,
-            "redis.register_function{{ function_name = \"{name}\", callback = function(k, a) return invoke(\"{name}\", k, a) end{flags} }}"
-        )
-        .expect("memory");
-    }
     out
 }
 
-/// Loads the bundle as a store does, with nothing but `redis.register_function`, and sees that every function registers.
-pub fn try_load(text: &str, library: &Library) -> Result<()> {
+/// Loads the bundle as a store does, with nothing but `redis.register_function`, and sees that it registers its four.
+pub fn try_load(text: &str) -> Result<()> {
     let lua = Lua::new();
     let registered = lua.create_table().plain()?;
     let seen = registered.clone();
@@ -84,8 +77,8 @@ pub fn try_load(text: &str, library: &Library) -> Result<()> {
         .plain()
         .context("the bundle does not load")?;
     let names: BTreeMap<String, bool> = registered.pairs().collect::<mlua::Result<_>>().plain()?;
-    for function in &library.functions {
-        ensure!(names.contains_key(&function.name), "the bundle does not register {}", function.name);
-    }
+    // Valkey 8.0 frees more than 64 of them in another thread, while the interpreter is in use: it crashed.
+    let expected = ["ff_end", "ff_library", "ff_read", "ff_run"];
+    ensure!(names.keys().eq(expected.iter()), "the bundle registers {:?}", names.keys());
     Ok(())
 }

@@ -7,6 +7,7 @@ mod contract;
 mod error_codes;
 mod lint;
 mod lua_result;
+mod packed;
 mod reference;
 mod rust;
 mod source;
@@ -81,19 +82,21 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
 }
 
 fn generate(root: &Path) -> Result<Generated> {
-    let source = Source::read(&root.join("lua"))?;
+    let mut source = Source::read(&root.join("lua"))?;
+    let packed = packed::write(&mut source)?;
     let complaints = lint::complaints(&source);
     let library = contract::load(&source)?;
     let working = Version::working(root)?;
     let number = version::number(&working, Version::committed(root).as_ref(), |number| {
-        bundle::write(&source, &library, number).hash
+        bundle::write(&source, number).hash
     });
-    let bundle = bundle::write(&source, &library, number);
-    bundle::try_load(&bundle.text, &library)?;
+    let bundle = bundle::write(&source, number);
+    bundle::try_load(&bundle.text)?;
     let outputs = vec![
+        Output { path: "lua/record/packed.lua", text: packed.lua },
         Output { path: "lua/VERSION", text: format!("{number} {}\n", bundle.hash) },
         Output { path: "crates/ff-script/src/library.lua", text: bundle.text },
-        Output { path: "crates/ff-script/src/generated.rs", text: rust::write(&library, &commands::used(&source))? },
+        Output { path: "crates/ff-script/src/generated.rs", text: rust::write(&library, &commands::used(&source))? + &packed.rust },
         Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];

@@ -93,7 +93,24 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
     for function in &library.functions {
         writeln!(out, "    \"{}\",", function.name).expect("memory");
     }
-    out.push_str("];\n\n/// The store commands the library uses; what an ACL has to allow beside FCALL.\npub const COMMANDS: &[&str] = &[\n");
+    out.push_str("];\n");
+    for (name, flag, doc) in [
+        ("READING", "no-writes", "The functions that only read, sorted."),
+        ("ENDING", "allow-oom", "The functions that end, free or take up work, sorted: a full store runs them too."),
+    ] {
+        let flagged: BTreeSet<&str> = library
+            .functions
+            .iter()
+            .filter(|function| function.flags.iter().any(|own| own == flag))
+            .map(|function| function.name.as_str())
+            .collect();
+        writeln!(out, "\n/// {doc}\npub const {name}: &[&str] = &[").expect("memory");
+        for function in flagged {
+            writeln!(out, "    \"{function}\",").expect("memory");
+        }
+        out.push_str("];\n");
+    }
+    out.push_str("\n/// The store commands the library uses; what an ACL has to allow beside FCALL.\npub const COMMANDS: &[&str] = &[\n");
     for command in commands {
         writeln!(out, "    \"{command}\",").expect("memory");
     }

@@ -36,7 +36,7 @@ use layout::Corruption;
 use tree::Tree;
 use verify::Damage;
 
-pub(crate) use session::{Call, Published, Session, Txn};
+pub(crate) use session::{Call, Published, Remark, Session, Txn};
 
 /// The open trees. The lock is dropped last, so the next owner never meets an open environment.
 pub(crate) struct Store {

@@ -219,7 +219,8 @@ impl<'e> Tables<'e> {
 /// A channel and what was said on it.
 pub(crate) type Published = (Vec<u8>, Vec<u8>);
 
-/// What is true for the call that is running.
+/// What is true for the operation that is running.
+#[derive(Clone)]
 pub(crate) struct Call {
     pub route: Route,
     pub tag: Option<String>,
@@ -242,9 +243,24 @@ pub(crate) struct Session<'e> {
     /// The store failed: no command runs any more.
     pub lost: Option<StoreError>,
     pub strict: bool,
+    /// The operations of the list that is running.
+    list: Vec<Call>,
+    /// What the host has to say about each of them, beside its answer.
+    pub remarks: Vec<Option<Remark>>,
+    /// The operation that runs, or met the failure of the store.
+    pub at: usize,
     published_before: usize,
     faults: &'e Faults,
     commands: &'e AtomicU64,
+}
+
+/// What a host adds to the answer of an operation.
+#[derive(Debug)]
+pub(crate) enum Remark {
+    /// It raised after a write, which was taken back.
+    TakenBack,
+    /// It broke this rule, and was taken back.
+    Broke(String),
 }
 
 /// Where a plan began.
@@ -274,6 +290,9 @@ impl<'e> Session<'e> {
             violation: None,
             lost: None,
             strict,
+            list: Vec::new(),
+            remarks: Vec::new(),
+            at: 0,
             published_before: 0,
             faults,
             commands,
@@ -286,7 +305,50 @@ impl<'e> Session<'e> {
         self.wrote = false;
         self.violation = None;
         self.call = call;
+    }
+
+    /// The operations that follow are those of a list; they begin and settle as the library says. Until then it is `now_us`.
+    pub fn start(&mut self, list: Vec<Call>, now_us: i64) {
+        self.begin(Call { route: Route::Config, tag: None, read_only: true, now_us });
         self.commands.fetch_add(1, Ordering::Relaxed);
+        self.remarks.clear();
+        self.remarks.resize_with(list.len(), || None);
+        self.list = list;
+    }
+
+    /// Begins the operation at this place of the list, counted from one.
+    pub fn begin_operation(&mut self, place: usize) -> Result<(), String> {
+        let at = place.wrapping_sub(1);
+        let Some(call) = self.list.get(at).cloned() else {
+            return Err(format!("ERR the list has no operation {place}"));
+        };
+        if self.lost.is_none() {
+            self.at = at;
+        }
+        self.begin(call);
+        Ok(())
+    }
+
+    /// Keeps what the operation did, or takes it back: because it raised, or because it broke a rule of test mode.
+    pub fn settle(&mut self, outcome: &[u8]) {
+        let raised = outcome == b"raised";
+        let remark = if raised && self.wrote {
+            Some(Remark::TakenBack)
+        } else if self.strict && !raised && self.violation.is_some() {
+            self.violation.take().map(Remark::Broke)
+        } else if self.strict && self.wrote && outcome == b"refused" {
+            Some(Remark::Broke("it refused after a write".to_owned()))
+        } else {
+            None
+        };
+        if raised || remark.is_some() {
+            self.take_back();
+        } else {
+            self.keep();
+        }
+        if remark.is_some() && self.lost.is_none() {
+            self.remarks[self.at] = remark;
+        }
     }
 
     /// Keeps what the call wrote.

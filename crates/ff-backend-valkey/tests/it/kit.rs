@@ -12,7 +12,7 @@ use ff_testkit::{Aof, ServerBinary, TestServer};
 
 /// The library: counters, a two-key write with and without the guard, an announcement, a raise, an echo.
 pub fn library(number: u32, hash: &str) -> Library {
-    let text = LUA.replace("NUMBER", &number.to_string()).replace("HASH", hash);
+    let text = ff_testkit::in_lists(&LUA.replace("NUMBER", &number.to_string()).replace("HASH", hash));
     Library { name: "ff_host_test", number, hash: hash.to_owned(), text }
 }
 

@@ -46,7 +46,7 @@ async fn every_type_survives(host: &dyn Host) {
 #[tokio::test]
 async fn every_generated_type_survives_the_embedded_host() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let host = ff_backend_embedded::Embedded::open(ff_backend_embedded::Options::new(directory.path(), ECHO))
+    let host = ff_backend_embedded::Embedded::open(ff_backend_embedded::Options::new(directory.path(), ff_testkit::in_lists(ECHO)))
         .expect("the store opens");
     every_type_survives(&host).await;
 }
@@ -54,7 +54,7 @@ async fn every_generated_type_survives_the_embedded_host() {
 #[tokio::test]
 async fn every_generated_type_survives_valkey() {
     let server = ff_testkit::TestServer::start(ff_testkit::Options::default()).expect("a server starts");
-    let library = Library { name: "echo", number: 1, hash: "echo".to_owned(), text: ECHO.to_owned() };
+    let library = Library { name: "echo", number: 1, hash: "echo".to_owned(), text: ff_testkit::in_lists(ECHO) };
     let host = ff_backend_valkey::ValkeyHost::connect(ff_backend_valkey::Options::new(server.url(), library))
         .await
         .expect("the host connects");

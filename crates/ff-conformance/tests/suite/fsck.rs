@@ -105,7 +105,6 @@ for_each_host! {
         let core = key("exec", format!("{id2}:core"));
         let owner = id.to_string();
         let orphan = ["HSET", &ghost_key, "exec", &owner, "key", "ghost", "state", "closed", "attempt", "0", "created", "1", "tokens", "\u{1}"];
-        let wait: Vec<u8> = server.command(&["HGET", &core, "wait"]).unwrap();
         let damages: Vec<Damage<'_>> = vec![
             ("a waitpoint of nobody", orphan.to_vec(), 37, Some(vec!["DEL", &ghost_key])),
             ("a lost entry of the inbox", vec!["ZREM", &inbox, &door_id], 10, None),
@@ -119,7 +118,6 @@ for_each_host! {
             ("a summary of nobody", vec!["SET", &of_nobody, "x"], 37, None),
             ("a continuation of no wait", vec!["SET", &left, "x"], 37, None),
             ("signals of an execution that had none", vec!["XADD", &left_signals, "1-1", "s", "x"], 37, None),
-            ("a suspended execution that waits for nothing", vec!["HDEL", &core, "wait"], 29, Some(vec![])),
         ];
         for (what, command, number, undo) in damages {
             server.command::<redis::Value>(&command).unwrap();
@@ -127,16 +125,21 @@ for_each_host! {
             assert!(found.contains(&number), "{what}: found {found:?}");
             match undo {
                 None => assert!(repair(&store).await.contains(&number), "{what} is said to be repaired"),
-                Some(undo) if undo.is_empty() => {
-                    let mut connection = server.connection().unwrap();
-                    redis::cmd("HSET").arg(&core).arg("wait").arg(&wait).exec(&mut connection).unwrap();
-                }
                 Some(undo) => {
                     server.command::<redis::Value>(&undo).unwrap();
                 }
             }
             store.assert_sound().await;
         }
+        // A suspended execution that waits for nothing.
+        let mut connection = server.connection().unwrap();
+        let right: Vec<u8> = redis::cmd("GET").arg(&core).query(&mut connection).unwrap();
+        let (damaged, _) = ff_conformance::stored::replaced(&right, "wait", false.into());
+        redis::cmd("SET").arg(&core).arg(damaged).exec(&mut connection).unwrap();
+        let found = store.fsck().await;
+        assert!(found.iter().any(|finding| finding.invariant == 29), "{found:?}");
+        redis::cmd("SET").arg(&core).arg(right).exec(&mut connection).unwrap();
+        store.assert_sound().await;
         // A frame that is missing is not invented.
         server.command::<redis::Value>(&["XTRIM", &stream, "MAXLEN", "0"]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [36]);
@@ -148,17 +151,22 @@ for_each_host! {
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;
         let (id, key) = (task.execution_id, format!("ff:exec:{TAG}:{}:core", task.execution_id));
-        let right: String = server.command(&["HGET", &key, "lease_until"]).unwrap();
-        server.command::<i64>(&["HSET", &key, "lease_until", "soon"]).unwrap();
-        let error = store.find(id).await.unwrap_err();
-        assert!(error.to_string().contains("lease_until") && error.to_string().contains(&key), "{error}");
+        let mut connection = server.connection().unwrap();
+        let right: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
+        let (no_phase, _) = ff_conformance::stored::replaced(&right, "phase", false.into());
+        let trailing = [&right[..], &[0xc0]].concat();
+        for (damaged, field) in [(right[..right.len() - 1].to_vec(), "array"), (trailing, "array"), (b"\x01".to_vec(), "array"), (no_phase, "phase")] {
+            redis::cmd("SET").arg(&key).arg(damaged).exec(&mut connection).unwrap();
+            let error = store.find(id).await.unwrap_err().to_string();
+            assert!(error.contains(field) && error.contains(&key), "{error}");
+        }
         assert_eq!(refusal(store.find(id).await), ErrorCode::CorruptRecord);
         assert_eq!(refusal(store.ask(&CancelExecution::new("ann".into(), id)).await), ErrorCode::CorruptRecord);
         assert!(!store.fsck().await.is_empty(), "fsck reports it");
         // It does not hold up its neighbours.
         let other = store.submit_kind("mail").await;
         assert_eq!(store.claim_one("w2").await.execution_id, other);
-        server.command::<i64>(&["HSET", &key, "lease_until", &right]).unwrap();
+        redis::cmd("SET").arg(&key).arg(right).exec(&mut connection).unwrap();
         store.call(HOME, &CancelExecution::new("ann".into(), id)).await.unwrap();
     }
 

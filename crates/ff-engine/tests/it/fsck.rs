@@ -168,16 +168,18 @@ fn an_unreadable_record_is_reported_and_holds_up_nothing() {
         }
         let key = format!("ff:exec:{{p:1}}:{broken}:core");
         let server = kit.server().expect("it runs on valkey");
-        server.command::<i64>(&["HSET", &key, "prio", "many"]).unwrap();
+        let mut connection = server.connection().unwrap();
+        let right: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
+        redis::cmd("SET").arg(&key).arg(&right[1..]).exec(&mut connection).unwrap();
         let error = operations.describe(broken).await.unwrap_err().to_string();
-        assert_eq!(error, format!("corrupt record: field prio of {key}"));
+        assert_eq!(error, format!("corrupt record: field array of {key}"));
         let found = Fsck::run(operations.client(), true).await.unwrap();
         assert_eq!(found.executions, 11);
-        assert!(found.findings.iter().any(|finding| finding.problem.contains("prio")), "{:?}", shown(&found));
+        assert!(found.findings.iter().any(|finding| finding.problem.contains("array")), "{:?}", shown(&found));
         assert!(found.findings.iter().all(|finding| !finding.repaired));
         let taken = claim(operations, &worker("w", 30_000), 64).await;
         assert_eq!(taken.len(), 10, "the others are claimed");
-        server.command::<i64>(&["HSET", &key, "prio", "0"]).unwrap();
+        redis::cmd("SET").arg(&key).arg(right).exec(&mut connection).unwrap();
         engine.stop().await;
     });
 }

@@ -61,8 +61,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an input loses its zero bytes",
-        from: "rec.input = s.input\n",
-        to: "rec.input = string.gsub(s.input, '%z', '')\n",
+        from: "rec.spec.input = s.input\n",
+        to: "rec.spec.input = string.gsub(s.input, '%z', '')\n",
     },
     Mutant {
         name: "a large result is cut",

@@ -132,6 +132,12 @@ pub fn write_map_len(out: &mut Vec<u8>, len: usize) {
         .expect("writing to memory does not fail");
 }
 
+/// Writes the header of a list with this many items.
+pub fn write_array_len(out: &mut Vec<u8>, len: usize) {
+    rmp::encode::write_array_len(out, u32::try_from(len).expect("a list holds fewer than 2^32 items"))
+        .expect("writing to memory does not fail");
+}
+
 /// Writes text or bytes in the str family.
 pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u32::try_from(bytes.len()).expect("a value is shorter than 4 GiB");

@@ -140,8 +140,7 @@ impl<T: Wire> Wire for Option<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     fn write(&self, out: &mut Vec<u8>) {
-        let len = u32::try_from(self.len()).expect("a list holds fewer than 2^32 items");
-        rmp::encode::write_array_len(out, len).expect("writing to memory does not fail");
+        super::write_array_len(out, self.len());
         for item in self {
             item.write(out);
         }

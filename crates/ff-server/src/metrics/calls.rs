@@ -34,6 +34,17 @@ impl Host for Observed {
         answer
     }
 
+    async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        let named: Vec<_> = operations.iter().map(|one| (one.function, one.read_only)).collect();
+        let span = tracing::info_span!("store list", otel.kind = "client", operations = operations.len());
+        let began = Instant::now();
+        let answers = self.host.run(operations).instrument(span).await;
+        for ((function, read_only), answer) in named.into_iter().zip(&answers) {
+            self.process.called(function, read_only, answer.is_ok(), began.elapsed());
+        }
+        answers
+    }
+
     fn watch(&self) -> Watch {
         self.host.watch()
     }

@@ -81,7 +81,7 @@ redis.register_function{ function_name = "t_eval", callback = function(_, args)
     endless = function() while true do end end,
     not_a_string = function() redis.call("GET", {}) end,
     no_command = function() redis.call() end,
-    load_time_only = function() redis.register_function("x", function() end) end,
+    load_time_only = function() redis["register_function"]("x", function() end) end,
     sha1 = function() return redis.sha1hex("abc") end,
     numbers = function() return redis.call("ZADD", "{p:1}n", 1700000000123, 17) end,
     overwrite_global = function() pairs = 1 end,

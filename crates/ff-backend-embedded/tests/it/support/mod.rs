@@ -20,7 +20,7 @@ pub struct Fixture {
 
 pub fn options(directory: &Path) -> (Options, Arc<VirtualClock>) {
     let clock = Arc::new(VirtualClock::at_ms(NOW_MS));
-    let mut options = Options::new(directory, LIBRARY);
+    let mut options = Options::new(directory, ff_testkit::in_lists(LIBRARY));
     options.clock = clock.clone();
     options.map_size = 1 << 30;
     (options, clock)

@@ -205,9 +205,11 @@ fn faulty() -> Library {
     );
     let text = swap(
         &text,
-        "  args._guard, args._listen, args._now, args._calls = nil",
-        "  FAULT.left, args._fail = args._fail or 0, nil\n  args._guard, args._listen, args._now, args._calls = nil",
+        "  local args = operation[3]\n",
+        "  local args = operation[3]\n  FAULT.left, args._fail = args._fail or 0, nil\n",
     );
+    let text = swap(&text, "local time = redis.call(\"TIME\")", "FAULT.left = 0\n  local time = REDIS.call(\"TIME\")");
+    let text = swap(&text, "redis.call(\"SPUBLISH\"", "REDIS.call(\"SPUBLISH\"");
     let text = text.replace("redis.call(", "FAULT.call(").replace("REDIS.call(", "redis.call(");
     let declared = text
         .lines()
