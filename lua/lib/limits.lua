@@ -1,5 +1,6 @@
 -- Every bound of the library, named once; contracts and loops refer to these.
 return {
+  format = 2, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
   inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash

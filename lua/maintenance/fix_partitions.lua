@@ -1,5 +1,6 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
+local limits = require "lib.limits"
 
 local names = { "executions", "budgets", "quotas", "schedules" }
 local next_step = "run the import again with --again, or empty the store"
@@ -32,7 +33,7 @@ define.fn {
       counts[name] = count
     end
     if stored == nil then
-      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules })
+      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules, "format", limits.format })
     end
     if a.importing then tx:hset(tx.route, { "importing", now }) end
     if begun and a.importing == false then tx:hdel(tx.route, "importing") end

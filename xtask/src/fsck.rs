@@ -82,11 +82,11 @@ mod check {
                 bail!("no store in {directory}");
             }
             let host = Embedded::open(ff_backend_embedded::Options::new(directory, library.text))?;
-            return Ok((Arc::new(host), EngineOptions::embedded()));
+            return Ok((Arc::new(host), EngineOptions::default()));
         }
         let mut options = ff_backend_valkey::Options::new(store, library);
         // A check promises nothing about durability, so any server will do.
         options.durability = Some(ff_backend_valkey::Durability::None);
-        Ok((Arc::new(ValkeyHost::connect(options).await?), EngineOptions::valkey()))
+        Ok((Arc::new(ValkeyHost::connect(options).await?), EngineOptions::default()))
     }
 }

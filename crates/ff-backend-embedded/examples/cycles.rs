@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut options = Options::new(directory.path(), Library::shipped().text);
         options.durability = durability;
         let host = Arc::new(Embedded::open(options)?);
-        let client = Client::new(Arc::clone(&host) as Arc<dyn Host>, PartitionConfig::embedded());
+        let client = Client::new(Arc::clone(&host) as Arc<dyn Host>, PartitionConfig::standalone());
         let definition = LaneDefinition::new(LaneState::Active, 1_000_000_000_000, Fairness::Fifo, 1);
         let entry = LaneEntry { namespace: "default".into(), lane: "work".into(), version: 1, definition };
         for route in client.execution_routes() {

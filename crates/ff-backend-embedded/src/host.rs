@@ -49,6 +49,13 @@ impl Embedded {
     /// not load (`Refused`).
     pub fn open(options: Options) -> Result<Embedded, HostError> {
         let store = Arc::new(Store::open(&options)?);
+        let record = store.contents(&[Route::Config.to_string().into_bytes()]).map_err(StoreError::into_host)?.pop().flatten();
+        if let Some(Content::Hash(fields)) = record {
+            let fields = fields.iter().map(|(field, value)| (field.as_slice(), value.as_slice()));
+            if let Some(detail) = ff_script::library::format_refusal(fields) {
+                return Err(HostError::Refused { detail });
+            }
+        }
         let shared = Arc::new(Shared {
             store: Mutex::new(Some(Arc::clone(&store))),
             healthy: AtomicBool::new(true),

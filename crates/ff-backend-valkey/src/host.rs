@@ -65,6 +65,7 @@ impl ValkeyHost {
             topology.refresh().await?;
             let capability = inspect::capability(&topology).await?;
             let promise = Promise::decide(options.durability, capability).map_err(Fault::Refused)?;
+            library::refuse_format(&topology).await?;
             library::ensure_everywhere(&topology, &options.library).await?;
             Ok(promise)
         })

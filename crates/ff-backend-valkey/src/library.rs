@@ -53,6 +53,27 @@ fn step(ours: &Library, loaded: &Loaded) -> Step {
     }
 }
 
+/// Refuses a store of another format, before its library is replaced by one that cannot read it.
+pub(crate) async fn refuse_format(topology: &Topology) -> Result<(), Fault> {
+    let key = Route::Config.to_string();
+    let Some(node) = topology.node(key.as_bytes()) else {
+        return Err(Fault::Elsewhere(format!("no node serves {key}")));
+    };
+    let value = node.send(redis::cmd("HMGET").arg(&key).arg("executions").arg("format"), LIMIT).await?;
+    let Value::Array(values) = value else {
+        return Err(Fault::Corrupt(format!("HMGET answered {value:?}")));
+    };
+    let named = [&b"executions"[..], b"format"].into_iter().zip(&values);
+    let fields = named.filter_map(|(name, value)| match value {
+        Value::BulkString(bytes) => Some((name, bytes.as_slice())),
+        _ => None,
+    });
+    match ff_script::library::format_refusal(fields) {
+        Some(detail) => Err(Fault::Refused(detail)),
+        None => Ok(()),
+    }
+}
+
 /// Loads the library on every primary that lacks it or has an older one.
 pub(crate) async fn ensure_everywhere(topology: &Topology, library: &Library) -> Result<(), Fault> {
     for node in topology.map().primaries.values() {

@@ -61,7 +61,7 @@ pub async fn still_quiet(host: &Arc<dyn Contents>) -> anyhow::Result<()> {
 
 async fn look(host: &Arc<dyn Contents>) -> anyhow::Result<Alive> {
     // How many partitions there are matters to neither the fleet's clock nor its keys.
-    let client = Client::new(Arc::clone(host) as _, PartitionConfig::embedded());
+    let client = Client::new(Arc::clone(host) as _, PartitionConfig::standalone());
     let NextDueReply::Next { now, .. } = client.call(Route::Fleet, &NextDue {}).await?;
     let mut contents = host.read_keys(vec![SERVERS.to_vec(), WORKERS.to_vec()]).await?.into_iter();
     let mut alive = Alive { now, servers: BTreeMap::new(), workers: BTreeMap::new() };

@@ -161,9 +161,9 @@ pub async fn open(
 ) -> anyhow::Result<(Arc<dyn Host>, EngineOptions)> {
     match address {
         StoreAddress::Embedded(directory) => {
-            Ok((Arc::new(open_embedded(directory, durability)?), EngineOptions::embedded()))
+            Ok((Arc::new(open_embedded(directory, durability)?), EngineOptions::default()))
         }
-        StoreAddress::Valkey(url) => Ok((Arc::new(open_valkey(url, durability).await?), EngineOptions::valkey())),
+        StoreAddress::Valkey(url) => Ok((Arc::new(open_valkey(url, durability).await?), EngineOptions::default())),
     }
 }
 

@@ -24,7 +24,7 @@ async fn valkey() {
     let server = TestServer::start(ff_testkit::Options::default()).unwrap();
     let options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
     let host = Arc::new(ValkeyHost::connect(options).await.unwrap());
-    let _engine = Engine::start(host, EngineOptions::valkey()).await.unwrap();
+    let _engine = Engine::start(host, EngineOptions::default()).await.unwrap();
     let config = WorkerConfig::new("127.0.0.1", server.port(), "contract", "contract", "default", LANE);
     let operator = FlowFabricWorker::connect(config.clone()).await.unwrap();
     let admin = FlowFabricAdminClient::of(&operator);
@@ -37,7 +37,7 @@ async fn http() {
     let options = ff_backend_embedded::Options::new(directory.path(), Library::shipped().text);
     let host = Arc::new(Embedded::open(options).unwrap());
     let options = ServerOptions::local("127.0.0.1:0".parse().unwrap(), directory.path()).unwrap();
-    let server = Server::start(host, EngineOptions::embedded(), options).await.unwrap();
+    let server = Server::start(host, EngineOptions::default(), options).await.unwrap();
     let url = format!("http://{}", server.address());
     let config = WorkerConfig::http(&url, "contract", "contract", "default", LANE);
     run(&Reach { config, admin: FlowFabricAdminClient::new(&url).unwrap() }).await.unwrap();

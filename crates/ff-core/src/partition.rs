@@ -29,17 +29,34 @@ pub struct NoPartitions {
     pub family: &'static str,
 }
 
+/// A partition count that cannot be halved and doubled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{count} is not a power of two from 1 to 1024; only such a count can later be halved or doubled")]
+pub struct NoPowerOfTwo {
+    /// The count.
+    pub count: u16,
+}
+
 impl PartitionConfig {
-    /// The counts of a fresh embedded store.
+    /// The counts of a fresh store on one machine: work that shares a partition shares calls.
     #[must_use]
-    pub const fn embedded() -> Self {
-        Self { executions: 16, budgets: 4, quotas: 4, schedules: 4 }
+    pub const fn standalone() -> Self {
+        Self { executions: 4, budgets: 1, quotas: 1, schedules: 1 }
     }
 
-    /// The counts of a fresh Valkey store.
+    /// The counts of a fresh store on a cluster, whose nodes share them.
     #[must_use]
-    pub const fn valkey() -> Self {
-        Self { executions: 256, budgets: 32, quotas: 32, schedules: 32 }
+    pub const fn cluster() -> Self {
+        Self { executions: 32, budgets: 8, quotas: 8, schedules: 8 }
+    }
+
+    /// So many partitions of executions, and a quarter as many of everything else.
+    pub fn of(executions: u16) -> Result<Self, NoPowerOfTwo> {
+        if !executions.is_power_of_two() || executions > 1_024 {
+            return Err(NoPowerOfTwo { count: executions });
+        }
+        let others = (executions / 4).max(1);
+        Ok(Self { executions, budgets: others, quotas: others, schedules: others })
     }
 
     /// These counts, if each family has at least one partition.
@@ -94,16 +111,27 @@ mod tests {
 
     #[test]
     fn a_family_without_partitions_is_refused_by_name() {
-        assert_eq!(PartitionConfig::embedded().checked(), Ok(PartitionConfig::embedded()));
-        let none = PartitionConfig { quotas: 0, ..PartitionConfig::valkey() };
+        assert_eq!(PartitionConfig::standalone().checked(), Ok(PartitionConfig::standalone()));
+        let none = PartitionConfig { quotas: 0, ..PartitionConfig::cluster() };
         assert_eq!(none.checked().unwrap_err().to_string(), "partition count of quotas is 0, must be 1 to 65535");
+    }
+
+    #[test]
+    fn counts_are_powers_of_two() {
+        assert_eq!(PartitionConfig::of(4), Ok(PartitionConfig::standalone()));
+        assert_eq!(PartitionConfig::of(32), Ok(PartitionConfig::cluster()));
+        assert_eq!(PartitionConfig::of(1).map(|counts| counts.budgets), Ok(1));
+        for count in [0, 3, 12, 2_048] {
+            let refused = PartitionConfig::of(count).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("{count} is not a power of two")), "{refused}");
+        }
     }
 
     #[test]
     fn a_flow_and_its_members_share_a_partition() {
         let flow = FlowId::mint();
         let member = ExecutionId::mint_with_seed(flow.seed());
-        let config = PartitionConfig::valkey();
+        let config = PartitionConfig::cluster();
         assert_eq!(config.of_flow(&flow), config.of_execution(&member));
     }
 }

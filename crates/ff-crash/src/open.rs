@@ -25,7 +25,7 @@ pub async fn valkey(url: &str, durability: Option<ff_backend_valkey::Durability>
 
 /// How the engines of these tests are started: few partitions, whatever the host.
 fn options(background: bool) -> EngineOptions {
-    EngineOptions { background, ..EngineOptions::embedded() }
+    EngineOptions { background, ..EngineOptions::default() }
 }
 
 /// An engine that keeps the store moving.

@@ -21,10 +21,9 @@ use crate::waiting::Waiting;
 /// How an engine is started.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// The partition counts to set up, or to insist on; a store that has others is refused.
+    /// The partition counts to set up, or to insist on; a store that has others is refused. Unless said, a new store gets those that
+    /// fit it.
     pub partitions: Option<PartitionConfig>,
-    /// The counts a new store gets when none are asked for.
-    pub default_partitions: PartitionConfig,
     /// How often one partition is looked at in case an announcement was lost.
     pub sweep_every: Duration,
     /// Run timers, reconcilers and the outbox; without them this process only makes calls.
@@ -32,21 +31,16 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// For the embedded host.
+    /// An engine that only makes calls: its process runs no timers, no reconcilers and no outbox.
     #[must_use]
-    pub fn embedded() -> Self {
-        Self {
-            partitions: None,
-            default_partitions: PartitionConfig::embedded(),
-            sweep_every: Duration::from_secs(20),
-            background: true,
-        }
+    pub fn tool() -> Self {
+        Self { background: false, ..Self::default() }
     }
+}
 
-    /// For Valkey.
-    #[must_use]
-    pub fn valkey() -> Self {
-        Self { default_partitions: PartitionConfig::valkey(), ..Self::embedded() }
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { partitions: None, sweep_every: Duration::from_secs(20), background: true }
     }
 }
 
@@ -149,7 +143,10 @@ impl Engine {
 
 async fn fix_partitions(host: &Arc<dyn Host>, options: &EngineOptions) -> Result<PartitionConfig, Error> {
     let asked = options.partitions;
-    let default = options.default_partitions;
+    let default = match host.facts().kind {
+        "valkey-cluster" => PartitionConfig::cluster(),
+        _ => PartitionConfig::standalone(),
+    };
     let call = FixPartitions {
         executions: asked.map(|p| i64::from(p.executions)),
         budgets: asked.map(|p| i64::from(p.budgets)),

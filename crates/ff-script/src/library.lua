@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 40, hash = "99d93d67b57d0d7706243072a40b4f7f15db1d02cd0d8389696b0c0f973dc45c" }
+local LIBRARY = { number = 41, hash = "a62e89b50e1afba986290244eace4b708ff13afbe038e11ebf7e19fe566bc9fc" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -42,6 +42,7 @@ end
 source["lib.limits"] = function(require, LIBRARY)
 -- Every bound of the library, named once; contracts and loops refer to these.
 return {
+  format = 2, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
   inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash
@@ -14634,6 +14635,7 @@ end
 source["maintenance.fix_partitions"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
+local limits = require "lib.limits"
 
 local names = { "executions", "budgets", "quotas", "schedules" }
 local next_step = "run the import again with --again, or empty the store"
@@ -14666,7 +14668,7 @@ define.fn {
       counts[name] = count
     end
     if stored == nil then
-      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules })
+      tx:hset(tx.route, { "executions", counts.executions, "budgets", counts.budgets, "quotas", counts.quotas, "schedules", counts.schedules, "format", limits.format })
     end
     if a.importing then tx:hset(tx.route, { "importing", now }) end
     if begun and a.importing == false then tx:hdel(tx.route, "importing") end

@@ -3,6 +3,28 @@
 /// The bundle written by `cargo xtask codegen`.
 const BUNDLE: &str = include_str!("library.lua");
 
+/// The format of what the library stores. A store says its own beside its partition counts; one that says none has format 1.
+pub const FORMAT: u32 = 2;
+
+/// Why a store whose record of partitions has these fields cannot be read, if it cannot.
+#[must_use]
+pub fn format_refusal<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Option<String> {
+    let (mut is_store, mut format) = (false, 1);
+    for (field, value) in fields {
+        match field {
+            b"executions" => is_store = true,
+            b"format" => format = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0),
+            _ => {}
+        }
+    }
+    (is_store && format != FORMAT).then(|| {
+        format!(
+            "the store has format {format} and this version reads format {FORMAT}: neither the store nor an export of it can be read \
+             by this version; start with an empty store, or with the version that made this one"
+        )
+    })
+}
+
 /// A library a host can load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
@@ -69,6 +91,16 @@ mod tests {
         let bare = library.text.replacen(&library.hash, "", 1);
         assert_eq!(hex::encode(Sha256::digest(bare)), library.hash);
         assert!(library.number >= 1);
+    }
+
+    #[test]
+    fn a_store_of_another_format_is_refused_and_no_store_is_not() {
+        assert_eq!(format_refusal([]), None);
+        assert_eq!(format_refusal([(&b"executions"[..], &b"4"[..]), (b"format", b"2")]), None);
+        let refused = format_refusal([(&b"executions"[..], &b"16"[..])]).unwrap();
+        assert!(refused.contains("has format 1") && refused.contains("reads format 2"), "{refused}");
+        let refused = format_refusal([(&b"executions"[..], &b"16"[..]), (b"format", b"3")]).unwrap();
+        assert!(refused.contains("has format 3"), "{refused}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl EmbeddedEngine {
 
     /// Starts the engine on an open host.
     pub async fn start(host: Arc<dyn Host>) -> Result<Self, SdkError> {
-        Ok(Engine::start(host, EngineOptions::embedded()).await?.into())
+        Ok(Engine::start(host, EngineOptions::default()).await?.into())
     }
 
     /// The engine beneath: operations, events, results.

@@ -115,7 +115,7 @@ impl TestEngine {
             durability: Durability::Relaxed,
             ..Options::new(directory.path().join("store"), Library::shipped().text)
         };
-        let engine = Engine::start(Arc::new(Embedded::open(options)?), EngineOptions::embedded()).await?;
+        let engine = Engine::start(Arc::new(Embedded::open(options)?), EngineOptions::default()).await?;
         let engine = EmbeddedEngine::from(engine).with_keys(KeyPlaces {
             // Whatever the environment of the tests says.
             keys: Some(test_keys(directory.path())?),

@@ -40,14 +40,11 @@ impl Setting {
     }
 
     pub fn engine_options(self) -> EngineOptions {
-        match self {
-            Setting::Embedded(_) => EngineOptions::embedded(),
-            Setting::Valkey(_) => EngineOptions::valkey(),
-        }
+        EngineOptions::default()
     }
 
     fn partitions(self) -> PartitionConfig {
-        self.engine_options().default_partitions
+        PartitionConfig::standalone()
     }
 }
 

@@ -98,6 +98,12 @@ fn partition_counts(record: &Content) -> anyhow::Result<PartitionDefaults> {
         let (_, value) = fields.iter().find(|(field, _)| field == name.as_bytes())?;
         std::str::from_utf8(value).ok()?.parse::<i64>().ok()
     };
+    if let Content::Hash(fields) = record {
+        let fields = fields.iter().map(|(field, value)| (field.as_slice(), value.as_slice()));
+        if let Some(refusal) = ff_script::library::format_refusal(fields) {
+            bail!("{}", refusal.replacen("the store has", "the export has", 1));
+        }
+    }
     let count =
         |name: &str| count(name).with_context(|| format!("the export does not say how many partitions {name} have"));
     Ok(PartitionDefaults {
@@ -143,7 +149,7 @@ async fn fill(
     keys: u64,
     counts: PartitionDefaults,
 ) -> anyhow::Result<()> {
-    let client = Client::new(Arc::clone(host) as _, PartitionConfig::embedded());
+    let client = Client::new(Arc::clone(host) as _, PartitionConfig::standalone());
     let importing = |on| FixPartitions { importing: Some(on), ..FixPartitions::new(counts.clone()) };
     client.call(Route::Config, &importing(true)).await?;
     let mut progress = Progress::new("importing keys", Some(keys));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use ff_core::PartitionConfig;
 use ff_keys::{Keys, Made, Places, Source};
 use ff_server::{Auth, CONNECTIONS_MAX, Server, ServerOptions, Times, Tls, WebhookOptions};
 use ipnet::IpNet;
@@ -53,6 +54,9 @@ pub struct ServerCommand {
     /// How many connections are held at once; further clients are answered 503.
     #[arg(long, env = "FF_CONNECTIONS_MAX", value_name = "COUNT", default_value_t = CONNECTIONS_MAX)]
     connections_max: usize,
+    /// How many partitions a new store gets, a power of two: 4 unless said, 32 on a cluster. A store keeps the count of its first start.
+    #[arg(long, env = "FF_PARTITIONS", value_name = "COUNT", value_parser = partitions)]
+    partitions: Option<PartitionConfig>,
     /// The state directory: the store when none is named, and the keys when the store is not on this machine.
     #[arg(long, env = "FF_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
@@ -111,7 +115,8 @@ impl ServerCommand {
                 times: Times::default(),
             };
             options.check()?;
-            let (host, engine) = open(&address, self.durability).await?;
+            let (host, mut engine) = open(&address, self.durability).await?;
+            engine.partitions = self.partitions;
             let facts = host.facts();
             let server = Server::start(Arc::clone(&host), engine, options).await?;
             let auth = if root.is_none() { ", without authentication" } else { "" };
@@ -145,6 +150,11 @@ impl ServerCommand {
         server.stop().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn partitions(text: &str) -> Result<PartitionConfig, String> {
+    let count = text.parse().map_err(|_| format!("{text:?} is no count of partitions"))?;
+    PartitionConfig::of(count).map_err(|error| error.to_string())
 }
 
 /// `10.0.0.0/8`, or one address.

@@ -392,7 +392,7 @@ async fn an_embedded_server_keeps_limits_through_its_deaths() {
     fsck(&format!("embedded:{}", directory.display()));
     let options = ff_backend_embedded::Options::new(&directory, Library::shipped().text);
     let host = Arc::new(Embedded::open(options).expect("the store opens"));
-    check(&record(host, EngineOptions::embedded()).await, &limited, &yard);
+    check(&record(host, EngineOptions::default()).await, &limited, &yard);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -406,7 +406,7 @@ async fn a_server_on_valkey_keeps_limits_through_its_deaths() {
     server.kill();
     fsck(&store.url());
     let host = ValkeyHost::connect(ff_backend_valkey::Options::new(store.url(), Library::shipped())).await;
-    check(&record(Arc::new(host.expect("it connects")), EngineOptions::valkey()).await, &limited, &yard);
+    check(&record(Arc::new(host.expect("it connects")), EngineOptions::default()).await, &limited, &yard);
 }
 
 /// Under a quota of one: a worker, or a grant, that comes to nothing while the server dies.

@@ -175,7 +175,7 @@ fn a_worker_that_needs_no_server_is_not_exported_under() {
     let client = runtime.block_on(async {
         let options = ff_backend_valkey::Options::new(valkey.url(), Library::shipped());
         let host = ValkeyHost::connect(options).await.expect("it connects");
-        let client = Client::new(Arc::new(host), PartitionConfig::valkey());
+        let client = Client::new(Arc::new(host), PartitionConfig::standalone());
         let register = RegisterWorker {
             capabilities: Vec::new(),
             incarnation: None,

@@ -93,8 +93,8 @@ impl Kit {
 
     fn options(&self) -> EngineOptions {
         match self.kind {
-            Kind::Embedded => EngineOptions::embedded(),
-            Kind::Valkey => EngineOptions::valkey(),
+            Kind::Embedded => EngineOptions::default(),
+            Kind::Valkey => EngineOptions::default(),
         }
     }
 

@@ -98,7 +98,7 @@ on_both_hosts! {
         let tool = kit.tool(kit.host()).await;
         let ids = [submit(tool.operations(), needs("gpu")).await, submit(tool.operations(), needs("tpu")).await];
         tool.stop().await;
-        let options = ff_engine::EngineOptions::embedded();
+        let options = ff_engine::EngineOptions::default();
         let engine = ff_engine::Engine::start(kit.host(), options).await.unwrap();
         for id in ids {
             blocked(engine.operations(), id).await;

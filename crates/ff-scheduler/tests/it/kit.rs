@@ -79,7 +79,7 @@ impl Kit {
             }
         };
         let host = Counted::over(host);
-        let engine = Engine::start(host.clone(), quiet(EngineOptions::embedded())).await.unwrap();
+        let engine = Engine::start(host.clone(), quiet(EngineOptions::default())).await.unwrap();
         Kit { behind, host, engine }
     }
 
@@ -102,7 +102,7 @@ impl Kit {
             Behind::Embedded { host, .. } => host.clone(),
             Behind::Valkey { server } => connect(server).await,
         };
-        Engine::start(host, quiet(EngineOptions::embedded())).await.unwrap()
+        Engine::start(host, quiet(EngineOptions::default())).await.unwrap()
     }
 
     /// A dispatcher over this kit's engine.

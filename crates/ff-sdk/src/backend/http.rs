@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,8 +24,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::http_ends::Ends;
 use super::http_flows::{PassedShape, take_passed};
-use super::http_waits::{ResumeShape, SuspensionShape, shown};
+use super::http_waits::{ResumeShape, SuspensionShape};
 use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
 use crate::SdkError;
 use crate::config::Secret;
@@ -42,10 +44,12 @@ pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 const ATTEND_AGAIN: Duration = Duration::from_millis(500);
 
 /// A backend over `ff server`.
+#[derive(Clone)]
 pub struct Http {
     client: reqwest::Client,
     base: String,
     token: Option<Secret>,
+    pub(super) ends: Arc<Ends>,
 }
 
 /// A client that trusts whoever this certificate signed for.
@@ -84,7 +88,7 @@ impl Http {
             client = trusting(client, file)?;
         }
         let client = client.build().map_err(|error| refuse(format!("cannot be used: {error}")))?;
-        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned() })
+        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned(), ends: Arc::default() })
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
@@ -99,7 +103,7 @@ impl Http {
         self.send(method, path, body, wait).await
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -174,7 +178,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, Sd
 
 /// A problem document of the server.
 #[derive(Deserialize)]
-struct Problem {
+pub(super) struct Problem {
     code: String,
     #[serde(default)]
     detail: String,
@@ -192,10 +196,14 @@ fn problem(status: StatusCode, body: &[u8]) -> SdkError {
         let retryable = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
         return SdkError::Http { status: status.as_u16(), code: None, detail, retryable };
     };
+    of_problem(status.as_u16(), problem)
+}
+
+pub(super) fn of_problem(status: u16, problem: Problem) -> SdkError {
     match refusal(&problem) {
         Some(error) => error.into(),
         None => SdkError::Http {
-            status: status.as_u16(),
+            status,
             code: Some(problem.code),
             detail: problem.detail,
             retryable: problem.retryable,
@@ -629,6 +637,7 @@ impl Backend for Http {
         });
         let registered: RegisteredShape =
             self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
+        self.ends.belong_to(&who.instance);
         Ok(Registered { heartbeat: Duration::from_millis(registered.heartbeat_ms), partitions: registered.partitions })
     }
 
@@ -760,17 +769,7 @@ impl Backend for Http {
     }
 
     async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
-        #[derive(Serialize)]
-        struct Completed {
-            fence: Value,
-            result: Option<Box<RawValue>>,
-            result_encoding: Option<&'static str>,
-        }
-        // A JSON result keeps its text, whatever its order of keys and its numbers.
-        let (result, result_encoding) = result.map(shown).unzip();
-        let body = Completed { fence: fence(lease), result, result_encoding };
-        let path = format!("/v1/tasks/{}/complete", lease.execution_id);
-        self.post_as::<Value>(&path, &body).await.map(|_| ())
+        self.complete_together(lease, result).await
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

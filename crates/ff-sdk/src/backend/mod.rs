@@ -13,6 +13,8 @@ mod flows;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
+mod http_ends;
+#[cfg(feature = "http")]
 mod http_flows;
 #[cfg(feature = "http")]
 mod http_limits;
@@ -323,7 +325,7 @@ pub(crate) async fn valkey(
     let options = ff_backend_valkey::Options::new(url, ff_script::Library::shipped());
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await?);
     // Timers and reconcilers run in servers; this process only makes calls.
-    let engine = Engine::start(host, EngineOptions { background: false, ..EngineOptions::valkey() }).await?;
+    let engine = Engine::start(host, EngineOptions::tool()).await?;
     let options = ff_scheduler::DispatcherOptions { sweep_every };
     let direct = Direct::with_options(std::sync::Arc::new(engine), Transport::Valkey, options);
     direct.look_for_keys_in(keys)?;

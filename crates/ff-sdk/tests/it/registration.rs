@@ -193,7 +193,7 @@ async fn server_over_valkey() -> (ff_testkit::TestServer, ff_server::Server, [Wo
     let options = ff_backend_valkey::Options::new(valkey.url(), ff_script::Library::shipped());
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await.unwrap());
     let engine =
-        ff_engine::EngineOptions { partitions: crate::world::partitions(), ..ff_engine::EngineOptions::valkey() };
+        ff_engine::EngineOptions { partitions: crate::world::partitions(), ..ff_engine::EngineOptions::default() };
     // No token is made here, so no keys are either.
     let options = ff_server::ServerOptions::local("127.0.0.1:0".parse().unwrap(), &std::env::temp_dir()).unwrap();
     let server = ff_server::Server::start(host, engine, options).await.unwrap();
@@ -228,7 +228,7 @@ async fn a_worker_over_http_whose_id_was_taken_hears_so_at_once() {
     let mut state = holder.watch_state();
     let options = ff_backend_valkey::Options::new(valkey.url(), ff_script::Library::shipped());
     let host = std::sync::Arc::new(ff_backend_valkey::ValkeyHost::connect(options).await.unwrap());
-    let tool = ff_engine::EngineOptions { background: false, ..ff_engine::EngineOptions::valkey() };
+    let tool = ff_engine::EngineOptions::tool();
     let tool = ff_engine::Engine::start(host, tool).await.unwrap();
     tool.operations().register_worker(thief("same")).await.unwrap();
     let replaced = state.wait_for(|state| *state == WorkerState::Replaced);

@@ -62,7 +62,7 @@ impl World {
         let server = TestServer::start(ff_testkit::Options::default()).expect("valkey starts");
         let options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
         let host = Arc::new(ValkeyHost::connect(options).await.expect("valkey answers"));
-        let engine = Engine::start(host, EngineOptions { partitions: partitions(), ..EngineOptions::valkey() })
+        let engine = Engine::start(host, EngineOptions { partitions: partitions(), ..EngineOptions::default() })
             .await
             .expect("the engine starts");
         let directory = tempfile::tempdir().expect("a directory");
@@ -88,9 +88,9 @@ impl World {
         let options = ff_backend_embedded::Options::new(directory.path().join("store"), Library::shipped().text);
         let host = Arc::new(Embedded::open(options).expect("the store opens"));
         let listen = "127.0.0.1:0".parse().expect("an address");
-        let operations = Operations::new(Client::new(host.clone(), PartitionConfig::embedded()));
+        let operations = Operations::new(Client::new(host.clone(), PartitionConfig::standalone()));
         let options = ServerOptions::local(listen, directory.path()).expect("keys can be used");
-        let server = Server::start(host, EngineOptions::embedded(), options).await.expect("the server starts");
+        let server = Server::start(host, EngineOptions::default(), options).await.expect("the server starts");
         let url = format!("http://{}", server.address());
         let base = WorkerConfig::http(&url, "tester", "base", "default", LANE);
         let admin = FlowFabricAdminClient::new(&url).expect("a URL");

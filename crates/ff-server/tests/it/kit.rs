@@ -83,7 +83,7 @@ impl Kit {
                 let mut options = ff_backend_embedded::Options::new(directory.path(), library.text);
                 options.durability = ff_backend_embedded::Durability::Relaxed;
                 let host = Embedded::open(options).expect("an embedded store opens");
-                (Arc::new(host), Behind::Embedded { directory }, EngineOptions::embedded())
+                (Arc::new(host), Behind::Embedded { directory }, EngineOptions::default())
             }
             Kind::Valkey => {
                 let server = TestServer::start(ff_testkit::Options { aof: Aof::None, ..Default::default() })
@@ -91,7 +91,7 @@ impl Kit {
                 let mut options = ff_backend_valkey::Options::new(server.url(), library);
                 options.durability = Some(ff_backend_valkey::Durability::None);
                 let host = ValkeyHost::connect(options).await.expect("the host connects");
-                (Arc::new(host), Behind::Valkey { server }, EngineOptions::valkey())
+                (Arc::new(host), Behind::Valkey { server }, EngineOptions::default())
             }
         };
         let engine = EngineOptions { partitions: Some(FEW), ..engine };

@@ -192,7 +192,7 @@ fn what_would_be_unsafe_does_not_start() {
             let local = ff_server::ServerOptions::local(listen, directory.path()).expect("keys can be used");
             let options = ff_server::ServerOptions { auth, ..local };
             let refused =
-                ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::embedded(), options).await;
+                ff_server::Server::start(Arc::clone(&host), ff_engine::EngineOptions::default(), options).await;
             let error = refused.err().expect("it does not start").to_string();
             assert!(texts.iter().all(|text| error.contains(text)), "{error}");
         }

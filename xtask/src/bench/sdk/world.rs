@@ -134,7 +134,7 @@ impl World {
                 let options = ff_backend_valkey::Options::new(server.url(), Library::shipped());
                 let host: Arc<dyn Host> = Arc::new(ValkeyHost::connect(options).await?);
                 // Plays the server: timers and reconcilers, on a connection of its own.
-                let engine = Engine::start(Arc::clone(&host), EngineOptions::valkey()).await?;
+                let engine = Engine::start(Arc::clone(&host), EngineOptions::default()).await?;
                 let base = WorkerConfig::new("127.0.0.1", server.port(), "bench", "bench", NAMESPACE, LANE);
                 let submitter = FlowFabricWorker::connect(base.clone()).await?;
                 let admin = FlowFabricAdminClient::of(&submitter);
