@@ -39,7 +39,7 @@ end
 define.fn {
   name = "ff_admit_budget",
   doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { budget_id = "budget_id", candidates = "budget_candidates" },
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },

@@ -28,7 +28,7 @@ end
 define.fn {
   name = "ff_issue_grants",
   doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
   },

@@ -202,12 +202,6 @@ for _, t in ipairs(types.struct) do
   later(t.name, function() return check.struct(t.fields) end)
 end
 
--- The refusal for a value of a named type, or nil; `at` names the place of the value.
-function check.value(type_name, v, at)
-  local text, path, code = named[type_name](v)
-  if text then return check.refusal(text, (at or "") .. path, code) end
-end
-
 function check.refusal(text, path, code)
   if string.sub(path, 1, 1) == "." then path = string.sub(path, 2) end
   return { err = code or "invalid_argument", detail = { field = path, problem = text } }

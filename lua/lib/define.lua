@@ -5,8 +5,7 @@ local functions = {} -- name -> contract
 local order = {}
 local booted = false
 
--- Registers a function with its contract. `each` names an argument whose items are checked one by one
--- by the function itself, so that one bad item of a batch does not refuse the others.
+-- Makes an operation known by its contract.
 function define.fn(contract)
   functions[contract.name] = contract
   order[#order + 1] = contract.name
@@ -21,35 +20,18 @@ end
 local function argument_fields(contract)
   local fields = {}
   for name, spec in pairs(contract.args) do
-    if name ~= contract.each then fields[#fields + 1] = { name, spec } end
+    fields[#fields + 1] = { name, spec }
   end
   table.sort(fields, function(a, b) return a[1] < b[1] end)
   return fields
 end
 
--- The outer shape of a batch: a list that is neither empty nor too long.
-local function batch_problem(items, max)
-  if items == nil then return "is missing" end
-  local count = require("lib.check").list_length(items)
-  if count == nil then return "must be a list" end
-  if count == 0 or count > max then return string.format("must hold 1 to %d items, got %d", max, count) end
-end
-
 local function compile(contract)
   local check = require "lib.check"
-  local limits = require "lib.limits"
   local whole = check.struct(argument_fields(contract))
   contract.check = function(args)
-    local items
-    if contract.each then
-      items = args[contract.each]
-      local text = batch_problem(items, limits.batch_max)
-      if text then return check.refusal(text, contract.each) end
-      args[contract.each] = nil
-    end
     local problem, at, code = whole(args)
     if problem then return check.refusal(problem, at, code) end
-    if contract.each then args[contract.each] = items end
   end
   for _, flag in ipairs(contract.flags or {}) do
     if flag == "no-writes" then contract.read_only = true end

@@ -24,14 +24,4 @@ function reply.corrupt(problem)
   return key and reply.err("corrupt_record", { key = key, field = field }) or nil
 end
 
--- The same for an item of a batch: another raise goes on.
-function reply.raised(problem)
-  return reply.corrupt(problem) or error(problem, 0)
-end
-
--- A refusal as a field of a batch item.
-function reply.refusal(answer)
-  return { code = answer.err, detail = answer.detail }
-end
-
 return reply

@@ -11,7 +11,13 @@ local function text(v)
   return v
 end
 
--- What the operations of one list have in common: the time and what they announce. `marks` is 1 when slots may move and 2 when
+-- A score, which travels as the number it is.
+local function whole(v)
+  if type(v) ~= "number" or v ~= math.floor(v) then error("a score must be an integer, got " .. tostring(v)) end
+  return v
+end
+
+-- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may move and 2 when
 -- someone reads events, or their sum.
 function Tx.share(kind, marks)
   local time = redis.call("TIME")
@@ -20,6 +26,7 @@ function Tx.share(kind, marks)
     Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
     now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
     said = {}, tags = {},
+    lanes = {}, -- copies of lanes, by key, as they are stored
   }
 end
 
@@ -52,31 +59,47 @@ end
 
 local first_word = { hash = "HSET", zset = "ZADD", string = "SET", stream = "XADD", key = "DEL" }
 
--- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands.
--- `gone` (names that go) is made when first needed.
+-- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands: `at`, or as
+-- long as there is only one, `only` and `place`. `gone` (names that go) is made when first needed.
+local function begin(self, key, kind, command, size, only, place)
+  local entry = { key = key, kind = kind, command = command, size = size, only = only, place = place }
+  self.plan[key] = entry
+  self.order[#self.order + 1] = entry
+  self.shared.lanes[key] = nil
+  return entry
+end
+
 local function planned(self, key, kind)
   local entry = self.plan[key]
-  if entry == nil then
-    entry = { key = key, kind = kind, command = { first_word[kind], key }, size = 2, at = {} }
-    self.plan[key] = entry
-    self.order[#self.order + 1] = entry
-  elseif entry.kind ~= kind then
-    error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key)
-  end
+  if entry == nil then return begin(self, key, kind, { first_word[kind], key }, 2) end
+  if entry.kind ~= kind then error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key) end
   if entry.deleted then error("write after delete of " .. key) end
   return entry
 end
 
+-- Where the values of an entry stand, by name.
+local function places(entry)
+  local at = entry.at
+  if not at then
+    at = {}
+    if entry.only then at[entry.only] = entry.place end
+    entry.at, entry.only = at, nil
+  end
+  return at
+end
+
 -- A command without one of its pairs; `at` follows.
 local function without(entry, name)
-  local at = entry.at[name]
+  if not entry.at and entry.only ~= name then return end
+  local places = places(entry)
+  local at = places[name]
   if at == nil then return end
   local first = entry.kind == "zset" and at or at - 1
   table.remove(entry.command, first)
   table.remove(entry.command, first)
-  entry.at[name], entry.size = nil, entry.size - 2
-  for other, place in pairs(entry.at) do
-    if place > at then entry.at[other] = place - 2 end
+  places[name], entry.size = nil, entry.size - 2
+  for other, place in pairs(places) do
+    if place > at then places[other] = place - 2 end
   end
 end
 
@@ -85,21 +108,25 @@ local function take(self, key, kind, name)
   if entry and entry.deleted then return end
   entry = planned(self, key, kind)
   without(entry, name)
-  if entry.gone == nil then entry.gone, entry.gone_order = {}, {} end
-  if not entry.gone[name] then
+  if not entry.gone then
+    entry.gone, entry.gone_order = { [name] = true }, { name }
+  elseif not entry.gone[name] then
     entry.gone[name] = true
     entry.gone_order[#entry.gone_order + 1] = name
   end
 end
 
 local function is_gone(entry, name)
-  return entry.deleted or (entry.gone ~= nil and entry.gone[name])
+  return entry.deleted or (entry.gone and entry.gone[name])
 end
 
 -- The value planned under a name, or nil.
 local function planned_value(entry, name)
-  local at = entry.at[name]
-  return at and entry.command[at]
+  if entry.at then
+    local at = entry.at[name]
+    return at and entry.command[at]
+  end
+  if entry.only == name then return entry.command[entry.place] end
 end
 
 local function refuse_planned(self, key)
@@ -133,8 +160,10 @@ function Tx:hgetall(key)
   local fields, any = {}, false
   for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
   if entry then
-    for name, at in pairs(entry.at) do fields[name] = entry.command[at]; any = true end
-    for name in pairs(entry.gone or {}) do fields[name] = nil end
+    for name, at in pairs(places(entry)) do fields[name] = entry.command[at]; any = true end
+    if entry.gone then
+      for name in pairs(entry.gone) do fields[name] = nil end
+    end
   end
   if any then return fields end
 end
@@ -155,10 +184,14 @@ function Tx:hmget(key, fields)
   return self:read("HMGET", key, unpack(fields))
 end
 
--- `pairs` is a flat list: field, value, field, value, …
+-- `list` is flat: field, value, field, value, …
 function Tx:hset(key, list)
+  if self.plan[key] == nil and #list == 2 then
+    begin(self, key, "hash", { "HSET", key, list[1], text(list[2]) }, 4, list[1], 4)
+    return
+  end
   local entry = planned(self, key, "hash")
-  local command, at, gone, size = entry.command, entry.at, entry.gone, entry.size
+  local command, at, gone, size = entry.command, places(entry), entry.gone, entry.size
   for i = 1, #list, 2 do
     local name, value = list[i], list[i + 1]
     if type(value) ~= "string" then value = text(value) end
@@ -191,6 +224,10 @@ function Tx:get(key)
 end
 
 function Tx:set(key, value)
+  if self.plan[key] == nil then
+    begin(self, key, "string", { "SET", key, text(value) }, 3)
+    return
+  end
   local entry = planned(self, key, "string")
   entry.command[3], entry.size = text(value), 3
 end
@@ -199,7 +236,7 @@ end
 function Tx:del(key)
   local entry = self.plan[key] or planned(self, key, "key")
   entry.deleted = true
-  entry.command, entry.size, entry.at, entry.gone, entry.gone_order = { "DEL", key }, 2, {}, nil, nil
+  entry.command, entry.size, entry.at, entry.only, entry.gone, entry.gone_order = { "DEL", key }, 2, nil, nil, nil, nil
 end
 
 -- Sorted sets ----------------------------------------------------------------------------------
@@ -215,14 +252,19 @@ function Tx:zscore(key, member)
 end
 
 function Tx:zadd(key, score, member)
+  if self.plan[key] == nil then
+    begin(self, key, "zset", { "ZADD", key, whole(score), member }, 4, member, 3)
+    return
+  end
   local entry = planned(self, key, "zset")
-  local place = entry.at[member]
+  local at = places(entry)
+  local place = at[member]
   if place then
-    entry.command[place] = text(score)
+    entry.command[place] = whole(score)
   else
     local size = entry.size
-    entry.command[size + 1], entry.command[size + 2] = text(score), member
-    entry.at[member], entry.size = size + 1, size + 2
+    entry.command[size + 1], entry.command[size + 2] = whole(score), member
+    at[member], entry.size = size + 1, size + 2
   end
   if entry.gone then entry.gone[member] = nil end
 end
@@ -351,6 +393,14 @@ function Tx:announce(...)
   self.messages[#self.messages + 1] = { ... }
 end
 
+-- What makes a message another one: of ready queues the best score counts, of timers the earliest.
+local function identity(message)
+  local kind = message[1]
+  if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
+  if kind == "timer" then return "timer", 2 end
+  return table.concat(message, "\0"), nil
+end
+
 -- Takes what a committed plan announced into the list's messages.
 local function gather(self)
   local shared = self.shared
@@ -360,11 +410,15 @@ local function gather(self)
     shared.said[self.tag] = of_tag
     shared.tags[#shared.tags + 1] = self.tag
   end
+  local messages, known = of_tag.messages, of_tag.known
   for _, message in ipairs(self.messages) do
-    local identity = cmsgpack.pack(message)
-    if not of_tag.known[identity] then
-      of_tag.known[identity] = true
-      of_tag.messages[#of_tag.messages + 1] = message
+    local name, least = identity(message)
+    local other = known[name]
+    if other == nil then
+      known[name] = message
+      messages[#messages + 1] = message
+    elseif least and message[least] < other[least] then
+      other[least] = message[least]
     end
   end
 end
@@ -406,9 +460,11 @@ local function removal(entry)
 end
 
 local function commands(self)
-  local list, removals = {}, {}
-  for _, entry in ipairs(self.order) do
+  local list, removals, order = {}, nil, self.order
+  for i = 1, #order do
+    local entry = order[i]
     if entry.deleted then
+      removals = removals or {}
       removals[#removals + 1] = entry.command
     else
       if entry.kind == "stream" then
@@ -416,10 +472,15 @@ local function commands(self)
       elseif entry.size > 2 then
         list[#list + 1] = entry.command
       end
-      if entry.gone then removals[#removals + 1] = removal(entry) end
+      if entry.gone then
+        removals = removals or {}
+        removals[#removals + 1] = removal(entry)
+      end
     end
   end
-  for _, command in ipairs(removals) do list[#list + 1] = command end
+  if removals then
+    for i = 1, #removals do list[#list + 1] = removals[i] end
+  end
   return list
 end
 
@@ -447,7 +508,8 @@ function Tx:commit()
   if redis.commit then
     redis.commit(list)
   else
-    for _, command in ipairs(list) do redis.call(unpack(command)) end
+    local call = redis.call
+    for i = 1, #list do call(unpack(list[i])) end
   end
   if #self.messages > 0 then gather(self) end
   self:reset()

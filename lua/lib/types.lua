@@ -161,9 +161,6 @@ local list = {
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
   { name = "capability_sets", of = "capabilities", max = 4096 },
   { name = "id_pairs", of = "lease_ids", max = limits.batch_max },
-  { name = "renewals", of = "renewal", max = limits.batch_max },
-  { name = "completions", of = "completion", max = limits.batch_max },
-  { name = "submissions", of = "submission", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
@@ -178,8 +175,6 @@ local list = {
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
-  { name = "grants_to_consume", of = "grant_to_consume", max = limits.batch_max },
-  { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
@@ -207,7 +202,6 @@ local map = {
 local struct = {
   { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
   { name = "lease_ids", doc = "Ids for one lease, minted by the caller.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" } } },
-  { name = "refusal", doc = "Why one item of a batch was refused.", fields = { { "code", "text" }, { "detail", "detail" } } },
   { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
   { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
   { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
@@ -224,7 +218,7 @@ local struct = {
     { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
     { "body_digest", "digest" }, { "lane_depth", "count?" },
   } },
-  { name = "submitted", doc = "What became of one submission of a batch.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "submitted", doc = "What became of one submission of several.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" } } },
   { name = "task", doc = "A claimed execution, as its worker sees it.", fields = {
     { "execution_id", "execution_id" }, { "attempt_index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "attempt_type", "attempt_type" },
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
@@ -292,16 +286,6 @@ local struct = {
   { name = "frame", doc = "One frame of an attempt's stream.", fields = {
     { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
   { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = { { "document", "summary_document" }, { "version", "count" } } },
-  { name = "renewal", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
-  { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
-  { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant_to_consume", doc = "A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "keep", "holder_sets?" } } },
-  { name = "consumed_grant", doc = "What became of one grant of a batch.", fields = { { "execution_id", "execution_id" }, { "task", "task?" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
-  { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },

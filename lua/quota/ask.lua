@@ -27,7 +27,7 @@ end
 define.fn {
   name = "ff_admit_quota",
   doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },
   errs = { "quota_not_found" },

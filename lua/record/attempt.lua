@@ -27,8 +27,13 @@ function attempt.finish(tx, rec, state, failure, actor)
   if rec.woken or rec.continued then suspension.forget(tx, rec) end
   if rec.answered then waitpoint.forget_answered(tx, rec) end
   if rec.frames then frames.close(tx, rec) end
-  rec.timeout_at, rec.time_left, rec.satisfied = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil
+  -- To clear a field that is absent would make room for it.
+  if rec.timeout_at then rec.timeout_at = nil end
+  if rec.time_left then rec.time_left = nil end
+  if rec.satisfied then rec.satisfied = nil end
+  if rec.cancel_by or rec.cancel_reason then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.yield then rec.yield = nil end
+  if rec.resume then rec.resume = nil end
 end
 
 -- The typed form of a filed attempt.

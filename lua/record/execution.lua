@@ -44,7 +44,7 @@ function execution.read(tx, id)
   spec.complete(tx, rec)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
-  rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
+  if rec.detail then rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec) end
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
   return rec
@@ -132,6 +132,14 @@ end
 -- The state under which its flow counts a member.
 function execution.member_state(rec)
   return rec.hidden and "held" or execution.public_state(rec)
+end
+
+-- Nothing holds it back any more, and no grant waits for it. To clear a field that is absent would make room for it.
+function execution.unblock(rec)
+  if rec.reason then rec.reason = nil end
+  if rec.detail then rec.detail = nil end
+  if rec.since then rec.since = nil end
+  if rec.grant or rec.grant_worker or rec.grant_until then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
 end
 
 function execution.block(rec, reason, detail, now)

@@ -34,17 +34,21 @@ function lane.unpack(packed)
   return definition
 end
 
--- The partition's copy, read once per call; nil when the partition has not seen the lane.
+-- The partition's copy, read once per list as long as nothing changes it; nil when the partition has not seen the lane.
 function lane.load(tx, path)
   local key = keys.lane(tx, path)
-  local known = tx.memo[key]
-  if known then return known end
+  local known = tx.memo[key] or (tx.plan[key] == nil and tx.shared.lanes[key])
+  if known then
+    tx.memo[key] = known
+    return known
+  end
   local raw = tx:hgetall(key)
   if raw == nil then return nil end
   if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
   known = lane.unpack(raw.definition)
   known.path, known.raw, known.version = path, raw, tonumber(raw.version)
   tx.memo[key] = known
+  if tx.plan[key] == nil then tx.shared.lanes[key] = known end
   return known
 end
 

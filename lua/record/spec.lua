@@ -95,11 +95,15 @@ local function unpack_inbound(l)
 end
 
 function spec.pack(s)
-  local list = {}
-  local count = (s.flow_id or s.parent_id) and #order or alone
-  for i = 1, count do list[i] = or_false(s[order[i]]) end
-  if s.inbound then list[26] = pack_inbound(s.inbound) end
-  list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
+  local list = {
+    s.namespace, s.kind, s.input_encoding, s.created_at, s.start_within_ms or false, s.attempt_timeout_ms or false, s.max_reclaims, s.max_replays,
+    s.requires, s.prefers, s.fairness_key or false, pack_budgets(s.budgets), pack_quotas(s.quotas), s.fallbacks, s.retention_ms, s.max_frames,
+    s.trace_parent or false, s.webhook or false, pack_retry(s.retry), s.body_digest, s.queue, s.input or false,
+  }
+  if s.flow_id or s.parent_id then
+    for i = alone + 1, #order do list[i] = or_false(s[order[i]]) end
+    if s.inbound then list[26] = pack_inbound(s.inbound) end
+  end
   return cmsgpack.pack(list)
 end
 

@@ -26,10 +26,18 @@ function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
   if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
-  rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.awaiting, rec.wanted = nil, nil, nil, nil
-  rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
+  execution.unblock(rec)
+  if rec.delay then rec.delay = nil end
+  if rec.next then rec.next = nil end
+  if rec.resume then rec.resume = nil end
+  if rec.cancel_by then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.awaiting then rec.awaiting = nil end
+  if rec.wanted then rec.wanted = nil end
+  if how.failure then
+    rec.failure = cmsgpack.pack(how.failure)
+  elseif rec.failure then
+    rec.failure = nil
+  end
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then
     rec.waited = nil

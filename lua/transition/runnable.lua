@@ -25,8 +25,7 @@ end
 -- but by whoever calls this.
 function runnable.settle(tx, rec)
   rec.phase = "runnable"
-  rec.reason, rec.detail, rec.since = nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  execution.unblock(rec)
   if dependencies.waits(rec) then return execution.block(rec, "waiting_for_dependencies", nil, tx.now) end
   if rec.awaiting then
     if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end

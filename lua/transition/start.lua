@@ -33,21 +33,29 @@ function start.lease(tx, rec, holder, ids)
   if not continues then
     rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
-    rec.started, rec.progress = now, nil
-    rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+    rec.started = now
+    if rec.progress then rec.progress = nil end
+    local timeout = rec.spec.attempt_timeout_ms
+    if timeout then
+      rec.timeout_at = now + timeout
+    elseif rec.timeout_at then
+      rec.timeout_at = nil
+    end
   elseif rec.time_left then
     rec.timeout_at = now + rec.time_left
   end
-  rec.time_left, rec.wanted = nil, nil
-  rec.attempt_state = "started"
-  rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
-  rec.reason, rec.detail, rec.since = nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if rec.time_left then rec.time_left = nil end
+  if rec.wanted then rec.wanted = nil end
+  rec.attempt_state, rec.phase = "started", "active"
+  if rec.next then rec.next = nil end
+  if rec.resume then rec.resume = nil end
+  if rec.delay then rec.delay = nil end
+  execution.unblock(rec)
   rec.first_started = rec.first_started or now
   rec.lease_id, rec.worker, rec.worker_id, rec.request = ids.lease_id, holder.instance, holder.worker_id, holder.request_id
   rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)
   rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
-  rec.ended_by, rec.ended_value = nil, nil
+  if rec.ended_by then rec.ended_by, rec.ended_value = nil, nil end
   execution.save(tx, rec, true)
   event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false", "waited_ms", string.format("%.0f", waited) })
 end

@@ -9,7 +9,7 @@ local holds = require "record.holds"
 define.fn {
   name = "ff_hold_budget",
   doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
   reply = { held = { holder_id = "holder_id" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },

@@ -8,7 +8,7 @@ local waitpoint = require "record.waitpoint"
 define.fn {
   name = "ff_create_waitpoint",
   doc = "Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", waitpoint = "new_waitpoint" },
   reply = { created = { expires_at = "time_ms?", replayed = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },

@@ -7,7 +7,7 @@ local signal = require "transition.signal"
 define.fn {
   name = "ff_deliver_signal",
   doc = "Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", waitpoint_id = "waitpoint_id", token_digest = "token_digest", signal_id = "signal_id", name = "signal_name", payload = "signal_payload?",
     payload_encoding = "encoding?", category = "source?", source = "source?", source_identity = "source?", correlation_id = "correlation_id?", idempotency_key = "idempotency_key?",

@@ -7,7 +7,7 @@ local worker = require "record.worker"
 define.fn {
   name = "ff_register_worker",
   doc = "Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
     incarnation = "uuid?", take_over = "bool?", owner = "actor?",

@@ -44,9 +44,7 @@ macro_rules! requests {
 
 requests!(
     SubmitExecution,
-    SubmitExecutions,
     CompleteExecution,
-    CompleteExecutions,
     FailExecution,
     CancelExecution,
     CancelAttempt,
@@ -61,7 +59,6 @@ requests!(
     AwaitResult,
     ClaimExecutions,
     RenewLease,
-    RenewLeases,
     RevokeLease,
     DrainLeases,
     IssueGrants,
@@ -143,9 +140,6 @@ impl Request {
     pub fn targets(&self) -> Vec<ExecutionId> {
         match self {
             Request::SubmitExecution(c) => vec![c.submission.execution_id],
-            Request::SubmitExecutions(c) => c.submissions.iter().map(|s| s.execution_id).collect(),
-            Request::CompleteExecutions(c) => c.completions.iter().map(|i| i.execution_id).collect(),
-            Request::RenewLeases(c) => c.renewals.iter().map(|i| i.execution_id).collect(),
             Request::CompleteExecution(c) => vec![c.execution_id],
             Request::FailExecution(c) => vec![c.execution_id],
             Request::CancelExecution(c) => vec![c.execution_id],
@@ -205,7 +199,6 @@ impl Request {
     pub fn fences(&self) -> Vec<(ExecutionId, &Fence)> {
         match self {
             Request::CompleteExecution(c) => vec![(c.execution_id, &c.fence)],
-            Request::CompleteExecutions(c) => c.completions.iter().map(|i| (i.execution_id, &i.fence)).collect(),
             Request::FailExecution(c) => vec![(c.execution_id, &c.fence)],
             Request::CancelAttempt(c) => vec![(c.execution_id, &c.fence)],
             Request::DelayExecution(c) => vec![(c.execution_id, &c.fence)],
@@ -220,7 +213,6 @@ impl Request {
             Request::WaitChildren(c) => vec![(c.execution_id, &c.fence)],
             Request::NoteUsage(c) => vec![(c.execution_id, &c.fence)],
             Request::HoldBudget(c) => vec![(c.execution_id, &c.fence)],
-            Request::RenewLeases(c) => c.renewals.iter().map(|i| (i.execution_id, &i.fence)).collect(),
             _ => Vec::new(),
         }
     }

@@ -49,7 +49,8 @@ impl Embedded {
     /// not load (`Refused`).
     pub fn open(options: Options) -> Result<Embedded, HostError> {
         let store = Arc::new(Store::open(&options)?);
-        let record = store.contents(&[Route::Config.to_string().into_bytes()]).map_err(StoreError::into_host)?.pop().flatten();
+        let record =
+            store.contents(&[Route::Config.to_string().into_bytes()]).map_err(StoreError::into_host)?.pop().flatten();
         if let Some(Content::Hash(fields)) = record {
             let fields = fields.iter().map(|(field, value)| (field.as_slice(), value.as_slice()));
             if let Some(detail) = ff_script::library::format_refusal(fields) {
@@ -232,9 +233,7 @@ impl Host for Embedded {
         list::checked(&invocation)?;
         let (answer, answered) = oneshot::channel();
         let class = Class::of(&invocation);
-        self.requests
-            .send(Request::Run(vec![Pending { invocation, class, answer }]))
-            .map_err(|_| HostError::Closed)?;
+        self.requests.send(Request::Run(vec![Pending { invocation, class, answer }])).map_err(|_| HostError::Closed)?;
         answered.await.unwrap_or(Err(HostError::Closed))
     }
 

@@ -171,8 +171,7 @@ impl Worker {
             }
             return group;
         }
-        let (go_on, wait): (Vec<Pending>, Vec<Pending>) =
-            group.into_iter().partition(Self::goes_on_when_full);
+        let (go_on, wait): (Vec<Pending>, Vec<Pending>) = group.into_iter().partition(Self::goes_on_when_full);
         for pending in wait {
             let _ = pending.answer.send(Err(StoreError::Full("no space left on the disk".to_owned()).into_host()));
         }
@@ -365,7 +364,12 @@ impl Worker {
         let packed = list::write(marks, operations.iter().map(|pending| &pending.invocation));
         let answers = self.library.run(session, class, &packed, operations.len())?;
         let remarks = session.remarks.drain(..);
-        Ok(operations.iter().zip(answers).zip(remarks).map(|((pending, bytes), remark)| answer(pending, bytes, remark)).collect())
+        Ok(operations
+            .iter()
+            .zip(answers)
+            .zip(remarks)
+            .map(|((pending, bytes), remark)| answer(pending, bytes, remark))
+            .collect())
     }
 }
 

@@ -34,8 +34,12 @@ async fn main() -> anyhow::Result<()> {
             None => Some(TestServer::start(ff_testkit::Options { aof, ..Default::default() })?),
         };
         let url = given.clone().or(server.as_ref().map(TestServer::url)).unwrap_or_default();
-        let library =
-            Library { name: "ff_round_trips", number: 1, hash: "round-trips".to_owned(), text: ff_testkit::in_lists(LUA) };
+        let library = Library {
+            name: "ff_round_trips",
+            number: 1,
+            hash: "round-trips".to_owned(),
+            text: ff_testkit::in_lists(LUA),
+        };
         let host = Arc::new(ValkeyHost::connect(Options { durability, ..Options::new(url, library) }).await?);
         for function in ["ff_nothing", "ff_write"] {
             let mut line = format!("{aof:?} {}: {function}", host.facts().durability);

@@ -11,7 +11,7 @@
 //! half a partition and take what has not arrived yet for missing.
 //!
 //! Beside the commands of the library, an ACL user needs `~ff:*`, `&ff:wake:*` and `+fcall +fcall_ro +function|load
-//! +info +watch +multi +exec +set +del +ssubscribe`; `+config|get` to see the server's log settings, `+cluster|slots`
+//! +info +hmget +watch +multi +exec +set +del +ssubscribe`; `+config|get` to see the server's log settings, `+cluster|slots`
 //! in a cluster, `+waitaof` or `+wait` for a confirmed durability, `+scan` for fsck and export.
 
 mod address;

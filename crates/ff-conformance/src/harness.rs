@@ -408,9 +408,17 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
 /// The code of a refusal; panics when the call was answered or the host failed.
 #[track_caller]
 pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorCode {
-    match outcome {
-        Err(Error::Engine(error)) => error.error_code().unwrap_or_else(|| panic!("no code in {error:?}")),
+    match &outcome {
+        Err(error) => code_of(error).unwrap_or_else(|| panic!("no code in {error:?}")),
         other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+/// The code of a refusal.
+pub fn code_of(error: &Error) -> Option<ErrorCode> {
+    match error {
+        Error::Engine(error) => error.error_code(),
+        _ => None,
     }
 }
 

@@ -79,6 +79,12 @@ impl Store {
         self.call(HOME, call).await
     }
 
+    /// Runs one function many times in one list on the first partition.
+    pub async fn ask_all<C: Call + Clone>(&self, calls: &[C]) -> Vec<Result<C::Reply, Error>> {
+        let calls: Vec<_> = calls.iter().map(|call| (HOME, call.clone())).collect();
+        self.client().call_all(&calls).await
+    }
+
     /// What a user calls the state of an execution.
     pub async fn state(&self, id: ExecutionId) -> PublicState {
         self.describe(id).await.state

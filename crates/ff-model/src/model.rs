@@ -22,12 +22,21 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::ExecutionId;
-use ff_script::generated::{BlockingReason, Refusal};
+use ff_script::generated::BlockingReason;
 
 pub use execution::{Ending, Execution, Stage};
 pub use lane::Lane;
 
 use execution::Block;
+
+/// Why a call was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The code.
+    pub code: String,
+    /// What there is to say about it.
+    pub detail: BTreeMap<String, String>,
+}
 
 /// What a call answers.
 pub type Answer<T> = Result<T, Refusal>;

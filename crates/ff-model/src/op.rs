@@ -4,7 +4,7 @@ use ff_script::generated as g;
 use ff_script::wire::{DecodeError, Fields, parse};
 use ff_script::{Call, Invocation, Route};
 
-use crate::model::{Answer, Model};
+use crate::model::{Answer, Model, Refusal};
 
 /// The library and the model disagree.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub fn read_answer<C: Call>(bytes: &[u8]) -> Result<Answer<C::Reply>, DecodeErro
     if let Some(ok) = fields.get("ok") {
         return Ok(Ok(C::decode_reply(ok)?));
     }
-    Ok(Err(g::Refusal { code: fields.read("err")?, detail: fields.read("detail")? }))
+    Ok(Err(Refusal { code: fields.read("err")?, detail: fields.read("detail")? }))
 }
 
 fn compare<C: Call>(library: &[u8], model: Answer<C::Reply>) -> Result<bool, Disagreement>
@@ -97,9 +97,7 @@ macro_rules! ops {
 
 ops! {
     SubmitExecution => submit,
-    SubmitExecutions => submit_many,
     CompleteExecution => complete,
-    CompleteExecutions => complete_many,
     FailExecution => fail,
     CancelExecution => cancel,
     CancelAttempt => cancel_attempt,
@@ -114,7 +112,6 @@ ops! {
     AwaitResult => await_result,
     ClaimExecutions => claim,
     RenewLease => renew,
-    RenewLeases => renew_many,
     RevokeLease => revoke,
     DrainLeases => drain,
     IssueGrants => issue_grants,

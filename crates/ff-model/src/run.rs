@@ -148,9 +148,9 @@ fn replay(library: &str, steps: &[Step], told: &mut Vec<Told>) -> Result<Report,
     let mut run = Run::new(library)?;
     let mut memory = Memory::default();
     for (number, step) in steps.iter().enumerate() {
-        let op = memory.resolve(step, &mut run.model);
-        told.push((run.model.now, op.clone()));
-        run.one(&op)?;
+        let ops = memory.resolve(step, &mut run.model);
+        told.extend(ops.iter().map(|op| (run.model.now, op.clone())));
+        run.list(&ops)?;
         memory.learn(&run.model);
         if number % LOOK_EVERY == LOOK_EVERY - 1 || number + 1 == steps.len() {
             run.look()?;
@@ -164,7 +164,7 @@ fn repeat(library: &str, told: &[Told]) -> Result<(), String> {
     let mut run = Run::new(library)?;
     for (now, op) in told {
         run.model.now = *now;
-        run.one(op)?;
+        run.list(std::slice::from_ref(op))?;
     }
     run.look()
 }
@@ -205,16 +205,20 @@ impl Run {
     fn new(library: &str) -> Result<Run, String> {
         let mut run = Run { store: Store::open(library), model: Model::at(START_MS), report: Report::default() };
         for op in Memory::preamble() {
-            run.one(&op)?;
+            run.list(&[op])?;
         }
         Ok(run)
     }
 
     /// Makes one call on both.
-    fn one(&mut self, op: &Op) -> Result<(), String> {
-        let reply = self.store.send(op.invocation(ROUTE, self.model.now)).map_err(|error| error.to_string())?;
-        let accepted = op.check(&mut self.model, &reply).map_err(|disagreement| disagreement.to_string())?;
-        self.report.note(op, &reply, accepted);
+    /// Makes the calls in one list; the model makes them one by one.
+    fn list(&mut self, ops: &[Op]) -> Result<(), String> {
+        let invocations = ops.iter().map(|op| op.invocation(ROUTE, self.model.now)).collect();
+        for (op, reply) in ops.iter().zip(self.store.send_all(invocations)) {
+            let reply = reply.map_err(|error| error.to_string())?;
+            let accepted = op.check(&mut self.model, &reply).map_err(|disagreement| disagreement.to_string())?;
+            self.report.note(op, &reply, accepted);
+        }
         Ok(())
     }
 

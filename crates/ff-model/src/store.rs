@@ -83,6 +83,11 @@ impl Store {
         self.runtime.block_on(self.host().call(invocation))
     }
 
+    /// Sends several calls in one list.
+    pub fn send_all(&self, invocations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        self.runtime.block_on(self.host().run(invocations))
+    }
+
     /// Sends one typed call to the partition.
     pub fn call<C: Call>(&self, call: &C, now_ms: i64) -> Answer<C::Reply> {
         let invocation = Invocation {

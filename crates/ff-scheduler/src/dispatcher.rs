@@ -10,8 +10,7 @@ use ff_engine::news::{Listener, News};
 use ff_engine::operations::{Claimant, lane_of_set};
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
-    ConsumeGrants, ConsumeGrantsReply, ConsumedGrant, Grant, GrantReclaim, GrantToConsume, LaneCounts, PartitionStats,
-    PartitionStatsReply, Task,
+    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
 use ff_script::{Error, HostError, Route, Wake};
 use futures::future::join_all;
@@ -510,34 +509,37 @@ impl Inner {
         grants: Vec<Grant>,
         request_id: Uuid,
     ) -> Result<Vec<Task>, Error> {
-        if grants.is_empty() {
-            return Ok(Vec::new());
-        }
-        let one = |grant: Grant| GrantToConsume {
+        let one = |grant: Grant| ConsumeGrant {
             attempt_id: AttemptId::mint(),
+            capabilities: who.capabilities.clone(),
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
+            instance: who.instance.clone(),
             keep: grant.keep,
             lease_id: LeaseId::mint(),
-        };
-        let call = ConsumeGrants {
-            capabilities: who.capabilities.clone(),
-            grants: grants.into_iter().map(one).collect(),
-            instance: who.instance.clone(),
             lease_ttl_ms: who.lease_ttl_ms,
             request_id,
             worker_id: who.worker_id.clone(),
         };
-        let ConsumeGrantsReply::Consumed { items } = self.operations.client().call(route, &call).await?;
+        let calls: Vec<_> = grants.into_iter().map(|grant| (route, one(grant))).collect();
+        let replies = self.operations.client().call_all(&calls).await;
         let mut tasks = Vec::new();
-        for ConsumedGrant { execution_id, refusal, task, .. } in items {
-            if let Some(refusal) = refusal {
+        let mut failed = None;
+        for ((_, call), reply) in calls.iter().zip(replies) {
+            match reply {
+                Ok(ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) => tasks.push(task),
                 // Cancelled or changed between grant and claim: nothing to run.
-                tracing::debug!(code = refusal.code, execution = %execution_id, "a grant could not be used");
+                Err(Error::Engine(error)) => {
+                    tracing::debug!(%error, execution = %call.execution_id, "a grant could not be used");
+                }
+                Err(error) => failed = Some(error),
             }
-            tasks.extend(task);
         }
-        Ok(tasks)
+        // What was started is handed out, whatever became of the others.
+        match failed {
+            Some(error) if tasks.is_empty() => Err(error),
+            _ => Ok(tasks),
+        }
     }
 }
 

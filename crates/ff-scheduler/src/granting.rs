@@ -12,16 +12,13 @@ use ff_core::error_code::ErrorCode;
 use ff_engine::Operations;
 use ff_engine::operations::{Room, lane_of_set};
 use ff_script::generated::{
-    BlockExecutions, BlockExecutionsReply, BlockedItem, Candidate, Grant, GrantReclaim, GrantReclaimReply,
-    GrantRefusal, IssueGrants, IssueGrantsReply, KeepGrant, ReleaseGrant, Task,
+    BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, KeepGrant,
+    ReleaseGrant, Task,
 };
 use ff_script::{Error, Route};
 use uuid::Uuid;
 
 use crate::admission::{Admission, Admitted};
-
-/// The most one call of the library takes.
-const BATCH: usize = 64;
 
 /// For whom grants are issued, and of which lane.
 #[derive(Clone, Debug)]
@@ -222,7 +219,7 @@ impl Granting {
                 }
                 Ok(Admitted::No { reason, detail, held }) => {
                     let slots = grant.holder_sets.iter().flatten().any(|set| lane_of_set(set).is_some());
-                    refused.push(GrantRefusal {
+                    refused.push(BlockExecution {
                         detail,
                         execution_id: grant.execution_id,
                         grant_id: grant.grant_id,
@@ -237,9 +234,7 @@ impl Granting {
                 }
             }
         }
-        for batch in refused.chunks(BATCH) {
-            self.block(route, batch.to_vec()).await;
-        }
+        self.block(route, refused).await;
         for grant in &undecided {
             self.give_back(route, grant, None).await;
         }
@@ -247,16 +242,13 @@ impl Granting {
     }
 
     /// Records why executions wait. One that could not be told, or was called before it was, asks again by itself.
-    async fn block(&self, route: Route, refusals: Vec<GrantRefusal>) {
-        match self.operations.client().call(route, &BlockExecutions { refusals }).await {
-            Ok(BlockExecutionsReply::Blocked { items }) => {
-                for BlockedItem { execution_id, refusal, .. } in items {
-                    if let Some(refusal) = refusal {
-                        tracing::debug!(code = refusal.code, execution = %execution_id, "a refusal was not recorded");
-                    }
-                }
+    async fn block(&self, route: Route, refusals: Vec<BlockExecution>) {
+        let calls: Vec<_> = refusals.into_iter().map(|refusal| (route, refusal)).collect();
+        let replies = self.operations.client().call_all(&calls).await;
+        for ((_, refusal), reply) in calls.iter().zip(replies) {
+            if let Err(error) = reply {
+                tracing::debug!(%error, execution = %refusal.execution_id, "a refusal was not recorded");
             }
-            Err(error) => tracing::debug!(%error, "refusals were not recorded"),
         }
     }
 

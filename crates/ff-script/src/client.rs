@@ -118,6 +118,13 @@ impl Client {
         Ok(read_reply::<C>(&bytes)?.0)
     }
 
+    /// Runs one function many times, in this order and in as few calls of the store as they fit into; each is answered on its own.
+    pub async fn call_all<C: Call>(&self, calls: &[(Route, C)]) -> Vec<Result<C::Reply, Error>> {
+        let operations = calls.iter().map(|(route, call)| self.invocation(*route, call, false)).collect();
+        let answers = self.host.run(operations).await;
+        answers.into_iter().map(|answer| Ok(read_reply::<C>(&answer?)?.0)).collect()
+    }
+
     /// Runs one function and says how many store calls it made.
     pub async fn call_counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
         let bytes = self.host.call(self.invocation(route, call, true)).await?;

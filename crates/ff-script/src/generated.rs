@@ -461,16 +461,6 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Why one item of a batch was refused.
-    Refusal {
-        /// `text`: 0 to 65536 bytes
-        code ("code"): String,
-        /// `detail`: map from `text` to `text`, at most 64
-        detail ("detail"): BTreeMap<String, String>,
-    }
-}
-
-wire_struct! {
     /// The contract type `backoff`.
     Backoff {
         /// `backoff_type`: `fixed`, `exponential`
@@ -641,7 +631,7 @@ impl Submission {
 }
 
 wire_struct! {
-    /// What became of one submission of a batch.
+    /// What became of one submission of several.
     Submitted {
         /// `execution_id?`: a UUID in lower case
         execution_id ("execution_id"): Option<ExecutionId>,
@@ -649,14 +639,12 @@ wire_struct! {
         state ("state"): Option<PublicState>,
         /// `bool?`: true or false
         duplicate ("duplicate"): Option<bool>,
-        /// `refusal?`
-        refusal ("refusal"): Option<Refusal>,
     }
 }
 impl Default for Submitted {
     /// Nothing said.
     fn default() -> Self {
-        Self { execution_id: None, state: None, duplicate: None, refusal: None }
+        Self { execution_id: None, state: None, duplicate: None }
     }
 }
 
@@ -1459,174 +1447,6 @@ wire_struct! {
         document ("document"): Bytes,
         /// `count`: 0 to 9007199254740991
         version ("version"): i64,
-    }
-}
-
-wire_struct! {
-    /// The contract type `renewal`.
-    Renewal {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `fence`
-        fence ("fence"): Fence,
-        /// `lease_ttl_ms?`: 1000 to 3600000
-        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
-    }
-}
-impl Renewal {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
-        Self { execution_id, fence, lease_ttl_ms: None }
-    }
-}
-
-wire_struct! {
-    /// The contract type `renewed`.
-    Renewed {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
-        lease_expires_at ("lease_expires_at"): Option<i64>,
-        /// `bool?`: true or false
-        cancel_requested ("cancel_requested"): Option<bool>,
-        /// `bool?`: true or false
-        yield_requested ("yield_requested"): Option<bool>,
-        /// `refusal?`
-        refusal ("refusal"): Option<Refusal>,
-    }
-}
-impl Renewed {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId) -> Self {
-        Self { execution_id, lease_expires_at: None, cancel_requested: None, yield_requested: None, refusal: None }
-    }
-}
-
-wire_struct! {
-    /// The contract type `completion`.
-    Completion {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `fence`
-        fence ("fence"): Fence,
-        /// `result?`: at most 1048576 bytes
-        result ("result"): Option<Bytes>,
-        /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
-        result_encoding ("result_encoding"): Option<String>,
-    }
-}
-impl Completion {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId, fence: Fence) -> Self {
-        Self { execution_id, fence, result: None, result_encoding: None }
-    }
-}
-
-wire_struct! {
-    /// The contract type `completed_item`.
-    CompletedItem {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `bool?`: true or false
-        replayed ("replayed"): Option<bool>,
-        /// `refusal?`
-        refusal ("refusal"): Option<Refusal>,
-    }
-}
-impl CompletedItem {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId) -> Self {
-        Self { execution_id, replayed: None, refusal: None }
-    }
-}
-
-wire_struct! {
-    /// A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.
-    GrantToConsume {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `grant_id`: a UUID in lower case
-        grant_id ("grant_id"): Uuid,
-        /// `attempt_id`: a UUID in lower case
-        attempt_id ("attempt_id"): AttemptId,
-        /// `lease_id`: a UUID in lower case
-        lease_id ("lease_id"): LeaseId,
-        /// `holder_sets?`: list of `holder_set`, at most 33
-        keep ("keep"): Option<Vec<String>>,
-    }
-}
-impl GrantToConsume {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId, grant_id: Uuid, attempt_id: AttemptId, lease_id: LeaseId) -> Self {
-        Self { execution_id, grant_id, attempt_id, lease_id, keep: None }
-    }
-}
-
-wire_struct! {
-    /// What became of one grant of a batch.
-    ConsumedGrant {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `task?`
-        task ("task"): Option<Task>,
-        /// `bool?`: true or false
-        replayed ("replayed"): Option<bool>,
-        /// `refusal?`
-        refusal ("refusal"): Option<Refusal>,
-    }
-}
-impl ConsumedGrant {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId) -> Self {
-        Self { execution_id, task: None, replayed: None, refusal: None }
-    }
-}
-
-wire_struct! {
-    /// A granted execution that admission refused; `unheld` says that no set has taken it in.
-    GrantRefusal {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `grant_id`: a UUID in lower case
-        grant_id ("grant_id"): Uuid,
-        /// `admission_reason`: `waiting_for_quota`, `waiting_for_budget`
-        reason ("reason"): AdmissionReason,
-        /// `detail`: map from `text` to `text`, at most 64
-        detail ("detail"): BTreeMap<String, String>,
-        /// `bool?`: true or false
-        unheld ("unheld"): Option<bool>,
-    }
-}
-impl GrantRefusal {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId, grant_id: Uuid, reason: AdmissionReason, detail: BTreeMap<String, String>) -> Self {
-        Self { execution_id, grant_id, reason, detail, unheld: None }
-    }
-}
-
-wire_struct! {
-    /// What became of one refusal of a batch.
-    BlockedItem {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `bool?`: true or false
-        already ("already"): Option<bool>,
-        /// `refusal?`
-        refusal ("refusal"): Option<Refusal>,
-    }
-}
-impl BlockedItem {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(execution_id: ExecutionId) -> Self {
-        Self { execution_id, already: None, refusal: None }
     }
 }
 
@@ -3168,25 +2988,6 @@ wire_reply! {
 wire_call!(SubmitExecution -> SubmitExecutionReply, "ff_submit_execution", read_only: false);
 
 wire_struct! {
-    /// Accepts up to 64 executions of one partition; each is answered, accepted or refused on its own.
-    ///
-    /// Calls `ff_submit_executions`.
-    SubmitExecutions {
-        /// `submissions`: list of `submission`, at most 64
-        submissions ("submissions"): Vec<Submission>,
-    }
-}
-wire_reply! {
-    /// What [`SubmitExecutions`] answers.
-    SubmitExecutionsReply {
-        Submitted ("submitted") {
-            items ("items"): Vec<Submitted>,
-        },
-    }
-}
-wire_call!(SubmitExecutions -> SubmitExecutionsReply, "ff_submit_executions", read_only: false);
-
-wire_struct! {
     /// Ends the running attempt with a result.
     ///
     /// Calls `ff_complete_execution`.
@@ -3221,25 +3022,6 @@ impl CompleteExecution {
         Self { execution_id, fence, result: None, result_encoding: None }
     }
 }
-
-wire_struct! {
-    /// Completes up to 64 executions of one partition; each is answered on its own.
-    ///
-    /// Calls `ff_complete_executions`.
-    CompleteExecutions {
-        /// `completions`: list of `completion`, at most 64
-        completions ("completions"): Vec<Completion>,
-    }
-}
-wire_reply! {
-    /// What [`CompleteExecutions`] answers.
-    CompleteExecutionsReply {
-        Completed ("completed") {
-            items ("items"): Vec<CompletedItem>,
-        },
-    }
-}
-wire_call!(CompleteExecutions -> CompleteExecutionsReply, "ff_complete_executions", read_only: false);
 
 wire_struct! {
     /// Ends the running attempt with a failure; the retry policy decides whether another one follows.
@@ -3732,25 +3514,6 @@ impl RenewLease {
 }
 
 wire_struct! {
-    /// Renews up to 64 leases of one partition; each is answered on its own.
-    ///
-    /// Calls `ff_renew_leases`.
-    RenewLeases {
-        /// `renewals`: list of `renewal`, at most 64
-        renewals ("renewals"): Vec<Renewal>,
-    }
-}
-wire_reply! {
-    /// What [`RenewLeases`] answers.
-    RenewLeasesReply {
-        Renewed ("renewed") {
-            items ("items"): Vec<Renewed>,
-        },
-    }
-}
-wire_call!(RenewLeases -> RenewLeasesReply, "ff_renew_leases", read_only: false);
-
-wire_struct! {
     /// An operator takes the lease away: at once, or by asking the worker to yield when `grace` is set.
     ///
     /// Calls `ff_revoke_lease`.
@@ -3906,36 +3669,6 @@ wire_reply! {
 wire_call!(ConsumeGrant -> ConsumeGrantReply, "ff_consume_grant", read_only: false);
 
 wire_struct! {
-    /// Turns up to 64 grants of one partition into leases for the worker they were given to; each is answered on its own.
-    ///
-    /// Calls `ff_consume_grants`.
-    /// Refused with `capability_invalid`.
-    ConsumeGrants {
-        /// `capabilities`: list of `capability`, at most 64
-        capabilities ("capabilities"): Vec<String>,
-        /// `grants_to_consume`: list of `grant_to_consume`, at most 64
-        grants ("grants"): Vec<GrantToConsume>,
-        /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
-        instance ("instance"): String,
-        /// `lease_ttl_ms`: 1000 to 3600000
-        lease_ttl_ms ("lease_ttl_ms"): i64,
-        /// `request_id`: a UUID in lower case
-        request_id ("request_id"): Uuid,
-        /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
-        worker_id ("worker_id"): String,
-    }
-}
-wire_reply! {
-    /// What [`ConsumeGrants`] answers.
-    ConsumeGrantsReply {
-        Consumed ("consumed") {
-            items ("items"): Vec<ConsumedGrant>,
-        },
-    }
-}
-wire_call!(ConsumeGrants -> ConsumeGrantsReply, "ff_consume_grants", read_only: false);
-
-wire_struct! {
     /// Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.
     ///
     /// Calls `ff_keep_grant`.
@@ -4022,25 +3755,6 @@ impl BlockExecution {
         Self { detail, execution_id, grant_id, reason, unheld: None }
     }
 }
-
-wire_struct! {
-    /// Admission refused up to 64 granted executions of one partition: each waits for its quota or budget, and is answered on its own.
-    ///
-    /// Calls `ff_block_executions`.
-    BlockExecutions {
-        /// `grant_refusals`: list of `grant_refusal`, at most 64
-        refusals ("refusals"): Vec<GrantRefusal>,
-    }
-}
-wire_reply! {
-    /// What [`BlockExecutions`] answers.
-    BlockExecutionsReply {
-        Blocked ("blocked") {
-            items ("items"): Vec<BlockedItem>,
-        },
-    }
-}
-wire_call!(BlockExecutions -> BlockExecutionsReply, "ff_block_executions", read_only: false);
 
 wire_struct! {
     /// What the execution waited for has cleared: it is eligible again at the place of its original score. With the grant it was refused under, also before the refusal has arrived.
@@ -7713,9 +7427,7 @@ wire_call!(CheckKeys -> CheckKeysReply, "ff_check_keys", read_only: false);
 /// The function names of the library, in its order.
 pub const FUNCTIONS: &[&str] = &[
     "ff_submit_execution",
-    "ff_submit_executions",
     "ff_complete_execution",
-    "ff_complete_executions",
     "ff_fail_execution",
     "ff_cancel_execution",
     "ff_cancel_attempt",
@@ -7730,16 +7442,13 @@ pub const FUNCTIONS: &[&str] = &[
     "ff_await_result",
     "ff_claim_executions",
     "ff_renew_lease",
-    "ff_renew_leases",
     "ff_revoke_lease",
     "ff_drain_leases",
     "ff_issue_grants",
     "ff_consume_grant",
-    "ff_consume_grants",
     "ff_keep_grant",
     "ff_release_grant",
     "ff_block_execution",
-    "ff_block_executions",
     "ff_unblock_execution",
     "ff_grant_reclaim",
     "ff_suspend_execution",
@@ -7921,6 +7630,9 @@ pub const READING: &[&str] = &[
 pub const ENDING: &[&str] = &[
     "ff_ack_outbox",
     "ff_acknowledge_cleared",
+    "ff_admit_budget",
+    "ff_admit_holders",
+    "ff_admit_quota",
     "ff_adopt_holders",
     "ff_answer_challenge",
     "ff_apply_usage",
@@ -7928,23 +7640,26 @@ pub const ENDING: &[&str] = &[
     "ff_await_flow",
     "ff_await_result",
     "ff_block_execution",
-    "ff_block_executions",
     "ff_cancel_attempt",
     "ff_cancel_execution",
     "ff_cancel_flow",
+    "ff_challenge_worker",
     "ff_change_budget",
     "ff_change_execution",
     "ff_check_executions",
     "ff_check_keys",
+    "ff_claim_executions",
     "ff_close_waitpoint",
     "ff_complete_execution",
-    "ff_complete_executions",
     "ff_confirm_holders",
+    "ff_consume_grant",
     "ff_correct_budget",
+    "ff_create_waitpoint",
     "ff_delay_execution",
     "ff_delete_budget",
     "ff_delete_execution",
     "ff_delete_quota",
+    "ff_deliver_signal",
     "ff_deregister_worker",
     "ff_drain_leases",
     "ff_drain_worker",
@@ -7957,8 +7672,11 @@ pub const ENDING: &[&str] = &[
     "ff_grant_reclaim",
     "ff_heartbeat_server",
     "ff_heartbeat_workers",
+    "ff_hold_budget",
     "ff_hold_execution",
     "ff_install_lane",
+    "ff_issue_grants",
+    "ff_keep_grant",
     "ff_mark_worker_dead",
     "ff_note_keys",
     "ff_note_scope",
@@ -7966,6 +7684,7 @@ pub const ENDING: &[&str] = &[
     "ff_note_webhook",
     "ff_offer_grant",
     "ff_record_action",
+    "ff_register_worker",
     "ff_reissue_token",
     "ff_release_budget",
     "ff_release_execution",
@@ -7973,7 +7692,6 @@ pub const ENDING: &[&str] = &[
     "ff_release_holders",
     "ff_release_reservation",
     "ff_renew_lease",
-    "ff_renew_leases",
     "ff_reset_budget",
     "ff_resume_execution",
     "ff_return_quota",
@@ -7985,6 +7703,7 @@ pub const ENDING: &[&str] = &[
     "ff_settle_quota",
     "ff_settle_reservation",
     "ff_settle_usage",
+    "ff_suspend_execution",
     "ff_take_webhooks",
     "ff_tally_events",
     "ff_trim_events",
@@ -7992,6 +7711,7 @@ pub const ENDING: &[&str] = &[
     "ff_unblock_execution",
     "ff_unblock_quota",
     "ff_update_progress",
+    "ff_wait_children",
     "ff_walk_flow",
     "ff_yield_execution",
 ];
@@ -8071,7 +7791,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Role>("Role"),
     crate::sample::Specimen::of::<Fence>("Fence"),
     crate::sample::Specimen::of::<LeaseIds>("LeaseIds"),
-    crate::sample::Specimen::of::<Refusal>("Refusal"),
     crate::sample::Specimen::of::<Backoff>("Backoff"),
     crate::sample::Specimen::of::<Retry>("Retry"),
     crate::sample::Specimen::of::<BudgetRef>("BudgetRef"),
@@ -8111,14 +7830,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<NewFrame>("NewFrame"),
     crate::sample::Specimen::of::<Frame>("Frame"),
     crate::sample::Specimen::of::<NewSummary>("NewSummary"),
-    crate::sample::Specimen::of::<Renewal>("Renewal"),
-    crate::sample::Specimen::of::<Renewed>("Renewed"),
-    crate::sample::Specimen::of::<Completion>("Completion"),
-    crate::sample::Specimen::of::<CompletedItem>("CompletedItem"),
-    crate::sample::Specimen::of::<GrantToConsume>("GrantToConsume"),
-    crate::sample::Specimen::of::<ConsumedGrant>("ConsumedGrant"),
-    crate::sample::Specimen::of::<GrantRefusal>("GrantRefusal"),
-    crate::sample::Specimen::of::<BlockedItem>("BlockedItem"),
     crate::sample::Specimen::of::<Grant>("Grant"),
     crate::sample::Specimen::of::<Holder>("Holder"),
     crate::sample::Specimen::of::<Candidate>("Candidate"),
@@ -8191,12 +7902,8 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<Finding>("Finding"),
     crate::sample::Specimen::of::<SubmitExecution>("SubmitExecution"),
     crate::sample::Specimen::of::<SubmitExecutionReply>("SubmitExecutionReply"),
-    crate::sample::Specimen::of::<SubmitExecutions>("SubmitExecutions"),
-    crate::sample::Specimen::of::<SubmitExecutionsReply>("SubmitExecutionsReply"),
     crate::sample::Specimen::of::<CompleteExecution>("CompleteExecution"),
     crate::sample::Specimen::of::<CompleteExecutionReply>("CompleteExecutionReply"),
-    crate::sample::Specimen::of::<CompleteExecutions>("CompleteExecutions"),
-    crate::sample::Specimen::of::<CompleteExecutionsReply>("CompleteExecutionsReply"),
     crate::sample::Specimen::of::<FailExecution>("FailExecution"),
     crate::sample::Specimen::of::<FailExecutionReply>("FailExecutionReply"),
     crate::sample::Specimen::of::<CancelExecution>("CancelExecution"),
@@ -8225,8 +7932,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<ClaimExecutionsReply>("ClaimExecutionsReply"),
     crate::sample::Specimen::of::<RenewLease>("RenewLease"),
     crate::sample::Specimen::of::<RenewLeaseReply>("RenewLeaseReply"),
-    crate::sample::Specimen::of::<RenewLeases>("RenewLeases"),
-    crate::sample::Specimen::of::<RenewLeasesReply>("RenewLeasesReply"),
     crate::sample::Specimen::of::<RevokeLease>("RevokeLease"),
     crate::sample::Specimen::of::<RevokeLeaseReply>("RevokeLeaseReply"),
     crate::sample::Specimen::of::<DrainLeases>("DrainLeases"),
@@ -8235,16 +7940,12 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<IssueGrantsReply>("IssueGrantsReply"),
     crate::sample::Specimen::of::<ConsumeGrant>("ConsumeGrant"),
     crate::sample::Specimen::of::<ConsumeGrantReply>("ConsumeGrantReply"),
-    crate::sample::Specimen::of::<ConsumeGrants>("ConsumeGrants"),
-    crate::sample::Specimen::of::<ConsumeGrantsReply>("ConsumeGrantsReply"),
     crate::sample::Specimen::of::<KeepGrant>("KeepGrant"),
     crate::sample::Specimen::of::<KeepGrantReply>("KeepGrantReply"),
     crate::sample::Specimen::of::<ReleaseGrant>("ReleaseGrant"),
     crate::sample::Specimen::of::<ReleaseGrantReply>("ReleaseGrantReply"),
     crate::sample::Specimen::of::<BlockExecution>("BlockExecution"),
     crate::sample::Specimen::of::<BlockExecutionReply>("BlockExecutionReply"),
-    crate::sample::Specimen::of::<BlockExecutions>("BlockExecutions"),
-    crate::sample::Specimen::of::<BlockExecutionsReply>("BlockExecutionsReply"),
     crate::sample::Specimen::of::<UnblockExecution>("UnblockExecution"),
     crate::sample::Specimen::of::<UnblockExecutionReply>("UnblockExecutionReply"),
     crate::sample::Specimen::of::<GrantReclaim>("GrantReclaim"),

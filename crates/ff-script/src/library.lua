@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 41, hash = "a62e89b50e1afba986290244eace4b708ff13afbe038e11ebf7e19fe566bc9fc" }
+local LIBRARY = { number = 42, hash = "53f6b9121eea5fe22e0e6c969a806757ad8fc735aac53aa5a5f8dbfd2309151f" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -12,11 +12,11 @@ return {
   "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
-  "execution.submit", "execution.submit_many", "execution.complete", "execution.complete_many", "execution.fail", "execution.cancel", "execution.cancel_attempt",
+  "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
   "execution.delay", "execution.yield", "execution.progress", "execution.hold", "execution.release", "execution.change", "execution.replay",
   "execution.delete", "execution.await",
-  "lease.claim", "lease.renew", "lease.renew_many", "lease.revoke", "lease.drain",
-  "grant.issue", "grant.consume", "grant.consume_many", "grant.keep", "grant.release", "grant.block", "grant.block_many", "grant.unblock", "grant.reclaim",
+  "lease.claim", "lease.renew", "lease.revoke", "lease.drain",
+  "grant.issue", "grant.consume", "grant.keep", "grant.release", "grant.block", "grant.unblock", "grant.reclaim",
   "suspension.suspend", "suspension.resume", "suspension.fail",
   "waitpoint.create", "waitpoint.close", "waitpoint.signal", "waitpoint.reissue", "waitpoint.list", "waitpoint.describe", "waitpoint.of_execution",
   "stream.append", "stream.read", "stream.summary", "stream.follow",
@@ -384,9 +384,6 @@ local list = {
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
   { name = "capability_sets", of = "capabilities", max = 4096 },
   { name = "id_pairs", of = "lease_ids", max = limits.batch_max },
-  { name = "renewals", of = "renewal", max = limits.batch_max },
-  { name = "completions", of = "completion", max = limits.batch_max },
-  { name = "submissions", of = "submission", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
@@ -401,8 +398,6 @@ local list = {
   { name = "holders", of = "holder", max = limits.batch_max },
   { name = "candidates", of = "candidate", max = limits.batch_max },
   { name = "holder_sets", of = "holder_set", max = limits.quotas_max + limits.budgets_max + 1 },
-  { name = "grants_to_consume", of = "grant_to_consume", max = limits.batch_max },
-  { name = "grant_refusals", of = "grant_refusal", max = limits.batch_max },
   { name = "quota_candidates", of = "quota_candidate", max = limits.batch_max },
   { name = "quota_returns", of = "quota_return", max = limits.batch_max },
   { name = "quota_absences", of = "quota_absence", max = limits.batch_max },
@@ -430,7 +425,6 @@ local map = {
 local struct = {
   { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
   { name = "lease_ids", doc = "Ids for one lease, minted by the caller.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" } } },
-  { name = "refusal", doc = "Why one item of a batch was refused.", fields = { { "code", "text" }, { "detail", "detail" } } },
   { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
   { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
   { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
@@ -447,7 +441,7 @@ local struct = {
     { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
     { "body_digest", "digest" }, { "lane_depth", "count?" },
   } },
-  { name = "submitted", doc = "What became of one submission of a batch.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" }, { "refusal", "refusal?" } } },
+  { name = "submitted", doc = "What became of one submission of several.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" } } },
   { name = "task", doc = "A claimed execution, as its worker sees it.", fields = {
     { "execution_id", "execution_id" }, { "attempt_index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "attempt_type", "attempt_type" },
     { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
@@ -515,16 +509,6 @@ local struct = {
   { name = "frame", doc = "One frame of an attempt's stream.", fields = {
     { "id", "stream_id" }, { "sequence", "count" }, { "type", "frame_type" }, { "at", "time_ms" }, { "payload", "frame_payload?" }, { "payload_encoding", "encoding?" }, { "correlation_id", "correlation_id?" }, { "mode", "frame_mode" } } },
   { name = "new_summary", doc = "The summary after these frames, folded from the version named.", fields = { { "document", "summary_document" }, { "version", "count" } } },
-  { name = "renewal", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "lease_ttl_ms", "lease_ttl_ms?" } } },
-  { name = "renewed", fields = { { "execution_id", "execution_id" }, { "lease_expires_at", "time_ms?" }, { "cancel_requested", "bool?" }, { "yield_requested", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "completion", fields = { { "execution_id", "execution_id" }, { "fence", "fence" }, { "result", "result?" }, { "result_encoding", "encoding?" } } },
-  { name = "completed_item", fields = { { "execution_id", "execution_id" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant_to_consume", doc = "A grant and the ids of the lease it becomes; `keep` names the sets that stay with it while its attempt is set aside.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "keep", "holder_sets?" } } },
-  { name = "consumed_grant", doc = "What became of one grant of a batch.", fields = { { "execution_id", "execution_id" }, { "task", "task?" }, { "replayed", "bool?" }, { "refusal", "refusal?" } } },
-  { name = "grant_refusal", doc = "A granted execution that admission refused; `unheld` says that no set has taken it in.", fields = {
-    { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "reason", "admission_reason" }, { "detail", "detail" }, { "unheld", "bool?" } } },
-  { name = "blocked_item", doc = "What became of one refusal of a batch.", fields = { { "execution_id", "execution_id" }, { "already", "bool?" }, { "refusal", "refusal?" } } },
   { name = "grant", doc = "A reserved execution, waiting for its worker; `number` says how many grants it had, this one included.", fields = {
     { "execution_id", "execution_id" }, { "grant_id", "grant_id" }, { "expires_at", "time_ms" }, { "lane", "lane" }, { "kind", "kind" }, { "score", "int" }, { "number", "count" },
     { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "holder_sets", "holder_sets?" }, { "keep", "holder_sets?" } } },
@@ -862,12 +846,6 @@ for _, t in ipairs(types.struct) do
   later(t.name, function() return check.struct(t.fields) end)
 end
 
--- The refusal for a value of a named type, or nil; `at` names the place of the value.
-function check.value(type_name, v, at)
-  local text, path, code = named[type_name](v)
-  if text then return check.refusal(text, (at or "") .. path, code) end
-end
-
 function check.refusal(text, path, code)
   if string.sub(path, 1, 1) == "." then path = string.sub(path, 2) end
   return { err = code or "invalid_argument", detail = { field = path, problem = text } }
@@ -884,8 +862,7 @@ local functions = {} -- name -> contract
 local order = {}
 local booted = false
 
--- Registers a function with its contract. `each` names an argument whose items are checked one by one
--- by the function itself, so that one bad item of a batch does not refuse the others.
+-- Makes an operation known by its contract.
 function define.fn(contract)
   functions[contract.name] = contract
   order[#order + 1] = contract.name
@@ -900,35 +877,18 @@ end
 local function argument_fields(contract)
   local fields = {}
   for name, spec in pairs(contract.args) do
-    if name ~= contract.each then fields[#fields + 1] = { name, spec } end
+    fields[#fields + 1] = { name, spec }
   end
   table.sort(fields, function(a, b) return a[1] < b[1] end)
   return fields
 end
 
--- The outer shape of a batch: a list that is neither empty nor too long.
-local function batch_problem(items, max)
-  if items == nil then return "is missing" end
-  local count = require("lib.check").list_length(items)
-  if count == nil then return "must be a list" end
-  if count == 0 or count > max then return string.format("must hold 1 to %d items, got %d", max, count) end
-end
-
 local function compile(contract)
   local check = require "lib.check"
-  local limits = require "lib.limits"
   local whole = check.struct(argument_fields(contract))
   contract.check = function(args)
-    local items
-    if contract.each then
-      items = args[contract.each]
-      local text = batch_problem(items, limits.batch_max)
-      if text then return check.refusal(text, contract.each) end
-      args[contract.each] = nil
-    end
     local problem, at, code = whole(args)
     if problem then return check.refusal(problem, at, code) end
-    if contract.each then args[contract.each] = items end
   end
   for _, flag in ipairs(contract.flags or {}) do
     if flag == "no-writes" then contract.read_only = true end
@@ -1031,16 +991,6 @@ function reply.corrupt(problem)
   return key and reply.err("corrupt_record", { key = key, field = field }) or nil
 end
 
--- The same for an item of a batch: another raise goes on.
-function reply.raised(problem)
-  return reply.corrupt(problem) or error(problem, 0)
-end
-
--- A refusal as a field of a batch item.
-function reply.refusal(answer)
-  return { code = answer.err, detail = answer.detail }
-end
-
 return reply
 end
 
@@ -1058,7 +1008,13 @@ local function text(v)
   return v
 end
 
--- What the operations of one list have in common: the time and what they announce. `marks` is 1 when slots may move and 2 when
+-- A score, which travels as the number it is.
+local function whole(v)
+  if type(v) ~= "number" or v ~= math.floor(v) then error("a score must be an integer, got " .. tostring(v)) end
+  return v
+end
+
+-- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may move and 2 when
 -- someone reads events, or their sum.
 function Tx.share(kind, marks)
   local time = redis.call("TIME")
@@ -1067,6 +1023,7 @@ function Tx.share(kind, marks)
     Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
     now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
     said = {}, tags = {},
+    lanes = {}, -- copies of lanes, by key, as they are stored
   }
 end
 
@@ -1099,31 +1056,47 @@ end
 
 local first_word = { hash = "HSET", zset = "ZADD", string = "SET", stream = "XADD", key = "DEL" }
 
--- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands.
--- `gone` (names that go) is made when first needed.
+-- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands: `at`, or as
+-- long as there is only one, `only` and `place`. `gone` (names that go) is made when first needed.
+local function begin(self, key, kind, command, size, only, place)
+  local entry = { key = key, kind = kind, command = command, size = size, only = only, place = place }
+  self.plan[key] = entry
+  self.order[#self.order + 1] = entry
+  self.shared.lanes[key] = nil
+  return entry
+end
+
 local function planned(self, key, kind)
   local entry = self.plan[key]
-  if entry == nil then
-    entry = { key = key, kind = kind, command = { first_word[kind], key }, size = 2, at = {} }
-    self.plan[key] = entry
-    self.order[#self.order + 1] = entry
-  elseif entry.kind ~= kind then
-    error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key)
-  end
+  if entry == nil then return begin(self, key, kind, { first_word[kind], key }, 2) end
+  if entry.kind ~= kind then error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key) end
   if entry.deleted then error("write after delete of " .. key) end
   return entry
 end
 
+-- Where the values of an entry stand, by name.
+local function places(entry)
+  local at = entry.at
+  if not at then
+    at = {}
+    if entry.only then at[entry.only] = entry.place end
+    entry.at, entry.only = at, nil
+  end
+  return at
+end
+
 -- A command without one of its pairs; `at` follows.
 local function without(entry, name)
-  local at = entry.at[name]
+  if not entry.at and entry.only ~= name then return end
+  local places = places(entry)
+  local at = places[name]
   if at == nil then return end
   local first = entry.kind == "zset" and at or at - 1
   table.remove(entry.command, first)
   table.remove(entry.command, first)
-  entry.at[name], entry.size = nil, entry.size - 2
-  for other, place in pairs(entry.at) do
-    if place > at then entry.at[other] = place - 2 end
+  places[name], entry.size = nil, entry.size - 2
+  for other, place in pairs(places) do
+    if place > at then places[other] = place - 2 end
   end
 end
 
@@ -1132,21 +1105,25 @@ local function take(self, key, kind, name)
   if entry and entry.deleted then return end
   entry = planned(self, key, kind)
   without(entry, name)
-  if entry.gone == nil then entry.gone, entry.gone_order = {}, {} end
-  if not entry.gone[name] then
+  if not entry.gone then
+    entry.gone, entry.gone_order = { [name] = true }, { name }
+  elseif not entry.gone[name] then
     entry.gone[name] = true
     entry.gone_order[#entry.gone_order + 1] = name
   end
 end
 
 local function is_gone(entry, name)
-  return entry.deleted or (entry.gone ~= nil and entry.gone[name])
+  return entry.deleted or (entry.gone and entry.gone[name])
 end
 
 -- The value planned under a name, or nil.
 local function planned_value(entry, name)
-  local at = entry.at[name]
-  return at and entry.command[at]
+  if entry.at then
+    local at = entry.at[name]
+    return at and entry.command[at]
+  end
+  if entry.only == name then return entry.command[entry.place] end
 end
 
 local function refuse_planned(self, key)
@@ -1180,8 +1157,10 @@ function Tx:hgetall(key)
   local fields, any = {}, false
   for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
   if entry then
-    for name, at in pairs(entry.at) do fields[name] = entry.command[at]; any = true end
-    for name in pairs(entry.gone or {}) do fields[name] = nil end
+    for name, at in pairs(places(entry)) do fields[name] = entry.command[at]; any = true end
+    if entry.gone then
+      for name in pairs(entry.gone) do fields[name] = nil end
+    end
   end
   if any then return fields end
 end
@@ -1202,10 +1181,14 @@ function Tx:hmget(key, fields)
   return self:read("HMGET", key, unpack(fields))
 end
 
--- `pairs` is a flat list: field, value, field, value, …
+-- `list` is flat: field, value, field, value, …
 function Tx:hset(key, list)
+  if self.plan[key] == nil and #list == 2 then
+    begin(self, key, "hash", { "HSET", key, list[1], text(list[2]) }, 4, list[1], 4)
+    return
+  end
   local entry = planned(self, key, "hash")
-  local command, at, gone, size = entry.command, entry.at, entry.gone, entry.size
+  local command, at, gone, size = entry.command, places(entry), entry.gone, entry.size
   for i = 1, #list, 2 do
     local name, value = list[i], list[i + 1]
     if type(value) ~= "string" then value = text(value) end
@@ -1238,6 +1221,10 @@ function Tx:get(key)
 end
 
 function Tx:set(key, value)
+  if self.plan[key] == nil then
+    begin(self, key, "string", { "SET", key, text(value) }, 3)
+    return
+  end
   local entry = planned(self, key, "string")
   entry.command[3], entry.size = text(value), 3
 end
@@ -1246,7 +1233,7 @@ end
 function Tx:del(key)
   local entry = self.plan[key] or planned(self, key, "key")
   entry.deleted = true
-  entry.command, entry.size, entry.at, entry.gone, entry.gone_order = { "DEL", key }, 2, {}, nil, nil
+  entry.command, entry.size, entry.at, entry.only, entry.gone, entry.gone_order = { "DEL", key }, 2, nil, nil, nil, nil
 end
 
 -- Sorted sets ----------------------------------------------------------------------------------
@@ -1262,14 +1249,19 @@ function Tx:zscore(key, member)
 end
 
 function Tx:zadd(key, score, member)
+  if self.plan[key] == nil then
+    begin(self, key, "zset", { "ZADD", key, whole(score), member }, 4, member, 3)
+    return
+  end
   local entry = planned(self, key, "zset")
-  local place = entry.at[member]
+  local at = places(entry)
+  local place = at[member]
   if place then
-    entry.command[place] = text(score)
+    entry.command[place] = whole(score)
   else
     local size = entry.size
-    entry.command[size + 1], entry.command[size + 2] = text(score), member
-    entry.at[member], entry.size = size + 1, size + 2
+    entry.command[size + 1], entry.command[size + 2] = whole(score), member
+    at[member], entry.size = size + 1, size + 2
   end
   if entry.gone then entry.gone[member] = nil end
 end
@@ -1398,6 +1390,14 @@ function Tx:announce(...)
   self.messages[#self.messages + 1] = { ... }
 end
 
+-- What makes a message another one: of ready queues the best score counts, of timers the earliest.
+local function identity(message)
+  local kind = message[1]
+  if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
+  if kind == "timer" then return "timer", 2 end
+  return table.concat(message, "\0"), nil
+end
+
 -- Takes what a committed plan announced into the list's messages.
 local function gather(self)
   local shared = self.shared
@@ -1407,11 +1407,15 @@ local function gather(self)
     shared.said[self.tag] = of_tag
     shared.tags[#shared.tags + 1] = self.tag
   end
+  local messages, known = of_tag.messages, of_tag.known
   for _, message in ipairs(self.messages) do
-    local identity = cmsgpack.pack(message)
-    if not of_tag.known[identity] then
-      of_tag.known[identity] = true
-      of_tag.messages[#of_tag.messages + 1] = message
+    local name, least = identity(message)
+    local other = known[name]
+    if other == nil then
+      known[name] = message
+      messages[#messages + 1] = message
+    elseif least and message[least] < other[least] then
+      other[least] = message[least]
     end
   end
 end
@@ -1453,9 +1457,11 @@ local function removal(entry)
 end
 
 local function commands(self)
-  local list, removals = {}, {}
-  for _, entry in ipairs(self.order) do
+  local list, removals, order = {}, nil, self.order
+  for i = 1, #order do
+    local entry = order[i]
     if entry.deleted then
+      removals = removals or {}
       removals[#removals + 1] = entry.command
     else
       if entry.kind == "stream" then
@@ -1463,10 +1469,15 @@ local function commands(self)
       elseif entry.size > 2 then
         list[#list + 1] = entry.command
       end
-      if entry.gone then removals[#removals + 1] = removal(entry) end
+      if entry.gone then
+        removals = removals or {}
+        removals[#removals + 1] = removal(entry)
+      end
     end
   end
-  for _, command in ipairs(removals) do list[#list + 1] = command end
+  if removals then
+    for i = 1, #removals do list[#list + 1] = removals[i] end
+  end
   return list
 end
 
@@ -1494,7 +1505,8 @@ function Tx:commit()
   if redis.commit then
     redis.commit(list)
   else
-    for _, command in ipairs(list) do redis.call(unpack(command)) end
+    local call = redis.call
+    for i = 1, #list do call(unpack(list[i])) end
   end
   if #self.messages > 0 then gather(self) end
   self:reset()
@@ -2117,11 +2129,15 @@ local function unpack_inbound(l)
 end
 
 function spec.pack(s)
-  local list = {}
-  local count = (s.flow_id or s.parent_id) and #order or alone
-  for i = 1, count do list[i] = or_false(s[order[i]]) end
-  if s.inbound then list[26] = pack_inbound(s.inbound) end
-  list[12], list[13], list[19] = pack_budgets(s.budgets), pack_quotas(s.quotas), pack_retry(s.retry)
+  local list = {
+    s.namespace, s.kind, s.input_encoding, s.created_at, s.start_within_ms or false, s.attempt_timeout_ms or false, s.max_reclaims, s.max_replays,
+    s.requires, s.prefers, s.fairness_key or false, pack_budgets(s.budgets), pack_quotas(s.quotas), s.fallbacks, s.retention_ms, s.max_frames,
+    s.trace_parent or false, s.webhook or false, pack_retry(s.retry), s.body_digest, s.queue, s.input or false,
+  }
+  if s.flow_id or s.parent_id then
+    for i = alone + 1, #order do list[i] = or_false(s[order[i]]) end
+    if s.inbound then list[26] = pack_inbound(s.inbound) end
+  end
   return cmsgpack.pack(list)
 end
 
@@ -2258,17 +2274,21 @@ function lane.unpack(packed)
   return definition
 end
 
--- The partition's copy, read once per call; nil when the partition has not seen the lane.
+-- The partition's copy, read once per list as long as nothing changes it; nil when the partition has not seen the lane.
 function lane.load(tx, path)
   local key = keys.lane(tx, path)
-  local known = tx.memo[key]
-  if known then return known end
+  local known = tx.memo[key] or (tx.plan[key] == nil and tx.shared.lanes[key])
+  if known then
+    tx.memo[key] = known
+    return known
+  end
   local raw = tx:hgetall(key)
   if raw == nil then return nil end
   if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
   known = lane.unpack(raw.definition)
   known.path, known.raw, known.version = path, raw, tonumber(raw.version)
   tx.memo[key] = known
+  if tx.plan[key] == nil then tx.shared.lanes[key] = known end
   return known
 end
 
@@ -2874,7 +2894,7 @@ function execution.read(tx, id)
   spec.complete(tx, rec)
   local place, score = home.of(tx, rec)
   rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
-  rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec)
+  if rec.detail then rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec) end
   if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
   tx.memo[key] = rec
   return rec
@@ -2962,6 +2982,14 @@ end
 -- The state under which its flow counts a member.
 function execution.member_state(rec)
   return rec.hidden and "held" or execution.public_state(rec)
+end
+
+-- Nothing holds it back any more, and no grant waits for it. To clear a field that is absent would make room for it.
+function execution.unblock(rec)
+  if rec.reason then rec.reason = nil end
+  if rec.detail then rec.detail = nil end
+  if rec.since then rec.since = nil end
+  if rec.grant or rec.grant_worker or rec.grant_until then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
 end
 
 function execution.block(rec, reason, detail, now)
@@ -3709,8 +3737,13 @@ function attempt.finish(tx, rec, state, failure, actor)
   if rec.woken or rec.continued then suspension.forget(tx, rec) end
   if rec.answered then waitpoint.forget_answered(tx, rec) end
   if rec.frames then frames.close(tx, rec) end
-  rec.timeout_at, rec.time_left, rec.satisfied = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.yield, rec.resume = nil, nil, nil, nil
+  -- To clear a field that is absent would make room for it.
+  if rec.timeout_at then rec.timeout_at = nil end
+  if rec.time_left then rec.time_left = nil end
+  if rec.satisfied then rec.satisfied = nil end
+  if rec.cancel_by or rec.cancel_reason then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.yield then rec.yield = nil end
+  if rec.resume then rec.resume = nil end
 end
 
 -- The typed form of a filed attempt.
@@ -5190,8 +5223,7 @@ end
 -- but by whoever calls this.
 function runnable.settle(tx, rec)
   rec.phase = "runnable"
-  rec.reason, rec.detail, rec.since = nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  execution.unblock(rec)
   if dependencies.waits(rec) then return execution.block(rec, "waiting_for_dependencies", nil, tx.now) end
   if rec.awaiting then
     if children.load(rec).open > 0 then return execution.block(rec, "waiting_for_children", nil, tx.now) end
@@ -6546,21 +6578,29 @@ function start.lease(tx, rec, holder, ids)
   if not continues then
     rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
     rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
-    rec.started, rec.progress = now, nil
-    rec.timeout_at = rec.spec.attempt_timeout_ms and now + rec.spec.attempt_timeout_ms or nil
+    rec.started = now
+    if rec.progress then rec.progress = nil end
+    local timeout = rec.spec.attempt_timeout_ms
+    if timeout then
+      rec.timeout_at = now + timeout
+    elseif rec.timeout_at then
+      rec.timeout_at = nil
+    end
   elseif rec.time_left then
     rec.timeout_at = now + rec.time_left
   end
-  rec.time_left, rec.wanted = nil, nil
-  rec.attempt_state = "started"
-  rec.phase, rec.next, rec.resume, rec.delay = "active", nil, nil, nil
-  rec.reason, rec.detail, rec.since = nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
+  if rec.time_left then rec.time_left = nil end
+  if rec.wanted then rec.wanted = nil end
+  rec.attempt_state, rec.phase = "started", "active"
+  if rec.next then rec.next = nil end
+  if rec.resume then rec.resume = nil end
+  if rec.delay then rec.delay = nil end
+  execution.unblock(rec)
   rec.first_started = rec.first_started or now
   rec.lease_id, rec.worker, rec.worker_id, rec.request = ids.lease_id, holder.instance, holder.worker_id, holder.request_id
   rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)
   rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
-  rec.ended_by, rec.ended_value = nil, nil
+  if rec.ended_by then rec.ended_by, rec.ended_value = nil, nil end
   execution.save(tx, rec, true)
   event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false", "waited_ms", string.format("%.0f", waited) })
 end
@@ -6788,10 +6828,18 @@ function finish.execution(tx, rec, outcome, how)
   if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
   if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
-  rec.reason, rec.detail, rec.since, rec.delay, rec.next, rec.resume = nil, nil, nil, nil, nil, nil
-  rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-  rec.cancel_by, rec.cancel_reason, rec.awaiting, rec.wanted = nil, nil, nil, nil
-  rec.failure = how.failure and cmsgpack.pack(how.failure) or nil
+  execution.unblock(rec)
+  if rec.delay then rec.delay = nil end
+  if rec.next then rec.next = nil end
+  if rec.resume then rec.resume = nil end
+  if rec.cancel_by then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.awaiting then rec.awaiting = nil end
+  if rec.wanted then rec.wanted = nil end
+  if how.failure then
+    rec.failure = cmsgpack.pack(how.failure)
+  elseif rec.failure then
+    rec.failure = nil
+  end
   store_result(tx, rec, how.result, how.result_encoding)
   if rec.waited then
     rec.waited = nil
@@ -7543,40 +7591,6 @@ define.fn {
 }
 end
 
-source["execution.submit_many"] = function(require, LIBRARY)
-local define = require "lib.define"
-local check = require "lib.check"
-local reply = require "lib.reply"
-local submit = require "transition.submit"
-
-define.fn {
-  name = "ff_submit_executions",
-  doc = "Accepts up to 64 executions of one partition; each is answered, accepted or refused on its own.",
-  flags = {},
-  each = "submissions",
-  args = { submissions = "submissions" },
-  reply = { submitted = { items = "[submitted]" } },
-  errs = {},
-  call = function(tx, a)
-    local items = {}
-    for i, s in ipairs(a.submissions) do
-      local answer = check.value("submission", s)
-      if answer == nil then
-        local problem
-        answer, problem = tx:item(function() return submit.one(tx, s) end)
-        answer = answer or reply.raised(problem)
-      end
-      if answer.ok then
-        items[i] = { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = answer.ok.is == "duplicate" }
-      else
-        items[i] = { refusal = reply.refusal(answer) }
-      end
-    end
-    return reply.ok("submitted", { items = items })
-  end,
-}
-end
-
 source["execution.complete"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -7593,45 +7607,6 @@ define.fn {
     local answer = complete.one(tx, a)
     if answer == "replay" then return reply.ok("replayed") end
     return answer or reply.ok("completed")
-  end,
-}
-end
-
-source["execution.complete_many"] = function(require, LIBRARY)
-local define = require "lib.define"
-local check = require "lib.check"
-local reply = require "lib.reply"
-local complete = require "transition.complete"
-
-define.fn {
-  name = "ff_complete_executions",
-  doc = "Completes up to 64 executions of one partition; each is answered on its own.",
-  flags = { "allow-oom" },
-  each = "completions",
-  args = { completions = "completions" },
-  reply = { completed = { items = "[completed_item]" } },
-  errs = {},
-  call = function(tx, a)
-    local items = {}
-    -- Items are committed one by one: a malformed one refuses the call before the first of them.
-    for i, item in ipairs(a.completions) do
-      local refusal = check.value("completion", item, string.format("completions[%d]", i - 1))
-      if refusal then return refusal end
-    end
-    for i, item in ipairs(a.completions) do
-      local answer, problem = tx:item(function()
-        local refusal = complete.one(tx, item)
-        if refusal == "replay" then return { ok = "replay" } end
-        return refusal or { ok = "done" }
-      end)
-      answer = answer or reply.raised(problem)
-      if answer.ok then
-        items[i] = { execution_id = item.execution_id, replayed = answer.ok == "replay" }
-      else
-        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
-      end
-    end
-    return reply.ok("completed", { items = items })
   end,
 }
 end
@@ -8055,7 +8030,7 @@ end
 define.fn {
   name = "ff_claim_executions",
   doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
@@ -8124,46 +8099,6 @@ define.fn {
     local refusal = renew.one(tx, rec, a)
     if refusal then return refusal end
     return reply.ok("renewed", { lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil })
-  end,
-}
-end
-
-source["lease.renew_many"] = function(require, LIBRARY)
-local define = require "lib.define"
-local check = require "lib.check"
-local reply = require "lib.reply"
-local execution = require "record.execution"
-local renew = require "transition.renew"
-
-define.fn {
-  name = "ff_renew_leases",
-  doc = "Renews up to 64 leases of one partition; each is answered on its own.",
-  flags = { "allow-oom" },
-  each = "renewals",
-  args = { renewals = "renewals" },
-  reply = { renewed = { items = "[renewed]" } },
-  errs = {},
-  call = function(tx, a)
-    local items = {}
-    -- Items are committed one by one: a malformed one refuses the call before the first of them.
-    for i, item in ipairs(a.renewals) do
-      local refusal = check.value("renewal", item, string.format("renewals[%d]", i - 1))
-      if refusal then return refusal end
-    end
-    for i, item in ipairs(a.renewals) do
-      local answer, problem = tx:item(function()
-        local rec = execution.load(tx, item.execution_id)
-        return renew.one(tx, rec, item) or { ok = rec }
-      end)
-      answer = answer or reply.raised(problem)
-      if answer.ok then
-        local rec = answer.ok
-        items[i] = { execution_id = item.execution_id, lease_expires_at = rec.lease_until, cancel_requested = rec.cancel_by ~= nil, yield_requested = rec.yield ~= nil }
-      else
-        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
-      end
-    end
-    return reply.ok("renewed", { items = items })
   end,
 }
 end
@@ -8274,7 +8209,7 @@ end
 define.fn {
   name = "ff_issue_grants",
   doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
   },
@@ -8334,7 +8269,7 @@ local start = require "transition.start"
 define.fn {
   name = "ff_consume_grant",
   doc = "Turns a grant into a lease for the worker it was given to. `keep` names the sets that stay with it while its attempt is set aside.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
@@ -8351,49 +8286,6 @@ define.fn {
 }
 end
 
-source["grant.consume_many"] = function(require, LIBRARY)
-local define = require "lib.define"
-local reply = require "lib.reply"
-local execution = require "record.execution"
-local choose = require "transition.choose"
-local consume = require "transition.consume"
-local start = require "transition.start"
-
-define.fn {
-  name = "ff_consume_grants",
-  doc = "Turns up to 64 grants of one partition into leases for the worker they were given to; each is answered on its own.",
-  flags = {},
-  args = {
-    grants = "grants_to_consume", instance = "instance", worker_id = "worker_id", capabilities = "capabilities", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id",
-  },
-  reply = { consumed = { items = "[consumed_grant]" } },
-  errs = { "capability_invalid" },
-  call = function(tx, a)
-    local capabilities, items, wakes, paths = choose.set_of(a.capabilities), {}, {}, {}
-    for i, item in ipairs(a.grants) do
-      local answer, problem = tx:item(function()
-        local rec, replayed = consume.one(tx, a, capabilities, item)
-        if rec == nil then return replayed end
-        return { ok = rec, replayed = replayed }
-      end)
-      answer = answer or reply.raised(problem)
-      if answer.ok then
-        local rec, path = answer.ok, execution.lane_path(answer.ok)
-        if not answer.replayed then
-          if wakes[path] == nil then paths[#paths + 1] = path end
-          wakes[path] = math.min(wakes[path] or rec.wake, rec.wake)
-        end
-        items[i] = { execution_id = item.execution_id, task = start.task(tx, rec), replayed = answer.replayed }
-      else
-        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
-      end
-    end
-    for _, path in ipairs(paths) do consume.announce(tx, path, wakes[path]) end
-    return reply.ok("consumed", { items = items })
-  end,
-}
-end
-
 source["grant.keep"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
@@ -8404,7 +8296,7 @@ local grant = require "transition.grant"
 define.fn {
   name = "ff_keep_grant",
   doc = "Notes with a grant that is handed on which of its sets stay with the execution while its attempt is set aside: whoever consumes it need not know.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", grant_id = "grant_id", sets = "holder_sets" },
   reply = { kept = {} },
   errs = { "execution_not_found", "grant_not_found" },
@@ -8464,38 +8356,6 @@ define.fn {
     local answer = block.one(tx, a)
     if answer == "already" then return reply.ok("already") end
     return answer or reply.ok("blocked")
-  end,
-}
-end
-
-source["grant.block_many"] = function(require, LIBRARY)
-local define = require "lib.define"
-local reply = require "lib.reply"
-local block = require "transition.block"
-
-define.fn {
-  name = "ff_block_executions",
-  doc = "Admission refused up to 64 granted executions of one partition: each waits for its quota or budget, and is answered on its own.",
-  flags = { "allow-oom" },
-  args = { refusals = "grant_refusals" },
-  reply = { blocked = { items = "[blocked_item]" } },
-  errs = {},
-  call = function(tx, a)
-    local items = {}
-    for i, item in ipairs(a.refusals) do
-      local answer, problem = tx:item(function()
-        local refusal = block.one(tx, item)
-        if refusal == "already" then return { ok = "already" } end
-        return refusal or { ok = "blocked" }
-      end)
-      answer = answer or reply.raised(problem)
-      if answer.ok then
-        items[i] = { execution_id = item.execution_id, already = answer.ok == "already" }
-      else
-        items[i] = { execution_id = item.execution_id, refusal = reply.refusal(answer) }
-      end
-    end
-    return reply.ok("blocked", { items = items })
   end,
 }
 end
@@ -8607,7 +8467,7 @@ end
 define.fn {
   name = "ff_suspend_execution",
   doc = "Sets the running attempt aside until its condition is met. Adopts the attempt's pending waitpoints, all of them when `adopt` is absent; opens `otherwise` when there is no other. Early signals that are enough leave the lease as it is. `step` names the wait; whoever continues the attempt finds it in the resume.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", fence = "fence", suspension_id = "suspension_id", reason = "suspension_reason", waitpoints = "new_waitpoints", adopt = "waitpoint_ids?",
     otherwise = "new_waitpoint?", condition = "condition_nodes", timeout_ms = "duration_ms?", timeout_behavior = "timeout_behavior", review_waitpoint_id = "waitpoint_id?",
@@ -8692,7 +8552,7 @@ local waitpoint = require "record.waitpoint"
 define.fn {
   name = "ff_create_waitpoint",
   doc = "Opens a waitpoint while the attempt still runs; signals that come before the suspend are kept and count then.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", waitpoint = "new_waitpoint" },
   reply = { created = { expires_at = "time_ms?", replayed = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
@@ -8761,7 +8621,7 @@ local signal = require "transition.signal"
 define.fn {
   name = "ff_deliver_signal",
   doc = "Delivers a signal under a waitpoint token, whose mac the caller has verified. Whatever keeps the waitpoint from taking it answers alike.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", waitpoint_id = "waitpoint_id", token_digest = "token_digest", signal_id = "signal_id", name = "signal_name", payload = "signal_payload?",
     payload_encoding = "encoding?", category = "source?", source = "source?", source_identity = "source?", correlation_id = "correlation_id?", idempotency_key = "idempotency_key?",
@@ -9495,7 +9355,7 @@ local runnable = require "transition.runnable"
 define.fn {
   name = "ff_wait_children",
   doc = "Sets the running attempt aside until every child has ended; the next claim continues it with their outcomes. When all have ended already the lease stays, unless `aside` says that the attempt lets go of it all the same.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", wait_id = "suspension_id", aside = "bool?" },
   reply = { waiting = { open = "count" }, ended = { children = "[child]", more = "bool" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
@@ -10100,7 +9960,7 @@ local holders = require "index.holders"
 define.fn {
   name = "ff_admit_holders",
   doc = "Enters holders into a holder set, in order, as far as there is room, each until its deadline; who is in it already stays. `counted` enters executions that run already, room or not.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { set = "holder_set", holders = "candidates", counted = "bool?" },
   reply = { admitted = { holder_ids = "[holder_id]", held = "count", limit = "max_active?" } },
   errs = { "capacity_unknown" },
@@ -10541,7 +10401,7 @@ end
 define.fn {
   name = "ff_admit_quota",
   doc = "Asks a quota for executions, in order, each under its key: every part passes or nothing is taken. Nobody takes the room of those who were called or stand in line before it. Who is refused waits for its turn; who is in stays.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { quota_id = "quota_id", candidates = "quota_candidates" },
   reply = { answered = { items = "[quota_answer]" } },
   errs = { "quota_not_found" },
@@ -11759,7 +11619,7 @@ end
 define.fn {
   name = "ff_admit_budget",
   doc = "Holds the estimates of executions about to start, in order, as far as every limit up the tree allows; without an estimate something must be left in every hard dimension. A holder that was admitted is admitted again.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { budget_id = "budget_id", candidates = "budget_candidates" },
   reply = { answered = { items = "[budget_verdict]" } },
   errs = { "budget_not_found" },
@@ -12376,7 +12236,7 @@ local holds = require "record.holds"
 define.fn {
   name = "ff_hold_budget",
   doc = "A running execution is about to reserve from a budget: from now on the end of its lease gives back what it holds there.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { execution_id = "execution_id", fence = "fence", budget_id = "budget_id" },
   reply = { held = { holder_id = "holder_id" } },
   errs = { "execution_not_found", "execution_not_active", "stale_lease", "lease_expired", "lease_revoked" },
@@ -12847,7 +12707,7 @@ local worker = require "record.worker"
 define.fn {
   name = "ff_register_worker",
   doc = "Registers a worker instance or replaces what it serves; while another incarnation is alive it is refused unless `take_over` is set.",
-  flags = {},
+  flags = { "allow-oom" },
   args = {
     instance = "instance", worker_id = "worker_id", namespace = "namespace", lanes = "lane_names", capabilities = "capabilities", slots = "slots",
     incarnation = "uuid?", take_over = "bool?", owner = "actor?",
@@ -12939,7 +12799,7 @@ local worker = require "record.worker"
 define.fn {
   name = "ff_challenge_worker",
   doc = "Asks whoever holds a worker instance id to say that it lives; asked again with the same nonce it says whether the holder answered.",
-  flags = {},
+  flags = { "allow-oom" },
   args = { instance = "instance", nonce = "uuid" },
   reply = { challenged = {}, answered = {}, unknown = {} },
   errs = {},

@@ -11,6 +11,9 @@ pub const LIST_MAX: usize = 64;
 /// The most bytes of arguments of one list; a larger operation travels alone.
 pub const LIST_BYTES_MAX: usize = 512 * 1024;
 
+/// What ends or takes up work and is larger than this waits for room like anything else.
+pub const END_BYTES_MAX: usize = 64 * 1024;
+
 /// What a list may do, which is what the function it is carried by says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -28,7 +31,7 @@ impl Class {
     pub fn of(invocation: &Invocation) -> Self {
         if invocation.read_only || READING.binary_search(&invocation.function).is_ok() {
             Self::Read
-        } else if ENDING.binary_search(&invocation.function).is_ok() {
+        } else if ENDING.binary_search(&invocation.function).is_ok() && invocation.args.len() <= END_BYTES_MAX {
             Self::End
         } else {
             Self::Run
@@ -170,6 +173,8 @@ mod tests {
         let class = |function| Class::of(&operation(function, false, &[0x80]));
         assert_eq!(class("ff_complete_execution"), Class::End);
         assert_eq!(class("ff_submit_execution"), Class::Run);
+        let large = operation("ff_complete_execution", false, &[0x80; END_BYTES_MAX + 1]);
+        assert_eq!(Class::of(&large), Class::Run);
         assert_eq!(class("ff_describe_execution"), Class::Read);
         assert_eq!(Class::of_all([Class::End, Class::End]), Class::End);
         assert_eq!(Class::of_all([Class::End, Class::Run]), Class::Run);

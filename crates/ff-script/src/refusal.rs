@@ -1,18 +1,10 @@
-//! A refusal on the wire, whole call or one item of a batch, as the error it means.
+//! A refusal on the wire, as the error it means.
 
 use ff_core::error::Detail;
 use ff_core::{EngineError, ErrorCode};
 use rmpv::ValueRef;
 
-use crate::generated::Refusal;
 use crate::wire::{DecodeError, Fields, Wire, text_bytes};
-
-impl Refusal {
-    /// The error this refusal of a batch item means; `Err` when a newer library uses a code unknown here.
-    pub fn error(&self) -> Result<EngineError, DecodeError> {
-        error(&self.code, self.detail.clone().into())
-    }
-}
 
 fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
     let code: ErrorCode =

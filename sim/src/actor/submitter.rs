@@ -8,7 +8,7 @@ use ff_script::{Bytes, Call};
 use uuid::Uuid;
 
 use super::{Actor, CAPABILITIES, LANES, NAMESPACE, Scene, courier, treasurer};
-use crate::request::{Outcome, Reply, Request};
+use crate::request::{Outcome, Request};
 use crate::rng::Rng;
 
 pub(crate) struct Submitter {
@@ -62,9 +62,8 @@ impl Submitter {
             scene.board.known.push(submission.execution_id);
             batch.push(submission);
         }
-        if let Some(first) = batch.first() {
-            let id = first.execution_id;
-            scene.tell(id, SubmitExecutions { submissions: batch });
+        for submission in batch {
+            scene.tell(submission.execution_id, SubmitExecution { submission });
         }
     }
 }
@@ -102,18 +101,6 @@ impl Actor for Submitter {
                 let id = call.submission.execution_id;
                 install_in(&call.submission.lane, id, scene);
                 scene.tell(id, call.clone());
-            }
-            (
-                Request::SubmitExecutions(call),
-                Outcome::Reply(Reply::SubmitExecutions(SubmitExecutionsReply::Submitted { items })),
-            ) => {
-                for (submission, item) in call.submissions.iter().zip(items) {
-                    if item.refusal.as_ref().is_some_and(|refusal| refusal.code == "lane_unseen") {
-                        let id = submission.execution_id;
-                        install_in(&submission.lane, id, scene);
-                        scene.tell(id, SubmitExecution { submission: submission.clone() });
-                    }
-                }
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Claims and runs work; crashes, sleeps past its leases and goes on as a zombie with old fences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ff_core::types::{AttemptId, ExecutionId, LeaseId, QuotaPolicyId, SuspensionId, WaitpointId};
 use ff_script::Route;
@@ -383,31 +383,20 @@ impl Worker {
     }
 
     fn renew_all(&self, scene: &mut Scene<'_>) {
-        let mut by_route: BTreeMap<Route, Vec<Renewal>> = BTreeMap::new();
-        for (id, fence) in &self.held {
-            let renewals = by_route.entry(scene.board.route_of(id)).or_default();
-            if renewals.iter().all(|renewal| renewal.execution_id != *id) {
-                renewals.push(Renewal::new(*id, fence.clone()));
-            }
-        }
-        for (route, renewals) in by_route {
-            scene.say(route, RenewLeases { renewals });
+        let mut known = BTreeSet::new();
+        for (id, fence) in self.held.iter().filter(|(id, _)| known.insert(*id)) {
+            scene.tell(*id, RenewLease::new(*id, fence.clone()));
         }
     }
 
     fn complete_all(&mut self, scene: &mut Scene<'_>) {
-        let mut by_route: BTreeMap<Route, Vec<Completion>> = BTreeMap::new();
+        let mut known = BTreeSet::new();
         for (id, fence) in std::mem::take(&mut self.held) {
             self.bury((id, fence.clone()));
-            let completions = by_route.entry(scene.board.route_of(&id)).or_default();
-            if completions.iter().all(|completion| completion.execution_id != id) {
-                let mut completion = Completion::new(id, fence);
-                completion.result = submitter::draw_bytes(scene.rng);
-                completions.push(completion);
+            if known.insert(id) {
+                let result = submitter::draw_bytes(scene.rng);
+                scene.tell(id, CompleteExecution { result, ..CompleteExecution::new(id, fence) });
             }
-        }
-        for (route, completions) in by_route {
-            scene.say(route, CompleteExecutions { completions });
         }
     }
 

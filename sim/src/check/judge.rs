@@ -37,10 +37,6 @@ impl Checker {
                 None => return Err(Violation::new(8, format!("{id} is a member or child nobody made"))),
             },
             Request::SubmitExecution(call) => (call.submission.clone(), step.now),
-            Request::SubmitExecutions(call) => {
-                let found = call.submissions.iter().find(|s| s.execution_id == id);
-                (found.expect("the answer was checked").clone(), step.now)
-            }
             other => {
                 return Err(Violation::new(41, format!("{} submitted {id}", other.name())));
             }
@@ -585,10 +581,6 @@ impl Judgement<'_> {
         self.by_holder(shadow, before)?;
         let result = match self.step.request {
             Request::CompleteExecution(call) => &call.result,
-            Request::CompleteExecutions(call) => {
-                let item = call.completions.iter().find(|item| item.execution_id == self.id);
-                &item.expect("its fence was found").result
-            }
             other => {
                 return Err(Violation::new(41, format!("{} completed {}", other.name(), self.id)));
             }
@@ -950,8 +942,11 @@ impl Judgement<'_> {
                 BlockingReason::WaitingForCapableWorker
             }
             Request::AddEdges(_) | Request::AddMembers(_) => {
-                let waits =
-                    before.blocking_reason.is_none_or(|reason| reason == BlockingReason::WaitingForCapableWorker);
+                // Whatever else it waits for can wait behind the edge; an operator's hold stays.
+                let waits = before.blocking_reason.is_none_or(|reason| {
+                    use BlockingReason::{WaitingForBudget, WaitingForCapableWorker, WaitingForQuota};
+                    matches!(reason, WaitingForCapableWorker | WaitingForBudget | WaitingForQuota)
+                });
                 require!(10, waits, "{id} was blocked by an edge while {:?}", before.blocking_reason);
                 BlockingReason::WaitingForDependencies
             }

@@ -18,8 +18,7 @@ impl Checker {
         let related = self.hidden.contains_key(&id) || self.seen(&id).is_none_or(is_kin);
         let timer = matches!(step.request, Request::FireDue(_));
         // A timer of its own, or one of a relative's: which of them it was the event itself does not tell.
-        let beside = matches!(step.request, Request::CompleteExecutions(_)) && event.r#type == "execution.cancelled";
-        related && (timer || beside || !step.request.targets().contains(&id))
+        related && (timer || !step.request.targets().contains(&id))
     }
 
     /// True when nothing of the execution's flow runs again.

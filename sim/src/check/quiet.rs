@@ -20,13 +20,6 @@ impl Checker {
                 step.request.fences().iter().any(|(named, fence)| *named == id && self.is_current(id, fence, step.now));
             match step.request {
                 Request::RenewLease(call) if current => renewed = Some(call.lease_ttl_ms),
-                Request::RenewLeases(call) if current => {
-                    renewed = call
-                        .renewals
-                        .iter()
-                        .find(|renewal| renewal.execution_id == id)
-                        .map(|renewal| renewal.lease_ttl_ms);
-                }
                 Request::UpdateProgress(call) if current => {
                     expected.progress = Some(Progress { pct: call.pct, message: call.message.clone() });
                     expected.updated_at = step.now;

@@ -69,35 +69,6 @@ impl Checker {
     /// Compares the answer, item by item where there are several.
     fn check_variant(&self, step: &Step<'_>, verdicts: &[(Option<ExecutionId>, Verdict)]) -> Check {
         match step.outcome {
-            Outcome::Reply(Reply::SubmitExecutions(SubmitExecutionsReply::Submitted { items })) => {
-                for ((id, verdict), item) in verdicts.iter().zip(items) {
-                    let answer = match (&item.refusal, item.duplicate) {
-                        (Some(refusal), _) => refusal.code.as_str(),
-                        (None, Some(true)) => "Duplicate",
-                        (None, _) => "Created",
-                    };
-                    agree(step, *id, verdict, answer)?;
-                }
-                Ok(())
-            }
-            Outcome::Reply(Reply::CompleteExecutions(CompleteExecutionsReply::Completed { items })) => {
-                for ((id, verdict), item) in verdicts.iter().zip(items) {
-                    let answer = match (&item.refusal, item.replayed) {
-                        (Some(refusal), _) => refusal.code.as_str(),
-                        (None, Some(true)) => "Replayed",
-                        (None, _) => "Completed",
-                    };
-                    agree(step, *id, verdict, answer)?;
-                }
-                Ok(())
-            }
-            Outcome::Reply(Reply::RenewLeases(RenewLeasesReply::Renewed { items })) => {
-                for ((id, verdict), item) in verdicts.iter().zip(items) {
-                    let answer = item.refusal.as_ref().map_or("Renewed", |refusal| refusal.code.as_str());
-                    agree(step, *id, verdict, answer)?;
-                }
-                Ok(())
-            }
             Outcome::Reply(reply) => {
                 let (id, verdict) = &verdicts[0];
                 agree(step, *id, verdict, &reply.variant())?;
@@ -115,29 +86,6 @@ impl Checker {
 
     pub(super) fn verdicts(&self, step: &Step<'_>) -> Vec<(Option<ExecutionId>, Verdict)> {
         match step.request {
-            Request::SubmitExecutions(call) => {
-                call.submissions.iter().map(|s| (Some(s.execution_id), self.submit(step, s))).collect()
-            }
-            Request::CompleteExecutions(call) => call
-                .completions
-                .iter()
-                .map(|c| {
-                    // One that was completed before it in the batch may have won a race, or been its parent.
-                    let lost = step.events.iter().any(|event| {
-                        event.execution_id == Some(c.execution_id) && event.r#type == "execution.cancelled"
-                    });
-                    let verdict = match self.complete(step, c.execution_id, &c.fence) {
-                        Emit(..) if lost => Refuse("execution_not_active"),
-                        verdict => verdict,
-                    };
-                    (Some(c.execution_id), verdict)
-                })
-                .collect(),
-            Request::RenewLeases(call) => call
-                .renewals
-                .iter()
-                .map(|r| (Some(r.execution_id), self.renew(step, r.execution_id, &r.fence)))
-                .collect(),
             other => vec![(other.targets().first().copied(), self.verdict(step))],
         }
     }

@@ -143,7 +143,10 @@ fn an_early_deadline_is_caught() {
 
 #[test]
 fn lossy_input_is_caught() {
-    is_caught("lossy payload", &[("rec.spec.input = s.input\n", "rec.spec.input = (string.gsub(s.input, \"%z\", \"\"))\n")]);
+    is_caught(
+        "lossy payload",
+        &[("rec.spec.input = s.input\n", "rec.spec.input = (string.gsub(s.input, \"%z\", \"\"))\n")],
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecutions, CompleteExecutionsReply, Completion, LeaseIds,
-    Submission, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply, Task,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, Submission, SubmitExecution,
+    SubmitExecutionReply, Task,
 };
 use ff_script::{Client, Route};
 use uuid::Uuid;
@@ -235,9 +235,11 @@ pub async fn fill(store: &Store, count: usize) -> Result<usize> {
 }
 
 async fn submit_batch(client: &Client, partition: u16, submissions: Vec<Submission>) -> Result<()> {
-    let SubmitExecutionsReply::Submitted { items } =
-        client.call(Route::Execution(partition), &SubmitExecutions { submissions }).await?;
-    ensure!(items.iter().all(|item| item.refusal.is_none()), "a submission of a batch was refused: {items:?}");
+    let route = Route::Execution(partition);
+    let calls: Vec<_> = submissions.into_iter().map(|submission| (route, SubmitExecution { submission })).collect();
+    for reply in client.call_all(&calls).await {
+        reply.context("a submission of a batch was refused")?;
+    }
     Ok(())
 }
 
@@ -261,12 +263,13 @@ async fn claim_batch(client: &Client, partition: u16, instance: String) -> Resul
 }
 
 async fn complete_batch(client: &Client, tasks: Vec<Task>) -> Result<()> {
-    let Some(first) = tasks.first() else {
-        return Ok(());
+    let call = |task: &Task| {
+        let id = task.execution_id;
+        (client.route_of(&id), CompleteExecution::new(id, fence_of(task)))
     };
-    let route = client.route_of(&first.execution_id);
-    let completions = tasks.iter().map(|task| Completion::new(task.execution_id, fence_of(task))).collect();
-    let CompleteExecutionsReply::Completed { items } = client.call(route, &CompleteExecutions { completions }).await?;
-    ensure!(items.iter().all(|item| item.refusal.is_none()), "a completion of a batch was refused: {items:?}");
+    let calls: Vec<_> = tasks.iter().map(call).collect();
+    for reply in client.call_all(&calls).await {
+        reply.context("a completion of a batch was refused")?;
+    }
     Ok(())
 }

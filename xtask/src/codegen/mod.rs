@@ -87,16 +87,18 @@ fn generate(root: &Path) -> Result<Generated> {
     let complaints = lint::complaints(&source);
     let library = contract::load(&source)?;
     let working = Version::working(root)?;
-    let number = version::number(&working, Version::committed(root).as_ref(), |number| {
-        bundle::write(&source, number).hash
-    });
+    let number =
+        version::number(&working, Version::committed(root).as_ref(), |number| bundle::write(&source, number).hash);
     let bundle = bundle::write(&source, number);
     bundle::try_load(&bundle.text)?;
     let outputs = vec![
         Output { path: "lua/record/packed.lua", text: packed.lua },
         Output { path: "lua/VERSION", text: format!("{number} {}\n", bundle.hash) },
         Output { path: "crates/ff-script/src/library.lua", text: bundle.text },
-        Output { path: "crates/ff-script/src/generated.rs", text: rust::write(&library, &commands::used(&source))? + &packed.rust },
+        Output {
+            path: "crates/ff-script/src/generated.rs",
+            text: rust::write(&library, &commands::used(&source))? + &packed.rust,
+        },
         Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];

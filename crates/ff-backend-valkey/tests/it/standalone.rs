@@ -217,7 +217,8 @@ async fn a_dump_shows_every_kind_of_value() {
 async fn the_documented_permissions_suffice() {
     for binary in flavours() {
         let server = server_of(&binary, Aof::EverySecond);
-        let host = "+fcall +fcall_ro +function|load +info +watch +multi +exec +set +del +ssubscribe +config|get +scan";
+        let host =
+            "+fcall +fcall_ro +function|load +info +watch +multi +exec +set +del +ssubscribe +config|get +scan +hmget";
         let library = "+exists +hincrby +hget +spublish";
         let mut command = vec!["ACL", "SETUSER", "ann", "on", ">pw", "~ff:*", "&ff:wake:*"];
         command.extend(host.split(' ').chain(library.split(' ')));

@@ -74,9 +74,7 @@ for_each_host! {
                     missing.remove(name);
                     expect_refusal(&store, contract, &missing, &format!("{name} missing"), name, "invalid_argument").await;
                 }
-                // One bad submission of a batch does not refuse the others: it is answered in its item, below.
-                let by_item = contract.name == "ff_submit_executions";
-                for Mistake { what, value, path, code } in contracts.mistakes(spec).into_iter().filter(|mistake| !by_item || mistake.path.is_empty()) {
+                for Mistake { what, value, path, code } in contracts.mistakes(spec) {
                     let mut wrong = right.clone();
                     wrong.insert(name.clone(), value);
                     expect_refusal(&store, contract, &wrong, &format!("{name}: {what}"), &format!("{name}{path}"), code).await;
@@ -86,24 +84,6 @@ for_each_host! {
         }
         assert!(tried > 500, "only {tried} mistakes were tried");
         assert_eq!(store.dump().await, before, "a refused call leaves nothing behind");
-    }
-
-    async fn a_mistake_in_a_batch_of_submissions_is_answered_in_its_item(store) {
-        let contracts = Contracts::read();
-        let contract = contracts.functions.iter().find(|contract| contract.name == "ff_submit_executions").expect("the batch");
-        let before = store.dump().await;
-        let mut tried = 0;
-        for Mistake { what, value, path, code } in contracts.mistakes("submission") {
-            let items = BTreeMap::from([("submissions".to_owned(), Value::Array(vec![value]))]);
-            let reply = store.raw(HOME, contract.name, false, &arguments(&items)).await;
-            let Value::Array(items) = field(field(&reply, "ok"), "items") else { panic!("{what}: {reply}") };
-            let refusal = field(&items[0], "refusal");
-            let said = (field(refusal, "code").as_str(), field(field(refusal, "detail"), "field").as_str());
-            assert_eq!(said, (Some(code), Some(path.trim_start_matches('.'))), "{what}");
-            tried += 1;
-        }
-        assert!(tried > 100, "only {tried} mistakes were tried");
-        assert_eq!(store.dump().await, before);
     }
 
     async fn what_is_required_is_enough(store) {

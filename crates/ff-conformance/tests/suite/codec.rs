@@ -46,8 +46,11 @@ async fn every_type_survives(host: &dyn Host) {
 #[tokio::test]
 async fn every_generated_type_survives_the_embedded_host() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let host = ff_backend_embedded::Embedded::open(ff_backend_embedded::Options::new(directory.path(), ff_testkit::in_lists(ECHO)))
-        .expect("the store opens");
+    let host = ff_backend_embedded::Embedded::open(ff_backend_embedded::Options::new(
+        directory.path(),
+        ff_testkit::in_lists(ECHO),
+    ))
+    .expect("the store opens");
     every_type_survives(&host).await;
 }
 

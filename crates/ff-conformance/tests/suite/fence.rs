@@ -23,37 +23,15 @@ fn said<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Result<String, ErrorCo
     }
 }
 
-/// The refusal of the only item of a batch, as if it were the call's.
-fn item(refusal: Option<&Refusal>, otherwise: String) -> Result<String, ErrorCode> {
-    match refusal {
-        Some(refusal) => Err(refusal.code.parse().expect("a known code")),
-        None => Ok(otherwise),
-    }
-}
-
 /// Everything a worker can write, by name.
-const WRITES: [(&str, Write); 14] = [
+const WRITES: [(&str, Write); 12] = [
     ("renew", |store, id, fence| Box::pin(async move { said(store.ask(&RenewLease::new(id, fence)).await) })),
-    ("renew many", |store, id, fence| {
-        Box::pin(async move {
-            let RenewLeasesReply::Renewed { items } =
-                store.ask(&RenewLeases { renewals: vec![Renewal::new(id, fence)] }).await.unwrap();
-            item(items[0].refusal.as_ref(), format!("{items:?}"))
-        })
-    }),
     ("progress", |store, id, fence| {
         Box::pin(async move { said(store.ask(&UpdateProgress::new(id, fence, 50)).await) })
     }),
     ("complete", |store, id, fence| {
         Box::pin(async move {
             said(store.ask(&CompleteExecution { result: Some("r".into()), ..CompleteExecution::new(id, fence) }).await)
-        })
-    }),
-    ("complete many", |store, id, fence| {
-        Box::pin(async move {
-            let CompleteExecutionsReply::Completed { items } =
-                store.ask(&CompleteExecutions { completions: vec![Completion::new(id, fence)] }).await.unwrap();
-            item(items[0].refusal.as_ref(), format!("{items:?}"))
         })
     }),
     ("fail for good", |store, id, fence| {
@@ -250,10 +228,9 @@ for_each_host! {
         let tasks = store.claim("w1", 3).await;
         store.complete(&tasks[0]).await;
         store.ask(&RevokeLease::new("ann".into(), tasks[1].execution_id)).await.unwrap();
-        let completions = tasks.iter().map(|task| Completion { result: Some("r".into()), ..Completion::new(task.execution_id, task.fence()) }).collect();
-        let CompleteExecutionsReply::Completed { items } = store.ask(&CompleteExecutions { completions }).await.unwrap();
-        let answers: Vec<_> = items.iter().map(|item| (item.replayed, item.refusal.as_ref().map(|refusal| refusal.code.as_str()))).collect();
-        assert_eq!(answers, [(Some(true), None), (None, Some("lease_revoked")), (Some(false), None)]);
+        let call = |task: &Task| CompleteExecution { result: Some("r".into()), ..CompleteExecution::new(task.execution_id, task.fence()) };
+        let answers: Vec<_> = store.ask_all(&tasks.iter().map(call).collect::<Vec<_>>()).await.into_iter().map(said).collect();
+        assert_eq!(answers, [Ok("Replayed".to_owned()), Err(ErrorCode::LeaseRevoked), Ok("Completed".to_owned())]);
         assert_eq!(store.describe(tasks[2].execution_id).await.result, Some("r".into()));
         assert_eq!(store.describe(tasks[0].execution_id).await.result, None, "the first completion stands");
     }

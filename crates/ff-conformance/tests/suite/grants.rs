@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ff_conformance::harness::refusal;
+use ff_conformance::harness::{code_of, refusal};
 use ff_conformance::work::{HOME, LANE, LEASE_MS, NAMESPACE};
 use ff_conformance::{Store, for_each_host};
 use ff_core::ErrorCode;
@@ -157,26 +157,19 @@ for_each_host! {
         }
         let grants = issued(&store, &issue(&store, "w1", 3)).await;
         let forged = Grant { grant_id: store.uuid(0), ..grants[1].clone() };
-        let one = |grant: &Grant| {
-            let ids = store.lease_ids();
-            GrantToConsume { attempt_id: ids.attempt_id, execution_id: grant.execution_id, grant_id: grant.grant_id, keep: None, lease_id: ids.lease_id }
-        };
-        let call = ConsumeGrants {
-            capabilities: vec![],
-            grants: vec![one(&grants[0]), one(&forged), one(&grants[2])],
-            instance: "w1".into(),
-            lease_ttl_ms: LEASE_MS,
-            request_id: store.uuid(0),
-            worker_id: "k".into(),
-        };
-        let Ok(ConsumeGrantsReply::Consumed { items }) = store.ask(&call).await else { panic!("not consumed") };
-        let codes: Vec<_> = items.iter().map(|item| item.refusal.as_ref().map(|refusal| refusal.code.as_str())).collect();
-        assert_eq!(codes, [None, Some("grant_not_found"), None]);
-        assert_eq!(items[0].task.as_ref().map(|task| task.lease_id), Some(call.grants[0].lease_id));
+        let calls = [&grants[0], &forged, &grants[2]].map(|grant| consume(&store, grant, "w1"));
+        let answers = store.ask_all(&calls).await;
+        assert_eq!(code_of(answers[1].as_ref().unwrap_err()), Some(ErrorCode::GrantNotFound));
+        let leases: Vec<_> = [0, 2].iter().map(|at| match answers[*at].as_ref().unwrap() {
+            ConsumeGrantReply::Claimed { task } => task.clone(),
+            other => panic!("{other:?}"),
+        }).collect();
+        assert_eq!(leases[0].lease_id, calls[0].lease_id);
         let before = store.dump().await;
-        let Ok(ConsumeGrantsReply::Consumed { items: again }) = store.ask(&call).await else { panic!("not consumed") };
-        assert_eq!((again[0].replayed, again[2].replayed), (Some(true), Some(true)), "the same request is answered again");
-        assert_eq!((&again[0].task, &again[2].task), (&items[0].task, &items[2].task));
+        let again = store.ask_all(&calls).await;
+        for (at, task) in [0, 2].into_iter().zip(leases) {
+            assert_eq!(again[at], Ok(ConsumeGrantReply::Replayed { task }), "the same request is answered again");
+        }
         assert_eq!(store.dump().await, before);
         let counts = stats(&store).await;
         assert_eq!((counts.granted, counts.active), (1, 2));
@@ -188,23 +181,21 @@ for_each_host! {
             store.submit(metered(&store, "metered")).await;
         }
         let grants = issued(&store, &issue(&store, "w1", 2)).await;
-        let one = |grant: &Grant, grant_id| GrantRefusal {
+        let one = |grant: &Grant, grant_id| BlockExecution {
             detail: BTreeMap::from([("quota".into(), "q1".into())]),
             execution_id: grant.execution_id,
             grant_id,
             reason: AdmissionReason::WaitingForQuota,
             unheld: Some(true),
         };
-        let call = BlockExecutions { refusals: vec![one(&grants[0], grants[0].grant_id), one(&grants[1], store.uuid(0))] };
-        let Ok(BlockExecutionsReply::Blocked { items }) = store.ask(&call).await else { panic!("not blocked") };
-        assert_eq!((items[0].already, items[0].refusal.is_none()), (Some(false), true));
-        assert_eq!(items[1].refusal.as_ref().map(|refusal| refusal.code.as_str()), Some("grant_not_found"));
+        let calls = [one(&grants[0], grants[0].grant_id), one(&grants[1], store.uuid(0))];
+        let mut answers = store.ask_all(&calls).await;
+        assert_eq!(refusal(answers.pop().unwrap()), ErrorCode::GrantNotFound);
+        assert_eq!(answers, [Ok(BlockExecutionReply::Blocked)]);
         let blocked = store.describe(grants[0].execution_id).await;
         assert_eq!((blocked.state, blocked.blocking_reason), (PublicState::RateLimited, Some(BlockingReason::WaitingForQuota)));
         let before = store.dump().await;
-        let again = BlockExecutions { refusals: vec![one(&grants[0], grants[0].grant_id)] };
-        let Ok(BlockExecutionsReply::Blocked { items }) = store.ask(&again).await else { panic!("not blocked") };
-        assert_eq!(items[0].already, Some(true));
+        assert_eq!(store.ask_all(&calls[..1]).await, [Ok(BlockExecutionReply::Already)]);
         assert_eq!(store.dump().await, before);
     }
 

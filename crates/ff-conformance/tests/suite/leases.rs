@@ -52,12 +52,12 @@ for_each_host! {
         store.complete(&tasks[1]).await;
         store.ask(&CancelExecution { grace_ms: Some(5_000), ..CancelExecution::new("ann".into(), tasks[2].execution_id) }).await.unwrap();
         store.advance(1_000);
-        let renewals = tasks.iter().map(|task| Renewal::new(task.execution_id, task.fence())).collect();
-        let RenewLeasesReply::Renewed { items } = store.ask(&RenewLeases { renewals }).await.unwrap();
-        let end = Some(store.now() + LEASE_MS);
-        assert_eq!(items.iter().map(|item| (item.execution_id, item.lease_expires_at, item.cancel_requested)).collect::<Vec<_>>(),
-            [(tasks[0].execution_id, end, Some(false)), (tasks[1].execution_id, None, None), (tasks[2].execution_id, end, Some(true))]);
-        assert_eq!(items[1].refusal.as_ref().unwrap().code, "execution_not_active");
+        let renewals: Vec<_> = tasks.iter().map(|task| RenewLease::new(task.execution_id, task.fence())).collect();
+        let mut answers = store.ask_all(&renewals).await;
+        let lease_expires_at = store.now() + LEASE_MS;
+        let renewed = |cancel_requested| Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested: false });
+        assert_eq!(refusal(answers.remove(1)), ErrorCode::ExecutionNotActive);
+        assert_eq!(answers, [renewed(false), renewed(true)]);
     }
 
     async fn a_lost_lease_is_offered_again_and_counted(store) {

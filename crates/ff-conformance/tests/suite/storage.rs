@@ -136,6 +136,32 @@ for_each_host! {
         assert_eq!(after, before);
     }
 
+    async fn a_full_store_drains(store) {
+        let Some(server) = store.server() else { return };
+        store.install_default_lane().await;
+        let tasks = [store.start("mail", "w1").await, store.start("mail", "w1").await];
+        store.submit_kind("mail").await;
+        let is_full = |error: ff_script::Error| matches!(error, ff_script::Error::Host(ff_script::HostError::Full { .. }));
+        server.command::<String>(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        // What brings more is refused.
+        let one_more = SubmitExecution { submission: store.submission("mail") };
+        assert!(is_full(store.ask(&one_more).await.unwrap_err()));
+        let frame = NewFrame::new("token".into(), FrameMode::Durable);
+        assert!(is_full(store.ask(&AppendFrames::new(tasks[0].execution_id, tasks[0].fence(), vec![frame])).await.unwrap_err()));
+        let large = CompleteExecution { result: Some(vec![7; 100_000].into()), ..CompleteExecution::new(tasks[0].execution_id, tasks[0].fence()) };
+        assert!(is_full(store.ask(&large).await.unwrap_err()));
+        // What waits is taken up, waits, is woken and ends.
+        store.complete(&tasks[1]).await;
+        let third = store.claim_one("w2").await;
+        let door = store.waitpoint("door");
+        store.suspend(&third, &[&door]).await;
+        store.wake(third.execution_id, &door, "go").await;
+        store.complete(&store.claim_one("w2").await).await;
+        server.command::<String>(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        store.ask(&large).await.unwrap();
+        store.ask(&one_more).await.unwrap();
+    }
+
     async fn the_common_path_stays_within_its_store_calls(store) {
         store.install_default_lane().await;
         let submission = || SubmitExecution { submission: Submission { input: Some(vec![7; 4_096].into()), ..store.submission("mail") } };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ff_conformance::for_each_host;
-use ff_conformance::harness::refusal;
+use ff_conformance::harness::{code_of, refusal};
 use ff_conformance::work::{HOME, LANE, NAMESPACE, digest, plain_lane};
 use ff_core::ErrorCode;
 use ff_script::Bytes;
@@ -162,13 +162,13 @@ for_each_host! {
         assert_eq!(store.state(id).await, PublicState::Waiting);
     }
 
-    async fn a_batch_is_answered_item_by_item(store) {
+    async fn a_list_is_answered_one_by_one(store) {
         store.install_default_lane().await;
         let first = store.submission("mail");
         store.submit(first.clone()).await;
         let fresh = store.submission("mail");
         let keyed = Submission { idempotency_key: Some("k".into()), ..store.submission("mail") };
-        let submissions = vec![
+        let submissions = [
             fresh.clone(),
             first.clone(),
             Submission { body_digest: digest("other"), ..first.clone() },
@@ -178,27 +178,26 @@ for_each_host! {
             Submission { execution_id: store.execution_id(), ..keyed.clone() },
             Submission { requires: Some(vec!["a,b".into()]), ..store.submission("mail") },
         ];
-        let SubmitExecutionsReply::Submitted { items } = store.ask(&SubmitExecutions { submissions }).await.unwrap();
-        let codes: Vec<_> = items.iter().map(|item| item.refusal.as_ref().map(|refusal| refusal.code.as_str())).collect();
-        assert_eq!(codes, [None, None, Some("idempotency_conflict"), Some("invalid_argument"), Some("lane_unseen"), None, None, Some("capability_invalid")]);
-        assert_eq!(items[3].refusal.as_ref().unwrap().detail["field"], "kind");
-        let answers: Vec<_> = [0, 1, 5, 6].map(|i| (items[i].execution_id, items[i].duplicate)).into();
-        let (new, known) = (Some(false), Some(true));
-        assert_eq!(answers, [(Some(fresh.execution_id), new), (Some(first.execution_id), known), (Some(keyed.execution_id), new), (Some(keyed.execution_id), known)]);
+        let calls = submissions.map(|submission| SubmitExecution { submission });
+        let answers = store.ask_all(&calls).await;
+        let code = |at: usize| code_of(answers[at].as_ref().unwrap_err());
+        let expected = [(2, ErrorCode::IdempotencyConflict), (3, ErrorCode::InvalidArgument), (4, ErrorCode::LaneUnseen), (7, ErrorCode::CapabilityInvalid)];
+        for (at, refused) in expected {
+            assert_eq!(code(at), Some(refused), "submission {at}");
+        }
+        assert!(answers[3].as_ref().unwrap_err().to_string().contains("kind"), "{:?}", answers[3]);
+        let state = PublicState::Waiting;
+        let created = |execution_id| Ok(SubmitExecutionReply::Created { execution_id, state });
+        let known = |execution_id| Ok(SubmitExecutionReply::Duplicate { execution_id, state: Some(state) });
+        assert_eq!(answers[..2], [created(fresh.execution_id), known(first.execution_id)]);
+        assert_eq!(answers[5..7], [created(keyed.execution_id), known(keyed.execution_id)]);
         assert_eq!(store.claim("w1", 10).await.len(), 3);
     }
 
-    async fn a_batch_holds_one_to_sixty_four(store) {
+    async fn more_than_a_list_holds_becomes_several(store) {
         store.install_default_lane().await;
-        for (size, fits) in [(0, false), (64, true), (65, false)] {
-            let submissions: Vec<Submission> = (0..size).map(|_| store.submission("mail")).collect();
-            let reply = store.ask(&SubmitExecutions { submissions }).await;
-            match (fits, reply) {
-                (true, Ok(SubmitExecutionsReply::Submitted { items })) => assert!(items.len() == size && items.iter().all(|item| item.refusal.is_none())),
-                (false, reply) => assert_eq!(refusal(reply), ErrorCode::InvalidArgument, "{size} items"),
-                (true, reply) => panic!("{size} items: {reply:?}"),
-            }
-        }
+        let calls: Vec<_> = (0..150).map(|_| SubmitExecution { submission: store.submission("mail") }).collect();
+        assert!(store.ask_all(&calls).await.iter().all(Result::is_ok));
         assert_eq!(store.claim("w1", 64).await.len(), 64);
     }
 

@@ -400,8 +400,8 @@ for_each_host! {
         store.install_default_lane().await;
         for _ in 0..5 { store.submit(told(store.submission("mail"))).await; }
         let tasks = store.claim("w1", 5).await;
-        let completions = tasks.iter().map(|task| Completion::new(task.execution_id, task.fence())).collect();
-        store.ask(&CompleteExecutions { completions }).await.unwrap();
+        let completions: Vec<_> = tasks.iter().map(|task| CompleteExecution::new(task.execution_id, task.fence())).collect();
+        assert!(store.ask_all(&completions).await.iter().all(Result::is_ok));
         let items = take(&store).await;
         assert_eq!(items.len(), 5);
         let ids: std::collections::BTreeSet<_> = items.iter().map(|w| w.delivery_id).collect();

@@ -1,24 +1,18 @@
 //! Submitting: ids, digests, and telling partitions about lanes they have not seen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
-use ff_script::generated::{
-    BudgetRef, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply, SubmitExecutions, SubmitExecutionsReply,
-    Submitted,
-};
+use ff_script::generated::{BudgetRef, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply};
 use ff_script::wire::Wire;
 use ff_script::{Error, Route};
-use futures::stream::{self, StreamExt};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{Operations, refused_with};
 
-const BATCH: usize = 64;
-const AT_ONCE: usize = 16;
 /// A lane may have to be installed and its depth counted before a submission passes.
 const TRIES: usize = 4;
 /// A partition that moves to another server asks for a moment.
@@ -173,9 +167,8 @@ impl Operations {
 
     /// Submits many; each is answered on its own, in the order given. Those of one partition are accepted in that order too.
     pub async fn submit_many(&self, new: Vec<NewExecution>) -> Result<Vec<Result<SubmitExecutionReply, Error>>, Error> {
-        let mut by_route: BTreeMap<Route, Vec<(usize, Submission)>> = BTreeMap::new();
-        let count = new.len();
-        let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
+        let mut answers: Vec<Option<Answer>> = (0..new.len()).map(|_| None).collect();
+        let (mut calls, mut places) = (Vec::new(), Vec::new());
         for (index, one) in new.into_iter().enumerate() {
             let mut submission = one.prepared();
             let mut fits =
@@ -186,88 +179,49 @@ impl Operations {
             if fits.is_ok() {
                 fits = self.attach_budgets(&mut submission, &[]).await;
             }
-            if let Err(error) = fits {
-                answers[index] = Some(Err(error));
-                continue;
+            match fits {
+                Ok(()) => {
+                    calls.push((self.client.route_of(&submission.execution_id), SubmitExecution { submission }));
+                    places.push(index);
+                }
+                Err(error) => answers[index] = Some(Err(error)),
             }
-            by_route.entry(self.client.route_of(&submission.execution_id)).or_default().push((index, submission));
         }
-        let answered: Vec<Vec<(usize, Answer)>> = stream::iter(by_route)
-            .map(|(route, items)| self.submit_share(route, items))
-            .buffer_unordered(AT_ONCE)
-            .collect()
-            .await;
-        for (index, answer) in answered.into_iter().flatten() {
-            answers[index] = Some(answer);
-        }
-        Ok(answers.into_iter().map(|answer| answer.expect("every submission was refused or in one share")).collect())
-    }
-
-    /// Submits one partition's share, a batch after the other.
-    async fn submit_share(&self, route: Route, items: Vec<(usize, Submission)>) -> Vec<(usize, Answer)> {
-        let mut answers = Vec::with_capacity(items.len());
-        let mut items = items.into_iter();
-        loop {
-            let batch: Vec<(usize, Submission)> = items.by_ref().take(BATCH).collect();
-            if batch.is_empty() {
-                return answers;
-            }
-            answers.extend(self.submit_batch(route, batch).await);
-        }
-    }
-
-    /// Submits a batch; items whose refusal asks for something go again, together, once the partition was told.
-    async fn submit_batch(&self, route: Route, mut items: Vec<(usize, Submission)>) -> Vec<(usize, Answer)> {
-        let mut answers = Vec::with_capacity(items.len());
+        // Those whose refusal asks for something go again, together, once their partition was told.
         for tries in 1..=TRIES {
-            let submissions = items.iter().map(|(_, submission)| submission.clone()).collect();
-            let replies = match self.client.call(route, &SubmitExecutions { submissions }).await {
-                Ok(SubmitExecutionsReply::Submitted { items }) => items,
-                Err(error) => {
-                    answers.extend(items.into_iter().map(|(index, _)| (index, Err(error.clone()))));
-                    return answers;
-                }
-            };
-            let mut again = Vec::new();
-            let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
-            for ((index, mut submission), reply) in items.into_iter().zip(replies) {
-                let answer = read_item(reply);
-                match &answer {
-                    Err(error)
-                        if tries < TRIES
-                            && refused_with(error) == Some(ErrorCode::LaneUnseen)
-                            && !shown.insert((submission.namespace.clone(), submission.lane.clone())) =>
-                    {
-                        again.push((index, submission));
+            let replies = self.client.call_all(&calls).await;
+            let (mut again, mut again_places) = (Vec::new(), Vec::new());
+            let mut shown: BTreeSet<(Route, String, String)> = BTreeSet::new();
+            for (((route, mut call), index), answer) in calls.into_iter().zip(places).zip(replies) {
+                let repeats = match &answer {
+                    Err(error) if tries < TRIES => {
+                        let submission = &mut call.submission;
+                        let unseen = refused_with(error) == Some(ErrorCode::LaneUnseen);
+                        let lane = || (route, submission.namespace.clone(), submission.lane.clone());
+                        if unseen && !shown.insert(lane()) {
+                            Ok(true)
+                        } else {
+                            self.make_way(route, submission, error).await
+                        }
                     }
-                    Err(error) if tries < TRIES => match self.make_way(route, &mut submission, error).await {
-                        Ok(true) => again.push((index, submission)),
-                        Ok(false) => answers.push((index, answer)),
-                        Err(error) => answers.push((index, Err(error))),
-                    },
-                    _ => answers.push((index, answer)),
+                    _ => Ok(false),
+                };
+                match repeats {
+                    Ok(true) => {
+                        again.push((route, call));
+                        again_places.push(index);
+                    }
+                    Ok(false) => answers[index] = Some(answer),
+                    Err(error) => answers[index] = Some(Err(error)),
                 }
             }
-            if again.is_empty() {
+            (calls, places) = (again, again_places);
+            if calls.is_empty() {
                 break;
             }
-            items = again;
         }
-        answers
+        Ok(answers.into_iter().map(|answer| answer.expect("every submission was refused or answered")).collect())
     }
-}
-
-fn read_item(item: Submitted) -> Result<SubmitExecutionReply, Error> {
-    let unreadable = |detail: String| Error::Decode { function: "ff_submit_executions", detail };
-    if let Some(refusal) = item.refusal {
-        return Err(Error::Engine(refusal.error().map_err(|error| unreadable(error.to_string()))?));
-    }
-    let execution_id = item.execution_id.ok_or_else(|| unreadable("execution_id: is missing".to_owned()))?;
-    if item.duplicate == Some(true) {
-        return Ok(SubmitExecutionReply::Duplicate { execution_id, state: item.state });
-    }
-    let state = item.state.ok_or_else(|| unreadable("state: is missing".to_owned()))?;
-    Ok(SubmitExecutionReply::Created { execution_id, state })
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@ use ff_core::types::ExecutionId;
 use ff_script::Bytes;
 use ff_script::generated::{
     AttemptState, AttemptType, CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply,
-    CompleteExecutions, CompleteExecutionsReply, CompletedItem, DelayExecution, DelayExecutionReply, FailExecution,
-    FailExecutionReply, Failure, Fence, Outcome, Progress, Refusal, RenewLease, RenewLeaseReply, RenewLeases,
-    RenewLeasesReply, Renewed, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
+    DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Failure, Fence, Outcome, Progress,
+    RenewLease, RenewLeaseReply, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
 };
 
 use super::execution::{Ending, Execution, Stage, Waiting};
-use super::{Answer, Model, invalid, refused};
+use super::{Answer, Model, Refusal, invalid, refused};
 
 /// Renewals of one attempt after which earlier losses no longer count.
 const RENEWALS_THAT_RESET: i64 = 3;
@@ -102,28 +101,6 @@ impl Model {
         }))
     }
 
-    pub fn renew_many(&mut self, call: &RenewLeases) -> Answer<RenewLeasesReply> {
-        let mut items = Vec::new();
-        for item in &call.renewals {
-            let one = RenewLease {
-                execution_id: item.execution_id,
-                fence: item.fence.clone(),
-                lease_ttl_ms: item.lease_ttl_ms,
-            };
-            let answered = Renewed::new(item.execution_id);
-            items.push(match self.renew(&one) {
-                Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => Renewed {
-                    lease_expires_at: Some(lease_expires_at),
-                    cancel_requested: Some(cancel_requested),
-                    yield_requested: Some(yield_requested),
-                    ..answered
-                },
-                Err(refusal) => Renewed { refusal: Some(refusal), ..answered },
-            });
-        }
-        Ok(RenewLeasesReply::Renewed { items })
-    }
-
     pub fn progress(&mut self, call: &UpdateProgress) -> Answer<UpdateProgressReply> {
         self.live(call.execution_id, &call.fence)?;
         self.edit(call.execution_id, |execution| {
@@ -146,24 +123,6 @@ impl Model {
             execution.end(Outcome::Success, Some((Ending::Completed, AttemptState::Succeeded)), None, result, now);
         });
         Ok(CompleteExecutionReply::Completed)
-    }
-
-    pub fn complete_many(&mut self, call: &CompleteExecutions) -> Answer<CompleteExecutionsReply> {
-        let mut items = Vec::new();
-        for item in &call.completions {
-            let one = CompleteExecution {
-                execution_id: item.execution_id,
-                fence: item.fence.clone(),
-                result: item.result.clone(),
-                result_encoding: item.result_encoding.clone(),
-            };
-            let answered = CompletedItem::new(item.execution_id);
-            items.push(match self.complete(&one) {
-                Ok(reply) => CompletedItem { replayed: Some(reply == CompleteExecutionReply::Replayed), ..answered },
-                Err(refusal) => CompletedItem { refusal: Some(refusal), ..answered },
-            });
-        }
-        Ok(CompleteExecutionsReply::Completed { items })
     }
 
     pub fn fail(&mut self, call: &FailExecution) -> Answer<FailExecutionReply> {

@@ -3,15 +3,15 @@
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     AdmissionReason, AttemptType, BlockExecution, BlockExecutionReply, BlockingReason, ConsumeGrant, ConsumeGrantReply,
-    Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, Refusal, ReleaseGrant,
-    ReleaseGrantReply, UnblockExecution, UnblockExecutionReply,
+    Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, ReleaseGrant, ReleaseGrantReply,
+    UnblockExecution, UnblockExecutionReply,
 };
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
 use super::claim::{Holder, LOOKS_MAX};
 use super::execution::{Block, Execution, Granted};
-use super::{Answer, Lane, Model, invalid, queue_of, refused};
+use super::{Answer, Lane, Model, Refusal, invalid, queue_of, refused};
 
 impl Model {
     pub fn issue_grants(&mut self, call: &IssueGrants) -> Answer<IssueGrantsReply> {

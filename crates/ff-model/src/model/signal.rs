@@ -6,14 +6,14 @@ use ff_core::types::{ExecutionId, WaitpointId};
 use ff_script::generated::{
     CloseWaitpoint, CloseWaitpointReply, CreateWaitpoint, CreateWaitpointReply, DeliverSignal, DeliverSignalReply,
     DescribeWaitpoint, DescribeWaitpointReply, ExecutionWaitpoints, ExecutionWaitpointsReply, ListWaitpoints,
-    ListWaitpointsReply, ReadSignals, ReadSignalsReply, Refusal, ReissueToken, ReissueTokenReply, ResumeCause, Signal,
+    ListWaitpointsReply, ReadSignals, ReadSignalsReply, ReissueToken, ReissueTokenReply, ResumeCause, Signal,
     SignalEffect, Waitpoint as View, WaitpointPosition, WaitpointState,
 };
 
 use super::execution::{Execution, Stage};
 use super::suspend::new_waitpoint_problem;
 use super::waits::{Heard, TokenState, Waitpoint};
-use super::{Answer, Model, invalid, refused};
+use super::{Answer, Model, Refusal, invalid, refused};
 
 /// How long an idempotency key of a signal is remembered.
 const KEY_TTL_MS: i64 = 86_400_000;

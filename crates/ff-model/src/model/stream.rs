@@ -214,6 +214,6 @@ impl Place {
     }
 }
 
-fn no_attempt(index: i64) -> ff_script::generated::Refusal {
+fn no_attempt(index: i64) -> super::Refusal {
     refused("attempt_not_found", &[("attempt_index", Some(index.to_string()))])
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use ff_script::generated::{
     AttemptType, InstallLane, InstallLaneReply, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply,
-    SubmitExecutions, SubmitExecutionsReply, Submitted,
 };
 
 use super::execution::{Execution, Said, Stage, Waiting};
@@ -18,26 +17,6 @@ const DAY_MS: i64 = 86_400_000;
 impl Model {
     pub fn submit(&mut self, call: &SubmitExecution) -> Answer<SubmitExecutionReply> {
         self.submit_one(&call.submission)
-    }
-
-    pub fn submit_many(&mut self, call: &SubmitExecutions) -> Answer<SubmitExecutionsReply> {
-        let items = call
-            .submissions
-            .iter()
-            .map(|submission| match self.submit_one(submission) {
-                Ok(SubmitExecutionReply::Created { execution_id, state }) => Submitted {
-                    execution_id: Some(execution_id),
-                    state: Some(state),
-                    duplicate: Some(false),
-                    refusal: None,
-                },
-                Ok(SubmitExecutionReply::Duplicate { execution_id, state }) => {
-                    Submitted { execution_id: Some(execution_id), state, duplicate: Some(true), refusal: None }
-                }
-                Err(refusal) => Submitted { refusal: Some(refusal), ..Submitted::default() },
-            })
-            .collect();
-        Ok(SubmitExecutionsReply::Submitted { items })
     }
 
     fn submit_one(&mut self, s: &Submission) -> Answer<SubmitExecutionReply> {
@@ -143,7 +122,7 @@ impl Model {
     }
 }
 
-fn conflict(id: &str) -> ff_script::generated::Refusal {
+fn conflict(id: &str) -> super::Refusal {
     refused("idempotency_conflict", &[("execution_id", Some(id.to_owned()))])
 }
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId, WaitpointId};
 use ff_script::generated::{
     AdmissionReason, AppendFrames, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution,
-    ClaimExecutions, CompleteExecution, CompleteExecutions, Completion, ConsumeGrant, DelayExecution, DeleteExecution,
-    DeliverSignal, DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim,
-    HoldExecution, InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue,
-    ReleaseExecution, ReleaseGrant, RenewLease, RenewLeases, Renewal, ReplayExecution, ReviewRoutes, RevokeLease,
-    Submission, SubmitExecution, SubmitExecutions, SuspendExecution, UnblockExecution, UpdateProgress, YieldExecution,
+    ClaimExecutions, CompleteExecution, ConsumeGrant, DelayExecution, DeleteExecution, DeliverSignal,
+    DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution,
+    InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue, ReleaseExecution,
+    ReleaseGrant, RenewLease, ReplayExecution, ReviewRoutes, RevokeLease, Submission, SubmitExecution,
+    SuspendExecution, UnblockExecution, UpdateProgress, YieldExecution,
 };
 use uuid::Uuid;
 
@@ -52,8 +52,8 @@ impl Memory {
         (0..4).map(|lane| install(lane, plain, 1).into()).collect()
     }
 
-    /// Moves the model's time as the step says and answers the call to make.
-    pub fn resolve(&mut self, step: &Step, model: &mut Model) -> Op {
+    /// Moves the model's time as the step says and answers the calls to make, in one list.
+    pub fn resolve(&mut self, step: &Step, model: &mut Model) -> Vec<Op> {
         model.now = match step.wait {
             Wait::Not => model.now,
             Wait::Ms(ms) => model.now + ms,
@@ -62,7 +62,7 @@ impl Memory {
                 .filter(|at| at - model.now < 60_000)
                 .map_or(model.now, |at| (at + beside).max(model.now)),
         };
-        self.op(&step.act, model)
+        self.ops(&step.act, model)
     }
 
     /// Takes in what the model now knows: leases and grants that later steps may present.
@@ -157,33 +157,53 @@ impl Memory {
         submission
     }
 
-    fn op(&mut self, act: &Act, model: &Model) -> Op {
+    fn ops(&mut self, act: &Act, model: &Model) -> Vec<Op> {
         let now = model.now;
         match act {
-            Act::Submit(proposal) => SubmitExecution { submission: self.submission(proposal, now) }.into(),
             Act::SubmitMany(proposals) => {
                 let mut submissions: Vec<Submission> =
                     proposals.iter().map(|proposal| self.submission(proposal, now)).collect();
                 if submissions.len() == 4 {
                     submissions.push(submissions[0].clone());
                 }
-                SubmitExecutions { submissions }.into()
+                submissions.into_iter().map(|submission| SubmitExecution { submission }.into()).collect()
             }
             Act::Rush { lane, late, fit } => {
                 let (namespace, lane) = lane_name(*lane);
-                let mut submissions = Vec::new();
-                for number in 0..late + fit {
-                    let id = ExecutionId::from_uuid(self.mint());
+                let one = |number: usize, id: ExecutionId| {
                     let plain = Submission::new(id, namespace.clone(), lane.clone(), "rush".to_owned(), "0".repeat(32));
-                    let first = number < *late;
-                    submissions.push(Submission {
-                        priority: Some(i64::from(first)),
-                        deadline_ms: (first && *fit > 1).then_some(1),
-                        ..plain
-                    });
-                }
-                SubmitExecutions { submissions }.into()
+                    let first = number < usize::from(*late);
+                    let deadline_ms = (first && *fit > 1).then_some(1);
+                    SubmitExecution {
+                        submission: Submission { priority: Some(i64::from(first)), deadline_ms, ..plain },
+                    }
+                };
+                let count = usize::from(*late) + usize::from(*fit);
+                (0..count).map(|number| one(number, ExecutionId::from_uuid(self.mint())).into()).collect()
             }
+            Act::RenewMany(list) => {
+                let renewals = list.iter().map(|(of, proof)| {
+                    let (execution_id, fence) = self.leased(*of, *proof, model);
+                    RenewLease::new(execution_id, fence).into()
+                });
+                renewals.collect()
+            }
+            Act::CompleteMany(list) => {
+                let completions = list.iter().map(|(of, proof)| {
+                    let (execution_id, fence) = self.leased(*of, *proof, model);
+                    let result = payload(of.0 as u8);
+                    CompleteExecution { result, ..CompleteExecution::new(execution_id, fence) }.into()
+                });
+                completions.collect()
+            }
+            act => vec![self.op(act, model)],
+        }
+    }
+
+    fn op(&mut self, act: &Act, model: &Model) -> Op {
+        let now = model.now;
+        match act {
+            Act::Submit(proposal) => SubmitExecution { submission: self.submission(proposal, now) }.into(),
             Act::Resubmit { which, other_body } => {
                 let Some(known) = self.submissions.get(usize::from(which.0) % self.submissions.len().max(1)) else {
                     return NextDue {}.into();
@@ -254,13 +274,6 @@ impl Memory {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
                 RenewLease { execution_id, fence, lease_ttl_ms: *ttl_ms }.into()
             }
-            Act::RenewMany(list) => {
-                let renewals = list.iter().map(|(of, proof)| {
-                    let (execution_id, fence) = self.leased(*of, *proof, model);
-                    Renewal::new(execution_id, fence)
-                });
-                RenewLeases { renewals: renewals.collect() }.into()
-            }
             Act::Progress { of, proof, pct } => {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
                 let message = (pct % 2 == 0).then(|| format!("{pct} %"));
@@ -270,13 +283,6 @@ impl Memory {
                 let (execution_id, fence) = self.leased(*of, *proof, model);
                 let result_encoding = (result & 0x80 != 0).then(|| "raw".to_owned());
                 CompleteExecution { execution_id, fence, result: payload(*result), result_encoding }.into()
-            }
-            Act::CompleteMany(list) => {
-                let completions = list.iter().map(|(of, proof)| {
-                    let (execution_id, fence) = self.leased(*of, *proof, model);
-                    Completion { result: payload(of.0 as u8), ..Completion::new(execution_id, fence) }
-                });
-                CompleteExecutions { completions: completions.collect() }.into()
             }
             Act::Fail { of, proof, category, retryable, retry_after_ms, draw } => {
                 let (execution_id, fence) = self.leased(*of, *proof, model);

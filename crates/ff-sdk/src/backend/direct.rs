@@ -1,6 +1,5 @@
 //! The engine in reach: calls of the library through a host of this process, embedded or Valkey.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +14,10 @@ use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{
     AwaitResultReply, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution,
     FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker,
-    RegisterWorkerReply, RenewLeases, RenewLeasesReply, Renewal as RenewalCall, Renewed, SubmitExecutionReply, Task,
-    UpdateProgress, WorkerState, YieldExecution,
+    RegisterWorkerReply, RenewLease, RenewLeaseReply, SubmitExecutionReply, Task, UpdateProgress, WorkerState,
+    YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
-use futures::stream::{self, StreamExt};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -32,8 +30,6 @@ use crate::task::FailOutcome;
 
 /// How long changes of the fleet are collected before a worker looks whether one concerns it.
 const FLEET_PAUSE: Duration = Duration::from_millis(50);
-const BATCH: usize = 64;
-const AT_ONCE: usize = 32;
 
 /// A backend over a running [`Engine`]; one per engine serves all workers of the process.
 pub struct Direct {
@@ -161,16 +157,13 @@ impl From<Task> for Claim {
     }
 }
 
-fn renewal(item: Renewed) -> Renewal {
-    match item.refusal {
-        Some(refusal) => match refusal.error() {
-            Ok(error) => Renewal::Refused(error),
-            Err(error) => Renewal::Unanswered(error.to_string()),
-        },
-        None => Renewal::Renewed {
-            cancel_requested: item.cancel_requested == Some(true),
-            yield_requested: item.yield_requested == Some(true),
-        },
+fn renewal(reply: Result<RenewLeaseReply, Error>) -> Renewal {
+    match reply {
+        Ok(RenewLeaseReply::Renewed { cancel_requested, yield_requested, .. }) => {
+            Renewal::Renewed { cancel_requested, yield_requested }
+        }
+        Err(Error::Engine(error)) => Renewal::Refused(error),
+        Err(error) => Renewal::Unanswered(error.to_string()),
     }
 }
 
@@ -358,43 +351,10 @@ impl Backend for Direct {
     }
 
     async fn renew(&self, _who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal> {
-        let mut by_route: BTreeMap<Route, Vec<usize>> = BTreeMap::new();
-        for (index, lease) in leases.iter().enumerate() {
-            by_route.entry(self.route(lease.execution_id)).or_default().push(index);
-        }
-        let chunks: Vec<(Route, Vec<usize>)> = by_route
-            .into_iter()
-            .flat_map(|(route, indexes)| indexes.chunks(BATCH).map(|chunk| (route, chunk.to_vec())).collect::<Vec<_>>())
-            .collect();
-        let client = self.operations().client();
-        let mut answers = vec![Renewal::Unanswered("no answer for this lease".to_owned()); leases.len()];
-        let mut replies = stream::iter(chunks)
-            .map(|(route, indexes)| async move {
-                let item = |index: &usize| RenewalCall {
-                    execution_id: leases[*index].execution_id,
-                    fence: fence(leases[*index]),
-                    lease_ttl_ms: None,
-                };
-                let call = RenewLeases { renewals: indexes.iter().map(item).collect() };
-                (client.call(route, &call).await, indexes)
-            })
-            .buffer_unordered(AT_ONCE);
-        while let Some((reply, indexes)) = replies.next().await {
-            match reply {
-                Ok(RenewLeasesReply::Renewed { items }) => {
-                    for (index, item) in indexes.into_iter().zip(items) {
-                        answers[index] = renewal(item);
-                    }
-                }
-                Err(error) => {
-                    for index in indexes {
-                        answers[index] = Renewal::Unanswered(error.to_string());
-                    }
-                }
-            }
-        }
-        drop(replies);
-        answers
+        let call =
+            |lease: &LeaseRef| (self.route(lease.execution_id), RenewLease::new(lease.execution_id, fence(*lease)));
+        let calls: Vec<_> = leases.iter().map(call).collect();
+        self.operations().client().call_all(&calls).await.into_iter().map(renewal).collect()
     }
 
     async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {

@@ -202,12 +202,9 @@ fn problem(status: StatusCode, body: &[u8]) -> SdkError {
 pub(super) fn of_problem(status: u16, problem: Problem) -> SdkError {
     match refusal(&problem) {
         Some(error) => error.into(),
-        None => SdkError::Http {
-            status,
-            code: Some(problem.code),
-            detail: problem.detail,
-            retryable: problem.retryable,
-        },
+        None => {
+            SdkError::Http { status, code: Some(problem.code), detail: problem.detail, retryable: problem.retryable }
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use super::LeaseRef;
 use super::http::{Http, Problem, fence, of_problem, read};
@@ -26,6 +27,8 @@ const ALONE: usize = 64 * 1024;
 
 struct End {
     body: Box<RawValue>,
+    /// Where it was ended: a request of one belongs to it.
+    span: tracing::Span,
     answer: oneshot::Sender<Result<(), SdkError>>,
 }
 
@@ -124,16 +127,18 @@ impl Http {
         let (answer, answered) = oneshot::channel();
         let begins = {
             let mut waiting = self.ends.lock();
-            waiting.ends.push_back(End { body, answer });
+            waiting.ends.push_back(End { body, span: tracing::Span::current(), answer });
             !std::mem::replace(&mut waiting.is_out, true)
         };
         if begins {
             tokio::spawn(self.clone().send_ends());
         }
-        let gone = || SdkError::from(EngineError::Transport {
-            kind: TransportKind::Unavailable,
-            detail: "the results were not sent".to_owned(),
-        });
+        let gone = || {
+            SdkError::from(EngineError::Transport {
+                kind: TransportKind::Unavailable,
+                detail: "the results were not sent".to_owned(),
+            })
+        };
         answered.await.unwrap_or_else(|_| Err(gone()))
     }
 
@@ -142,7 +147,8 @@ impl Http {
             let path = format!("/v1/workers/{instance}/results");
             let body = Results { results: list.iter().map(|end| &*end.body).collect() };
             let body = serde_json::to_vec(&body).expect("a body is JSON");
-            let sent = self.send(Method::POST, &path, Some(body), Duration::ZERO).await;
+            let span = if let [end] = &list[..] { end.span.clone() } else { tracing::Span::none() };
+            let sent = self.send(Method::POST, &path, Some(body), Duration::ZERO).instrument(span).await;
             let answers = sent.and_then(|(_, body)| read::<Answers>(&path, &body));
             match answers {
                 Ok(Answers { results }) if results.len() == list.len() => {
@@ -154,7 +160,8 @@ impl Http {
                 Ok(Answers { results }) => {
                     for end in list {
                         let detail = format!("{path} answered {} results", results.len());
-                        let _ = end.answer.send(Err(EngineError::Transport { kind: TransportKind::Defect, detail }.into()));
+                        let _ =
+                            end.answer.send(Err(EngineError::Transport { kind: TransportKind::Defect, detail }.into()));
                     }
                 }
                 Err(error) => {

@@ -24,6 +24,7 @@ impl Lossy {
     /// What the request that ends a task mentions on its way.
     fn lose_next(&self, verb: &str) {
         let needle = match (self.world.transport, verb) {
+            (Transport::Http, "complete") => "/results HTTP".to_owned(),
             (Transport::Http, verb) => format!("/{verb} HTTP"),
             (_, "cancel") => "ff_cancel_attempt".to_owned(),
             (_, verb) => format!("ff_{verb}_execution"),

@@ -264,7 +264,7 @@ for_each_transport! {
         let missing = worker.describe_execution(&ff_core::types::ExecutionId::mint()).await.unwrap_err();
         assert_eq!(engine_error(missing), EngineError::NotFound { entity: "execution" });
         let partitions: &ff_core::PartitionConfig = worker.partition_config();
-        let expected = if world.transport == ff_sdk::backend::Transport::Valkey { 8 } else { 16 };
+        let expected = if world.transport == ff_sdk::backend::Transport::Valkey { 8 } else { 4 };
         assert_eq!(partitions.executions, expected, "as the store has them");
     }
 

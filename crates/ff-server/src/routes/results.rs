@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use ff_core::types::ExecutionId;
-use ff_script::generated::{CompleteExecutions, CompleteExecutionsReply, Completion};
+use ff_script::generated::{CompleteExecution, CompleteExecutionReply};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::tasks::{TaskDone, fail_with, failure, refused};
-use super::worker_protocol::{ClaimBody, by_partition, claim_for};
+use super::tasks::{TaskDone, fail_with, failure};
+use super::worker_protocol::{ClaimBody, claim_for};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::{self, AtMost};
@@ -99,7 +99,7 @@ enum ItemAnswer {
 
 /// What a result asks for.
 enum Wish {
-    Complete(Completion),
+    Complete(CompleteExecution),
     Fail(FenceBody, ff_script::generated::FailExecution),
 }
 
@@ -132,7 +132,7 @@ impl ResultBody {
                 }
                 let (result, result_encoding) =
                     payload::taken("result", self.result, self.result_encoding, payload::PAYLOAD_MAX)?;
-                Ok(Wish::Complete(Completion {
+                Ok(Wish::Complete(CompleteExecution {
                     execution_id: self.execution_id,
                     fence: self.fence.into(),
                     result,
@@ -205,37 +205,21 @@ async fn results(
         }
     }
     let client = app.operations.client();
-    let mut completed =
-        stream::iter(by_partition(completions, |(_, completion)| client.route_of(&completion.execution_id)))
-            .map(|(route, batch)| async move {
-                let completions = batch.iter().map(|(_, completion)| completion.clone()).collect();
-                (batch, client.call(route, &CompleteExecutions { completions }).await)
-            })
-            .buffer_unordered(AT_ONCE);
-    while let Some((batch, reply)) = completed.next().await {
-        let items: Vec<Answer<bool>> = match reply {
-            Ok(CompleteExecutionsReply::Completed { items }) => items
-                .into_iter()
-                .map(|item| match &item.refusal {
-                    Some(refusal) => Err(refused("ff_complete_executions", refusal)),
-                    None => Ok(item.replayed.unwrap_or(false)),
-                })
-                .collect(),
-            Err(error) => {
-                let problem = Problem::from(error);
-                batch.iter().map(|_| Err(problem.clone())).collect()
-            }
-        };
-        for ((index, completion), item) in batch.into_iter().zip(items) {
-            let id = completion.execution_id;
-            if item.as_ref().err().is_none_or(Problem::ends_lease) {
-                app.fleet.ended(completion.fence.lease_id);
-            }
-            answers[index] = Some(match item {
-                Ok(replayed) => ItemAnswer::Done(TaskDone::new(id, "completed", replayed)),
-                Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
-            });
+    let (places, completions): (Vec<usize>, Vec<_>) =
+        completions.into_iter().map(|(index, call)| (index, (client.route_of(&call.execution_id), call))).unzip();
+    let replies = client.call_all(&completions).await;
+    for ((index, (_, completion)), reply) in places.into_iter().zip(completions).zip(replies) {
+        let (id, reply) = (completion.execution_id, reply.map_err(Problem::from));
+        if reply.as_ref().err().is_none_or(Problem::ends_lease) {
+            app.fleet.ended(completion.fence.lease_id);
         }
+        answers[index] = Some(match reply {
+            Ok(reply) => {
+                let replayed = reply == CompleteExecutionReply::Replayed;
+                ItemAnswer::Done(TaskDone::new(id, "completed", replayed))
+            }
+            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
+        });
     }
     let (app_ref, caller_ref) = (&app, &caller);
     let mut failed = stream::iter(failures)

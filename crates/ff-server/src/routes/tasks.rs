@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use ff_core::types::ExecutionId;
+use ff_script::Call;
 use ff_script::generated::{
     CancelAttempt, CancelAttemptReply, CompleteExecution, CompleteExecutionReply, DelayExecution, DelayExecutionReply,
-    FailExecution, FailExecutionReply, Refusal, UpdateProgress, UpdateProgressReply, YieldExecution,
-    YieldExecutionReply,
+    FailExecution, FailExecutionReply, UpdateProgress, UpdateProgressReply, YieldExecution, YieldExecutionReply,
 };
-use ff_script::{Call, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -57,13 +56,6 @@ impl TaskDone {
 }
 
 /// The problem a refused item of a batch means.
-pub fn refused(function: &'static str, refusal: &Refusal) -> Problem {
-    match refusal.error() {
-        Ok(error) => error.into(),
-        Err(error) => Error::Decode { function, detail: error.to_string() }.into(),
-    }
-}
-
 /// Makes a fenced call; a lease that ended with it, or before it, frees its slot.
 async fn fenced<C: Call>(
     app: &App,

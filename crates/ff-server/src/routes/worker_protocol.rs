@@ -1,6 +1,5 @@
 //! What a worker of any language says about itself: register, heartbeat with renewals, claim, leave.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
@@ -9,9 +8,7 @@ use axum::http::StatusCode;
 use ff_core::PartitionConfig;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{Fence, RegisterWorker, RenewLeases, RenewLeasesReply, Renewal, Renewed, Role, Task};
-use ff_script::{Error, Route};
-use futures::stream::{self, StreamExt};
+use ff_script::generated::{Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -30,8 +27,6 @@ const LEASE_TTL_MS: i64 = 30_000;
 const WAIT_MAX_MS: u64 = 30_000;
 const CLAIM_MAX: u16 = 256;
 const GRANT_TTL_MS: i64 = 5_000;
-const BATCH: usize = 64;
-const AT_ONCE: usize = 32;
 
 pub fn routes() -> Described {
     Described::new()
@@ -250,7 +245,8 @@ async fn heartbeat(
 ) -> JsonAnswer<Beaten> {
     let worker = app.fleet.worker(&instance, body.incarnation).await?;
     let mut answers: Vec<Option<LeaseAnswer>> = Vec::new();
-    let mut renewals: Vec<(usize, Renewal)> = Vec::new();
+    let (mut places, mut renewals) = (Vec::new(), Vec::new());
+    let client = app.operations.client();
     for (index, lease) in body.renew.unwrap_or_default().into_iter().enumerate() {
         let execution_id = lease.execution_id;
         // One that is not the caller's to renew is refused alone.
@@ -258,77 +254,36 @@ async fn heartbeat(
             Ok(()) => {
                 let fence =
                     Fence { attempt_id: lease.attempt_id, lease_id: lease.lease_id, lease_epoch: lease.lease_epoch };
-                renewals.push((index, Renewal { execution_id, fence, lease_ttl_ms: None }));
+                places.push(index);
+                renewals.push((client.route_of(&execution_id), RenewLease::new(execution_id, fence)));
                 None
             }
             Err(problem) => Some(LeaseAnswer::Refused { execution_id, problem: app.refused_item(&problem) }),
         });
     }
-    let client = app.operations.client();
-    let calls = by_partition(renewals, |(_, renewal)| client.route_of(&renewal.execution_id));
-    let mut answered = stream::iter(calls)
-        .map(|(route, batch)| async move {
-            let renewals = batch.iter().map(|(_, renewal)| renewal.clone()).collect();
-            (batch, client.call(route, &RenewLeases { renewals }).await)
-        })
-        .buffer_unordered(AT_ONCE);
-    while let Some((batch, reply)) = answered.next().await {
-        let items: Vec<Result<Renewed, Problem>> = match reply {
-            Ok(RenewLeasesReply::Renewed { items }) => items.into_iter().map(Ok).collect(),
-            Err(error) => {
-                let problem = Problem::from(error);
-                batch.iter().map(|_| Err(problem.clone())).collect()
+    let replies = client.call_all(&renewals).await;
+    for ((index, (_, renewal)), reply) in places.into_iter().zip(renewals).zip(replies) {
+        let (execution_id, lease) = (renewal.execution_id, renewal.fence.lease_id);
+        answers[index] = Some(match reply.map_err(Problem::from) {
+            Ok(RenewLeaseReply::Renewed { lease_expires_at, cancel_requested, yield_requested }) => {
+                app.fleet.holds(&worker, lease, lease_expires_at);
+                LeaseAnswer::Renewed {
+                    execution_id,
+                    lease_expires_at,
+                    cancel_requested,
+                    // A drain is known here before the leases hear of it.
+                    yield_requested: yield_requested || worker.is_draining(),
+                }
             }
-        };
-        for ((index, renewal), item) in batch.into_iter().zip(items) {
-            let answer = item.and_then(|item| renewed(&item));
-            let lease = renewal.fence.lease_id;
-            answers[index] = Some(match answer {
-                Ok((lease_expires_at, cancel_requested, yield_requested)) => {
-                    app.fleet.holds(&worker, lease, lease_expires_at);
-                    LeaseAnswer::Renewed {
-                        execution_id: renewal.execution_id,
-                        lease_expires_at,
-                        cancel_requested,
-                        // A drain is known here before the leases hear of it.
-                        yield_requested: yield_requested || worker.is_draining(),
-                    }
+            Err(problem) => {
+                if !problem.is_retryable() {
+                    app.fleet.ended(lease);
                 }
-                Err(problem) => {
-                    if !problem.is_retryable() {
-                        app.fleet.ended(lease);
-                    }
-                    LeaseAnswer::Refused { execution_id: renewal.execution_id, problem: app.refused_item(&problem) }
-                }
-            });
-        }
+                LeaseAnswer::Refused { execution_id, problem: app.refused_item(&problem) }
+            }
+        });
     }
     Ok(Json(Beaten { leases: answers.into_iter().flatten().collect(), draining: worker.is_draining() }))
-}
-
-fn renewed(item: &Renewed) -> Answer<(i64, bool, bool)> {
-    match (&item.refusal, item.lease_expires_at) {
-        (Some(refusal), _) => Err(super::tasks::refused("ff_renew_leases", refusal)),
-        (None, Some(expires_at)) => {
-            Ok((expires_at, item.cancel_requested.unwrap_or(false), item.yield_requested.unwrap_or(false)))
-        }
-        (None, None) => {
-            Err(Error::Decode { function: "ff_renew_leases", detail: "lease_expires_at: is missing".to_owned() }.into())
-        }
-    }
-}
-
-/// Items grouped by where they go, in batches the library takes.
-pub fn by_partition<T>(items: Vec<T>, route_of: impl Fn(&T) -> Route) -> Vec<(Route, Vec<T>)> {
-    let mut by_route: BTreeMap<Route, Vec<Vec<T>>> = BTreeMap::new();
-    for item in items {
-        let batches = by_route.entry(route_of(&item)).or_default();
-        match batches.last_mut() {
-            Some(batch) if batch.len() < BATCH => batch.push(item),
-            _ => batches.push(vec![item]),
-        }
-    }
-    by_route.into_iter().flat_map(|(route, batches)| batches.into_iter().map(move |batch| (route, batch))).collect()
 }
 
 /// What a claim asks for.

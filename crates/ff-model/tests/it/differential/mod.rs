@@ -128,7 +128,7 @@ impl Pair<'_> {
             self.both(invocation, sum)?;
         }
         for (number, step) in case(seed, ROUND).iter().enumerate() {
-            let op = memory.resolve(step, &mut model);
+            let ops = memory.resolve(step, &mut model);
             match rng.random_range(0..18) {
                 17.. => {
                     let invocation = hooks.call_of(&mut rng, &model);
@@ -146,12 +146,14 @@ impl Pair<'_> {
                     }
                 }
                 0..=5 => {
-                    self.both(op.invocation(ROUTE, model.now), sum)?;
-                    op.imagine(&mut model);
+                    for op in &ops {
+                        self.both(op.invocation(ROUTE, model.now), sum)?;
+                        op.imagine(&mut model);
+                    }
                     memory.learn(&model);
                 }
                 6 | 7 => self.acknowledge_or(other::call_or_acknowledge(&mut rng, &model), &mut rng, sum)?,
-                _ => self.both(odd::spoil(op.invocation(ROUTE, model.now), &mut rng), sum)?,
+                _ => self.both(odd::spoil(ops[0].invocation(ROUTE, model.now), &mut rng), sum)?,
             }
             if number % COMPARE_EVERY == COMPARE_EVERY - 1 {
                 self.compare(sum)?;

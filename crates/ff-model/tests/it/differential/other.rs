@@ -174,35 +174,31 @@ fn function_name(type_name: &str) -> String {
     ["ff".to_owned(), words.collect()].concat()
 }
 
-/// Batches of grants nobody was given: the model knows each by its single form, so none of these moves an execution.
+/// Grants nobody was given: none of these moves an execution.
 fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
-    let count = rng.random_range(0..4);
     if rng.random() {
-        let one = |rng: &mut StdRng| g::GrantToConsume {
+        let consume = g::ConsumeGrant {
             attempt_id: ff_core::types::AttemptId::from_uuid(id(rng)),
+            capabilities: vec![],
             execution_id: some_execution(rng, model),
             grant_id: id(rng),
+            instance: instance(rng),
             keep: None,
             lease_id: ff_core::types::LeaseId::from_uuid(id(rng)),
-        };
-        let consume = g::ConsumeGrants {
-            capabilities: vec![],
-            grants: (0..count).map(|_| one(rng)).collect(),
-            instance: instance(rng),
             lease_ttl_ms: 5_000,
             request_id: id(rng),
             worker_id: "model".to_owned(),
         };
         return call(ROUTE, &consume, model.now);
     }
-    let one = |rng: &mut StdRng| g::GrantRefusal {
+    let block = g::BlockExecution {
         detail: [("key".to_owned(), "k".to_owned())].into(),
         execution_id: some_execution(rng, model),
         grant_id: id(rng),
         reason: g::AdmissionReason::WaitingForQuota,
         unheld: maybe(rng, |rng| rng.random()),
     };
-    call(ROUTE, &g::BlockExecutions { refusals: (0..count).map(|_| one(rng)).collect() }, model.now)
+    call(ROUTE, &block, model.now)
 }
 
 /// Calls about access tokens: few ids and digests, so that they meet.

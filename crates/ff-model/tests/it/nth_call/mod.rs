@@ -200,8 +200,8 @@ fn faulty() -> Library {
     };
     let text = swap(
         &library.text,
-        "for _, command in ipairs(list) do redis.call(unpack(command)) end",
-        "for i, command in ipairs(list) do if i == 1 then FAULT.call(unpack(command)) else REDIS.call(unpack(command)) end end",
+        "for i = 1, #list do call(unpack(list[i])) end",
+        "for i = 1, #list do if i == 1 then FAULT.call(unpack(list[1])) else call(unpack(list[i])) end end",
     );
     let text = swap(
         &text,

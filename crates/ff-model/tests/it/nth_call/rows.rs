@@ -116,11 +116,6 @@ fn candidate(n: u64, expires_at: i64) -> g::Candidate {
     g::Candidate { execution_id: id(n), expires_at, holder_id: uuid(n) }
 }
 
-fn consumed(n: u64, lease: u64) -> g::GrantToConsume {
-    let g::LeaseIds { attempt_id, lease_id } = ids(lease);
-    g::GrantToConsume { attempt_id, execution_id: id(n), grant_id: uuid(n), keep: None, lease_id }
-}
-
 fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
     let g::LeaseIds { attempt_id, lease_id } = ids(lease);
     g::ConsumeGrant {
@@ -492,37 +487,15 @@ fn worker_rows() -> Vec<Row> {
             "submit into a fair lane",
             &g::SubmitExecution { submission: g::Submission { lane: "fair".to_owned(), ..submission(102) } },
         ),
-        batch(
-            "submit many",
-            &g::SubmitExecutions { submissions: vec![fresh(103), submission(104), submission(who::WAITING)] },
-        ),
         batch("claim", &claim("main", 200, 30_000, 2)),
         batch("claim from a fair lane", &claim("fair", 200, 30_000, 2)),
         row("renew", &g::RenewLease::new(running, held_fence())),
-        batch(
-            "renew many",
-            &g::RenewLeases {
-                renewals: vec![
-                    g::Renewal::new(running, held_fence()),
-                    g::Renewal::new(id(who::LAPSED), fence(who::LAPSED)),
-                ],
-            },
-        ),
         row("progress", &g::UpdateProgress::new(running, held_fence(), 50)),
         row(
             "complete",
             &g::CompleteExecution {
                 result: Some(Bytes(vec![0; 9_000])),
                 ..g::CompleteExecution::new(running, held_fence())
-            },
-        ),
-        batch(
-            "complete many",
-            &g::CompleteExecutions {
-                completions: vec![
-                    g::Completion::new(id(who::LAPSED), fence(who::LAPSED)),
-                    g::Completion::new(running, held_fence()),
-                ],
             },
         ),
         row("fail and retry", &fail(None)),
@@ -661,35 +634,6 @@ fn grant_rows() -> Vec<Row> {
                 lease_ttl_ms: 5_000,
                 request_id: uuid(320),
                 worker_id: "model".to_owned(),
-            },
-        ),
-        batch(
-            "consume many",
-            &g::ConsumeGrants {
-                capabilities: vec![],
-                grants: vec![
-                    g::GrantToConsume { attempt_id, execution_id: granted, grant_id, keep: None, lease_id },
-                    g::GrantToConsume { execution_id: id(who::BLOCKED), ..consumed(who::NARROW, 350) },
-                    consumed(who::NARROW, 360),
-                ],
-                instance: "w-1".to_owned(),
-                lease_ttl_ms: 5_000,
-                request_id: uuid(320),
-                worker_id: "model".to_owned(),
-            },
-        ),
-        batch(
-            "block many",
-            &g::BlockExecutions {
-                refusals: [(granted, grant_id), (id(who::NARROW), uuid(who::NARROW)), (id(who::BLOCKED), grant_id)]
-                    .map(|(execution_id, grant_id)| g::GrantRefusal {
-                        detail: [("key".to_owned(), "k".to_owned())].into(),
-                        execution_id,
-                        grant_id,
-                        reason: g::AdmissionReason::WaitingForBudget,
-                        unheld: Some(true),
-                    })
-                    .into(),
             },
         ),
         row("release the grant", &g::ReleaseGrant::new(granted, grant_id)),
