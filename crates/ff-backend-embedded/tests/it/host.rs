@@ -206,6 +206,48 @@ async fn a_library_that_does_not_load_is_refused() {
 }
 
 #[tokio::test]
+async fn a_list_is_answered_one_by_one_in_its_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = open(directory.path());
+    let mut operations: Vec<Invocation> = (0..150)
+        .map(|n| invocation("t_run", commands(&[&["ZADD", "z", "1", &format!("m{n}")], &["ZCARD", "z"]])))
+        .collect();
+    operations[3].function = "t_write_then_raise";
+    operations[70].function = "t_nowhere";
+    operations[71].args = vec![0xc0];
+    let mut expected = 0;
+    for (n, answer) in fixture.host.run(operations).await.into_iter().enumerate() {
+        match (n, answer) {
+            (3, Err(HostError::Raised { detail, .. })) => assert!(detail.contains("taken back"), "{detail}"),
+            (70, Err(HostError::Refused { detail })) => assert!(detail.contains("t_nowhere"), "{detail}"),
+            (71, Err(HostError::Refused { detail })) => assert!(detail.contains("msgpack map"), "{detail}"),
+            (_, Ok(reply)) => {
+                expected += 1;
+                assert_eq!(show(&decode(&reply)[1]), format!("#{expected}"), "operation {n}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(expected, 147);
+}
+
+#[tokio::test]
+async fn a_store_of_another_format_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = |format: &[(&str, &str)]| {
+        let fields = [("executions", "16")].iter().chain(format);
+        let fields = fields.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+        vec![(b"ff:config:partitions".to_vec(), Content::Hash(fields))]
+    };
+    let fixture = open(directory.path());
+    fixture.host.write_keys(config(&[])).await.unwrap();
+    fixture.host.close().await;
+    let refused = Embedded::open(options(directory.path()).0).err();
+    let Some(HostError::Refused { detail }) = refused else { panic!("{refused:?}") };
+    assert!(detail.contains("has format 1") && detail.contains("reads format 2"), "{detail}");
+}
+
+#[tokio::test]
 async fn a_raise_takes_back_what_the_call_wrote() {
     let directory = tempfile::tempdir().unwrap();
     let fixture = open(directory.path());

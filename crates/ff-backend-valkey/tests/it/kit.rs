@@ -102,7 +102,7 @@ pub const fn route(n: u16) -> Route {
     Route::Execution(n)
 }
 
-fn invocation(route: Route, function: &'static str, read_only: bool, fields: &[(&str, &str)]) -> Invocation {
+pub fn invocation(route: Route, function: &'static str, read_only: bool, fields: &[(&str, &str)]) -> Invocation {
     let fields = fields.iter().map(|(name, value)| (rmpv::Value::from(*name), rmpv::Value::from(*value))).collect();
     let mut args = Vec::new();
     rmpv::encode::write_value(&mut args, &rmpv::Value::Map(fields)).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ff_backend_valkey::ValkeyHost;
 use ff_script::dump::DumpValue;
-use ff_script::{Content, Contents, Host, HostError, ScanCursor};
+use ff_script::{Content, Contents, Host, HostError, Invocation, ScanCursor};
 use ff_testkit::{Aof, Options as ServerOptions, TestServer};
 
 use crate::kit::*;
@@ -155,6 +155,57 @@ async fn a_full_server_is_full() {
         assert!(matches!(outcome, Err(HostError::Full { .. })), "{outcome:?}");
         assert_eq!(read_count(&host, route(0)).await, 0, "reads go on");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_that_come_together_share_calls_and_nothing_else() {
+    for binary in flavours() {
+        let server = server_of(&binary, Aof::EverySecond);
+        let host = connect(&server.url()).await;
+        count(&host, route(0), "first").await.unwrap();
+        server.command::<String>(&["CONFIG", "RESETSTAT"]).unwrap();
+        let mut operations: Vec<Invocation> =
+            (0..150).map(|n| invocation(route(n % 4), "ff_count", false, &[("request", &n.to_string())])).collect();
+        operations[7] = invocation(route(0), "ff_raise", false, &[]);
+        operations[70] = Invocation { function: "ff_nowhere", ..operations[70].clone() };
+        operations[71].args = vec![0xc0];
+        let answers = host.run(operations).await;
+        for (n, answer) in answers.iter().enumerate() {
+            match (n, answer) {
+                (7, Err(HostError::Raised { function, detail })) => {
+                    assert!(function == "ff_raise" && detail.contains("boom"), "{detail}");
+                }
+                (70, Err(HostError::Refused { detail })) => assert!(detail.contains("ff_nowhere"), "{detail}"),
+                (71, Err(HostError::Refused { detail })) => assert!(detail.contains("msgpack map"), "{detail}"),
+                (_, Ok(_)) if ![7, 70, 71].contains(&n) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let sum: i64 = futures::future::join_all((0..4).map(|n| read_count(&host, route(n)))).await.iter().sum();
+        assert_eq!(sum, 148, "each once, and the first");
+        let stats = server.command::<String>(&["INFO", "commandstats"]).unwrap();
+        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_fcall:calls=")).expect("calls were made");
+        let calls: u32 = calls.split(',').next().unwrap().parse().unwrap();
+        // Three lists; the one that is not known is asked for a few times more, alone.
+        assert!((3..=8).contains(&calls), "{calls} calls");
+        // Whoever leaves is not sent for.
+        drop(host.call(invocation(route(0), "ff_count", false, &[("request", "never polled")])));
+        assert_eq!(read_count(&host, route(0)).await + 1, count(&host, route(0), "last").await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_another_format_is_refused_and_keeps_its_library() {
+    let server = server(Aof::EverySecond);
+    server.command::<i64>(&["HSET", "ff:config:partitions", "executions", "256"]).unwrap();
+    let refused = ValkeyHost::connect(options(&server.url())).await.unwrap_err();
+    let HostError::Refused { detail } = refused else { panic!("{refused:?}") };
+    assert!(detail.contains("has format 1") && detail.contains("reads format 2"), "{detail}");
+    assert_eq!(server.command::<Vec<redis::Value>>(&["FUNCTION", "LIST"]).unwrap(), [], "nothing was loaded");
+    server.command::<i64>(&["HSET", "ff:config:partitions", "format", "2"]).unwrap();
+    connect(&server.url()).await;
+    let loaded = server.command::<Vec<redis::Value>>(&["FUNCTION", "LIST"]).unwrap();
+    assert_eq!(loaded.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
