@@ -17,7 +17,7 @@ define.fn {
     end
     table.sort(ids)
     local items = {}
-    for i = 1, math.min(#ids, a.limit) do items[i] = access.typed(cmsgpack.unpack(records[ids[i]])) end
+    for i = 1, math.min(#ids, a.limit) do items[i] = access.typed(access.open(records[ids[i]])) end
     return reply.ok("page", { items = items, more = #ids > a.limit })
   end,
 }

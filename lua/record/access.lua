@@ -1,16 +1,21 @@
 -- What the bearer of a token may do. The token itself is nowhere: only its digest, which finds the record.
 local keys = require "lib.keys"
+local packed = require "record.packed"
 
 local access = {}
+
+function access.open(raw)
+  return packed.open_access(cmsgpack.unpack(raw))
+end
 
 -- The record by its id; nil when there is none.
 function access.load(tx, id)
   local raw = tx:hget(keys.access(tx), id)
-  return raw and cmsgpack.unpack(raw) or nil
+  return raw and access.open(raw) or nil
 end
 
 function access.save(tx, record)
-  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(record) })
+  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(packed.close_access(record)) })
   tx:hset(keys.access_digests(tx), { record.digest, record.access_id })
 end
 

@@ -3,6 +3,8 @@
 --
 -- `spec.` marks what the common path needs of what the submitter said; the rest of it is stored apart.
 return {
+  access = { "access_id", "digest", "name", "roles", "namespaces", "lanes", "capabilities", "created_at", "created_by", "expires_at" },
+
   execution = {
     "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims", "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
     "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",

@@ -8,6 +8,43 @@ local function tail(a, known)
   return list
 end
 
+function packed.open_access(a)
+  local rec = {
+    access_id = a[1] or nil,
+    digest = a[2] or nil,
+    name = a[3] or nil,
+    roles = a[4] or nil,
+    namespaces = a[5] or nil,
+    lanes = a[6] or nil,
+    capabilities = a[7] or nil,
+    created_at = a[8] or nil,
+    created_by = a[9] or nil,
+    expires_at = a[10] or nil,
+  }
+  local g
+  if a[10 + 1] ~= nil then rec.tail = tail(a, 10) end
+  return rec
+end
+
+function packed.close_access(rec)
+  local a = {
+    rec.access_id or false,
+    rec.digest or false,
+    rec.name or false,
+    rec.roles or false,
+    rec.namespaces or false,
+    rec.lanes or false,
+    rec.capabilities or false,
+    rec.created_at or false,
+    rec.created_by or false,
+    rec.expires_at or false,
+  }
+  if rec.tail then
+    for i, value in ipairs(rec.tail) do a[10 + i] = value end
+  end
+  return a
+end
+
 function packed.open_execution(a)
   local rec = {
     phase = a[10] or nil,

@@ -98,8 +98,10 @@ impl Library {
     }
 
     fn build(text: &str, instructions_max: u64, strict: bool) -> mlua::Result<Library> {
-        let lua =
-            Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::JIT;
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        // Its interpreter only: compiled code would not count instructions, and a loop without end could not be ended.
+        lua.load("jit.off()").exec()?;
         let freeze: Table = lua.load(FREEZE).eval()?;
         let freeze_module: Function = freeze.get(if strict { "module_proxy" } else { "module_guard" })?;
 

@@ -8196,6 +8196,20 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<CheckKeysReply>("CheckKeysReply"),
 ];
 
+/// Where the fields of a stored access stand: the position, and the place in the group that shares it.
+pub const ACCESS_FIELDS: &[(&str, usize, Option<usize>)] = &[
+    ("access_id", 0, None),
+    ("digest", 1, None),
+    ("name", 2, None),
+    ("roles", 3, None),
+    ("namespaces", 4, None),
+    ("lanes", 5, None),
+    ("capabilities", 6, None),
+    ("created_at", 7, None),
+    ("created_by", 8, None),
+    ("expires_at", 9, None),
+];
+
 /// Where the fields of a stored execution stand: the position, and the place in the group that shares it.
 pub const EXECUTION_FIELDS: &[(&str, usize, Option<usize>)] = &[
     ("spec.namespace", 0, None),

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 42, hash = "53f6b9121eea5fe22e0e6c969a806757ad8fc735aac53aa5a5f8dbfd2309151f" }
+local LIBRARY = { number = 43, hash = "6eabdc480e121be82137b299f2f4e639365d4638efa9f838377a790c3495ace9" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1788,6 +1788,8 @@ source["record.fields"] = function(require, LIBRARY)
 --
 -- `spec.` marks what the common path needs of what the submitter said; the rest of it is stored apart.
 return {
+  access = { "access_id", "digest", "name", "roles", "namespaces", "lanes", "capabilities", "created_at", "created_by", "expires_at" },
+
   execution = {
     "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims", "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
     "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",
@@ -1824,6 +1826,43 @@ local function tail(a, known)
   local list = {}
   for i = known + 1, #a do list[i - known] = a[i] end
   return list
+end
+
+function packed.open_access(a)
+  local rec = {
+    access_id = a[1] or nil,
+    digest = a[2] or nil,
+    name = a[3] or nil,
+    roles = a[4] or nil,
+    namespaces = a[5] or nil,
+    lanes = a[6] or nil,
+    capabilities = a[7] or nil,
+    created_at = a[8] or nil,
+    created_by = a[9] or nil,
+    expires_at = a[10] or nil,
+  }
+  local g
+  if a[10 + 1] ~= nil then rec.tail = tail(a, 10) end
+  return rec
+end
+
+function packed.close_access(rec)
+  local a = {
+    rec.access_id or false,
+    rec.digest or false,
+    rec.name or false,
+    rec.roles or false,
+    rec.namespaces or false,
+    rec.lanes or false,
+    rec.capabilities or false,
+    rec.created_at or false,
+    rec.created_by or false,
+    rec.expires_at or false,
+  }
+  if rec.tail then
+    for i, value in ipairs(rec.tail) do a[10 + i] = value end
+  end
+  return a
 end
 
 function packed.open_execution(a)
@@ -9773,17 +9812,22 @@ end
 source["record.access"] = function(require, LIBRARY)
 -- What the bearer of a token may do. The token itself is nowhere: only its digest, which finds the record.
 local keys = require "lib.keys"
+local packed = require "record.packed"
 
 local access = {}
+
+function access.open(raw)
+  return packed.open_access(cmsgpack.unpack(raw))
+end
 
 -- The record by its id; nil when there is none.
 function access.load(tx, id)
   local raw = tx:hget(keys.access(tx), id)
-  return raw and cmsgpack.unpack(raw) or nil
+  return raw and access.open(raw) or nil
 end
 
 function access.save(tx, record)
-  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(record) })
+  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(packed.close_access(record)) })
   tx:hset(keys.access_digests(tx), { record.digest, record.access_id })
 end
 
@@ -9895,7 +9939,7 @@ define.fn {
     end
     table.sort(ids)
     local items = {}
-    for i = 1, math.min(#ids, a.limit) do items[i] = access.typed(cmsgpack.unpack(records[ids[i]])) end
+    for i = 1, math.min(#ids, a.limit) do items[i] = access.typed(access.open(records[ids[i]])) end
     return reply.ok("page", { items = items, more = #ids > a.limit })
   end,
 }
