@@ -85,9 +85,7 @@ impl Checker {
     }
 
     pub(super) fn verdicts(&self, step: &Step<'_>) -> Vec<(Option<ExecutionId>, Verdict)> {
-        match step.request {
-            other => vec![(other.targets().first().copied(), self.verdict(step))],
-        }
+        vec![(step.request.targets().first().copied(), self.verdict(step))]
     }
 
     fn verdict(&self, step: &Step<'_>) -> Verdict {

@@ -83,8 +83,8 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         Cost { function, budget, calls }
     };
     Ok(vec![
-        cost("submit", 8, submits),
-        cost("claim", 10, claims),
+        cost("submit", 9, submits),
+        cost("claim", 11, claims),
         cost("renew", 4, renews),
         cost("complete", 8, completes),
     ])

@@ -28,6 +28,16 @@ impl Host for Counted {
         self.inner.call(invocation).await
     }
 
+    async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
+        {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            for operation in &operations {
+                *calls.entry(operation.function).or_default() += 1;
+            }
+        }
+        self.inner.run(operations).await
+    }
+
     fn watch(&self) -> Watch {
         self.inner.watch()
     }

@@ -13,6 +13,8 @@ mod flows;
 #[cfg(feature = "engine")]
 mod idle;
 #[cfg(feature = "engine")]
+mod library;
+#[cfg(feature = "engine")]
 mod load;
 #[cfg(feature = "engine")]
 mod machine;
@@ -49,6 +51,8 @@ pub enum Bench {
     Waits(StoreOptions),
     /// A chain of ten, fan-outs with a join, and the cancel of a thousand members.
     Flows(StoreOptions),
+    /// What submit, claim and complete cost inside the store: time, commands and calls, one by one and in lists of 4 and 32.
+    Library(StoreOptions),
     /// The same work with nothing attached, with quotas and with budgets; fifty thousand blocked on one budget.
     Admission(StoreOptions),
 }
@@ -107,10 +111,16 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
             Bench::Sdk(options) => sdk::run(root, options),
             Bench::Waits(options) => waits::run(root, options),
             Bench::Flows(options) => flows::run(root, options),
+            Bench::Library(options) => library::run(root, options),
             Bench::Admission(options) => admission::run(root, options),
         };
     }
-    let (Bench::Engine(_) | Bench::Sdk(_) | Bench::Waits(_) | Bench::Flows(_) | Bench::Admission(_)) = bench;
+    let (Bench::Engine(_)
+    | Bench::Sdk(_)
+    | Bench::Waits(_)
+    | Bench::Flows(_)
+    | Bench::Library(_)
+    | Bench::Admission(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
 use ff_script::generated::{

@@ -116,6 +116,11 @@ impl Store {
         self.embedded.as_ref().map(|(host, directory)| (host, directory.path()))
     }
 
+    /// The server, when it has one of its own.
+    pub fn server(&self) -> Option<&TestServer> {
+        self.server.as_ref()
+    }
+
     /// The server's process, when it has one of its own.
     pub fn server_pid(&self) -> Option<u32> {
         self.server.as_ref().and_then(TestServer::pid)

@@ -172,13 +172,13 @@ impl Memory {
                 let (namespace, lane) = lane_name(*lane);
                 let one = |number: usize, id: ExecutionId| {
                     let plain = Submission::new(id, namespace.clone(), lane.clone(), "rush".to_owned(), "0".repeat(32));
-                    let first = number < usize::from(*late);
+                    let first = number < *late;
                     let deadline_ms = (first && *fit > 1).then_some(1);
                     SubmitExecution {
                         submission: Submission { priority: Some(i64::from(first)), deadline_ms, ..plain },
                     }
                 };
-                let count = usize::from(*late) + usize::from(*fit);
+                let count = late + fit;
                 (0..count).map(|number| one(number, ExecutionId::from_uuid(self.mint())).into()).collect()
             }
             Act::RenewMany(list) => {

@@ -1,0 +1,187 @@
+//! What a transition costs inside the store: time, commands and calls for each operation, one by one and in lists.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use ff_core::types::{AttemptId, LeaseId};
+use ff_engine::fence_of;
+use ff_script::Route;
+use ff_script::generated::{
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, Submission, SubmitExecution, Task,
+};
+use uuid::Uuid;
+
+use super::StoreOptions;
+use super::machine::Others;
+use super::page;
+use super::phases::{claimant, new_execution, show_lane};
+use super::store::{Setting, Store};
+
+/// Operations in one list.
+const LISTS: [usize; 3] = [1, 4, 32];
+const ROUTE: Route = Route::Execution(0);
+/// Each step of a round is this many operations, in however many lists.
+const STEP: usize = 32;
+
+/// What some operations took of the store.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    operations: usize,
+    /// The store's own time with its functions where it tells, the caller's otherwise.
+    micros: f64,
+    /// Within commands of the store; only Valkey tells.
+    inside: f64,
+    commands: u64,
+}
+
+impl Spent {
+    fn add(&mut self, other: Spent) {
+        self.operations += other.operations;
+        self.micros += other.micros;
+        self.inside += other.inside;
+        self.commands += other.commands;
+    }
+}
+
+pub fn run(root: &Path, options: &StoreOptions) -> Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    let folder = root.join("target/bench");
+    let others = Others::watch()?;
+    let rounds = if options.quick { 20 } else { 100 };
+    let mut settings = vec![Setting::EMBEDDED_RELAXED, Setting::VALKEY_NO_AOF];
+    if let Some(part) = &options.store {
+        settings.retain(|setting| setting.name().contains(part.as_str()));
+    }
+    let mut text = String::from(
+        "## Inside the store\n\nWhat submit, claim and complete take of the store: Valkey's own time with its functions, and of the embedded \
+         store the caller's time, without flushes. Figures of one run can be compared, those of two cannot.\n\n\
+         | store | in a list | operation | µs each | within commands, µs | commands each |\n| --- | ---: | --- | ---: | ---: | ---: |\n",
+    );
+    for setting in settings {
+        for size in LISTS {
+            let steps = runtime.block_on(measure(setting, &folder, size, rounds))?;
+            let mut cycle = 0.0;
+            for (name, spent) in ["submit", "claim", "complete"].into_iter().zip(steps) {
+                let each = |total: f64| total / spent.operations as f64;
+                cycle += each(spent.micros);
+                let inside = if spent.inside > 0.0 { format!("{:.1}", each(spent.inside)) } else { "-".to_owned() };
+                let (store, micros, commands) = (setting.name(), each(spent.micros), each(spent.commands as f64));
+                writeln!(text, "| {store} | {size} | {name} | {micros:.1} | {inside} | {commands:.1} |")?;
+            }
+            writeln!(text, "| {} | {size} | all three | {cycle:.0} | | |", setting.name())?;
+        }
+    }
+    println!("{text}");
+    page::write(&folder, "library", &serde_json::json!({ "table": text }), &text)?;
+    if options.publish {
+        let share = others.share()?;
+        ensure!(share < 0.1, "other processes took {:.0} % of the machine; nothing is published", share * 100.0);
+        page::publish(&root.join("docs/benchmarks.md"), "library", &text)?;
+    }
+    Ok(())
+}
+
+async fn measure(setting: Setting, folder: &Path, size: usize, rounds: usize) -> Result<[Spent; 3]> {
+    let store = Store::open(setting, folder).await?;
+    show_lane(&store).await?;
+    let mut sums = [Spent::default(); 3];
+    // The first round is not counted: it finds everything cold.
+    for round in 0..=rounds {
+        let submissions: Vec<_> = (0..STEP)
+            .map(|_| {
+                let fields = new_execution(0).fields;
+                (ROUTE, SubmitExecution { submission: Submission { body_digest: "0".repeat(32), ..fields } })
+            })
+            .collect();
+        let submitted = spend(&store, async {
+            for list in submissions.chunks(size) {
+                for reply in store.client().call_all(list).await {
+                    reply?;
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        let mut tasks: Vec<Task> = Vec::new();
+        let claimed = spend(&store, async {
+            for _ in 0..STEP / size {
+                tasks.extend(claim(&store, size).await?);
+            }
+            Ok(())
+        })
+        .await?;
+        ensure!(tasks.len() == STEP, "{} of {STEP} were claimed", tasks.len());
+        let ends: Vec<_> =
+            tasks.iter().map(|task| (ROUTE, CompleteExecution::new(task.execution_id, fence_of(task)))).collect();
+        let completed = spend(&store, async {
+            for list in ends.chunks(size) {
+                for reply in store.client().call_all(list).await {
+                    reply?;
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        if round > 0 {
+            for (sum, spent) in sums.iter_mut().zip([submitted, claimed, completed]) {
+                sum.add(spent);
+            }
+        }
+    }
+    store.close().await;
+    Ok(sums)
+}
+
+async fn claim(store: &Store, max: usize) -> Result<Vec<Task>> {
+    let who = claimant("measured".to_owned());
+    let call = ClaimExecutions {
+        capabilities: who.capabilities,
+        ids: (0..max).map(|_| LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }).collect(),
+        instance: who.instance,
+        lane: who.lane,
+        lease_ttl_ms: who.lease_ttl_ms,
+        max: i64::try_from(max)?,
+        namespace: who.namespace,
+        request_id: Uuid::new_v4(),
+        worker_id: who.worker_id,
+    };
+    match store.client().call(ROUTE, &call).await? {
+        ClaimExecutionsReply::Claimed { tasks, .. } => Ok(tasks),
+        other => anyhow::bail!("a claim was answered {other:?}"),
+    }
+}
+
+/// Does something of [`STEP`] operations and says what the store spent on it.
+async fn spend(store: &Store, work: impl Future<Output = Result<()>>) -> Result<Spent> {
+    if let Some(server) = store.server() {
+        server.command::<String>(&["CONFIG", "RESETSTAT"])?;
+        work.await?;
+        let stats: String = server.command(&["INFO", "commandstats"])?;
+        let mut spent = Spent { operations: STEP, ..Spent::default() };
+        for line in stats.lines() {
+            let Some((name, facts)) = line.strip_prefix("cmdstat_").and_then(|line| line.split_once(':')) else {
+                continue;
+            };
+            let fact = |wanted: &str| {
+                let found = facts.split(',').find_map(|fact| fact.strip_prefix(wanted)?.strip_prefix('='));
+                found.and_then(|value| value.parse::<f64>().ok()).unwrap_or_default()
+            };
+            match name {
+                "fcall" => spent.micros += fact("usec"),
+                "info" | "config|resetstat" => {}
+                _ => {
+                    spent.inside += fact("usec");
+                    spent.commands += fact("calls") as u64;
+                }
+            }
+        }
+        return Ok(spent);
+    }
+    let (before, began) = (store.host.store_commands().await?, Instant::now());
+    work.await?;
+    let micros = began.elapsed().as_secs_f64() * 1e6;
+    Ok(Spent { operations: STEP, micros, inside: 0.0, commands: store.host.store_commands().await? - before })
+}
