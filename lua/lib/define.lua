@@ -71,7 +71,9 @@ end
 local function operate(shared, operation, at)
   local contract = functions[operation[1]]
   if contract == nil then return { unknown = operation[1] } end
-  if shared.kind == "read" and not contract.read_only then return { raised = contract.name .. " writes and cannot be called read-only" } end
+  if shared.kind == "read" and not contract.read_only then
+    return { raised = contract.name .. " writes and cannot be called read-only" }
+  end
   local args = operation[3]
   local answer, problem = contract.check(args), nil
   local tx

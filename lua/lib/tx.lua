@@ -17,8 +17,8 @@ local function whole(v)
   return v
 end
 
--- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may move and 2 when
--- someone reads events, or their sum.
+-- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may
+-- move and 2 when someone reads events, or their sum.
 function Tx.share(kind, marks)
   local time = redis.call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])

@@ -6,7 +6,8 @@ return {
   access = { "access_id", "digest", "name", "roles", "namespaces", "lanes", "capabilities", "created_at", "created_by", "expires_at" },
 
   execution = {
-    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims", "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
+    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims",
+    "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
     "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",
     "attempt", "attempt_id", "attempt_type", "attempt_state", "started", "first_started", "timeout_at",
     "lease_id", "epoch", "worker", "worker_id", "lease_until", "lease_ttl", "request", "renewals",

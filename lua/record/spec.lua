@@ -1,6 +1,7 @@
 -- What a submitter said, as one packed value: it never changes after submission. What the common path needs of it stands in the
 -- execution's own record as well, so that the rest is read only when something asks for it.
 local keys = require "lib.keys"
+local fields = require "record.fields"
 
 local spec = {}
 
@@ -13,6 +14,9 @@ local order = {
   -- its number there, and what the parent's end means for it.
   "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
+
+local position = {}
+for i, name in ipairs(order) do position[name] = i end
 
 -- So many of them belong to an execution that is neither member nor child.
 local alone = 22
@@ -102,21 +106,24 @@ function spec.pack(s)
   }
   if s.flow_id or s.parent_id then
     for i = alone + 1, #order do list[i] = or_false(s[order[i]]) end
-    if s.inbound then list[26] = pack_inbound(s.inbound) end
+    if s.inbound then list[position.inbound] = pack_inbound(s.inbound) end
   end
   return cmsgpack.pack(list)
 end
 
-local position = {}
-for i, name in ipairs(order) do position[name] = i end
-
 local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
--- What stands in the execution's record too; absent there is absent.
-local near = {
-  namespace = true, kind = true, created_at = true, queue = true, retention_ms = true, max_reclaims = true, attempt_timeout_ms = true, max_frames = true,
-  webhook = true, flow_id = true, key = true, number = true, nested = true, parent_id = true, parent_close = true,
-}
+-- What stands in the execution's record too, as its fields declare: absent there is absent.
+local near = {}
+local function note_near(field)
+  if type(field) == "table" then
+    for _, one in ipairs(field) do note_near(one) end
+  else
+    local name = string.match(field, "^spec%.(.+)$")
+    if name then near[name] = true end
+  end
+end
+for _, field in ipairs(fields.execution) do note_near(field) end
 
 -- Anything else is read when it is first asked for, and decoded when it is.
 local lazy = {

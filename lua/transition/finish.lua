@@ -30,7 +30,7 @@ function finish.execution(tx, rec, outcome, how)
   if rec.delay then rec.delay = nil end
   if rec.next then rec.next = nil end
   if rec.resume then rec.resume = nil end
-  if rec.cancel_by then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.cancel_by or rec.cancel_reason then rec.cancel_by, rec.cancel_reason = nil, nil end
   if rec.awaiting then rec.awaiting = nil end
   if rec.wanted then rec.wanted = nil end
   if how.failure then

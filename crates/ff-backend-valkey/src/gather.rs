@@ -35,18 +35,18 @@ impl Job {
         (Job { invocation, class, queued: Instant::now(), answer }, answered)
     }
 
-    /// True when nobody waits for it any more.
+    /// True when the caller has gone.
     pub(crate) fn is_left(&self) -> bool {
         self.answer.is_closed()
     }
 
     pub(crate) fn answer(self, answer: Answer) {
-        // Whoever left does not want to know.
+        // A caller that has gone needs no answer.
         let _ = self.answer.send(answer);
     }
 }
 
-/// Whose lists share one line: a partition's where slots move, else the whole store's; and those that only read have their own.
+/// Which lists share a line: on a cluster those of one partition, elsewhere all. Reads have a line of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub route: Option<Route>,
@@ -76,7 +76,7 @@ impl Gather {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts jobs in their lines. Answers the places where somebody has to begin to carry them.
+    /// Puts jobs in their lines. Returns the places that need one more carrier.
     pub(crate) fn queue(&self, jobs: impl IntoIterator<Item = (Place, Job)>) -> Vec<Place> {
         let out_max = self.out_max();
         let mut begin = Vec::new();
@@ -137,6 +137,13 @@ impl Gather {
         lists
     }
 
+    /// A carrier went down with its list: the next operation of the line begins another one.
+    pub(crate) fn lost(&self, place: Place) {
+        if let Some(line) = self.lines().get_mut(&place) {
+            line.out -= 1;
+        }
+    }
+
     /// A list came back after this long.
     pub(crate) fn took(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -182,7 +189,7 @@ mod tests {
         let (jobs, answers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         assert_eq!(gather.queue(jobs.into_iter().map(|job| (PLACE, job))), [], "no third one");
         drop(answers.into_iter().take(3).collect::<Vec<_>>());
-        // The receivers of all others went too: nobody waits for anything.
+        // The other receivers were dropped too: every caller has gone.
         assert!(gather.next(PLACE, 1).is_empty());
     }
 

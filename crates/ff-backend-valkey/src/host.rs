@@ -112,7 +112,7 @@ impl Carrier {
         }
     }
 
-    /// Puts jobs in line and sees that somebody carries them.
+    /// Puts jobs in their lines and starts the carriers they need.
     fn queue(self: &Arc<Self>, jobs: impl IntoIterator<Item = Job>) {
         let by_route = self.topology.is_cluster();
         let placed = jobs.into_iter().map(|job| {
@@ -127,10 +127,14 @@ impl Carrier {
     /// Carries what waits at a place until nothing does.
     async fn carry(self: Arc<Self>, place: Place) {
         let confirm = if place.reads { None } else { self.promise.confirmation };
+        let mut place_kept = PlaceKept { carrier: &self, place, done: false };
         loop {
             let mut lists = self.gather.next(place, if confirm.is_some() { LISTS_CONFIRMED } else { 1 });
             match lists.pop() {
-                None => return,
+                None => {
+                    place_kept.done = true;
+                    return;
+                }
                 Some(list) if lists.is_empty() => self.run_list(list, confirm).await,
                 Some(last) => {
                     lists.push(last);
@@ -227,7 +231,7 @@ impl Carrier {
             if let Ok(Err(refusal @ Fault::Refused(_))) = refreshed {
                 return self.fail(jobs, &refusal);
             }
-            // Repeated without those that left.
+            // The list is repeated without callers that have gone.
             jobs.retain(|job| !job.is_left());
         }
     }
@@ -241,7 +245,8 @@ impl Carrier {
         command
     }
 
-    /// Answers what can be answered. Those that are left have to be sent again: at once when there is no fault to wait for.
+    /// Answers the jobs that can be answered and keeps the others, which are sent again: after a pause when it returns a fault, else
+    /// at once.
     fn answer(&self, jobs: &mut Vec<Job>, outcome: Result<Vec<list::Answer>, Fault>) -> Option<Fault> {
         let answers = match outcome {
             Ok(answers) if answers.len() == jobs.len() => answers,
@@ -288,7 +293,7 @@ impl Carrier {
         }
     }
 
-    /// Answers those that another attempt after the pause would come too late for.
+    /// Fails the jobs whose deadline comes before the pause is over; returns the others.
     fn give_up_late(&self, jobs: Vec<Job>, fault: &Fault, pause: Duration) -> Vec<Job> {
         let (late, rest): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| job.queued.elapsed() + pause >= self.options.deadline);
@@ -298,6 +303,22 @@ impl Carrier {
             job.answer(outcome);
         }
         rest
+    }
+}
+
+/// Frees the carrier's place when its task ends early, by a panic or with its runtime.
+struct PlaceKept<'a> {
+    carrier: &'a Carrier,
+    place: Place,
+    /// The line was empty, and the place is free already.
+    done: bool,
+}
+
+impl Drop for PlaceKept<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.carrier.gather.lost(self.place);
+        }
     }
 }
 

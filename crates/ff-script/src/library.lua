@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 43, hash = "6eabdc480e121be82137b299f2f4e639365d4638efa9f838377a790c3495ace9" }
+local LIBRARY = { number = 44, hash = "8b6d1e17c10b4846ab95b149b1c1aafc21796705f4f43d182e64aa2e57c850d4" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -928,7 +928,9 @@ end
 local function operate(shared, operation, at)
   local contract = functions[operation[1]]
   if contract == nil then return { unknown = operation[1] } end
-  if shared.kind == "read" and not contract.read_only then return { raised = contract.name .. " writes and cannot be called read-only" } end
+  if shared.kind == "read" and not contract.read_only then
+    return { raised = contract.name .. " writes and cannot be called read-only" }
+  end
   local args = operation[3]
   local answer, problem = contract.check(args), nil
   local tx
@@ -1014,8 +1016,8 @@ local function whole(v)
   return v
 end
 
--- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may move and 2 when
--- someone reads events, or their sum.
+-- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may
+-- move and 2 when someone reads events, or their sum.
 function Tx.share(kind, marks)
   local time = redis.call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
@@ -1791,7 +1793,8 @@ return {
   access = { "access_id", "digest", "name", "roles", "namespaces", "lanes", "capabilities", "created_at", "created_by", "expires_at" },
 
   execution = {
-    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims", "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
+    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims",
+    "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
     "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",
     "attempt", "attempt_id", "attempt_type", "attempt_state", "started", "first_started", "timeout_at",
     "lease_id", "epoch", "worker", "worker_id", "lease_until", "lease_ttl", "request", "renewals",
@@ -2074,6 +2077,7 @@ source["record.spec"] = function(require, LIBRARY)
 -- What a submitter said, as one packed value: it never changes after submission. What the common path needs of it stands in the
 -- execution's own record as well, so that the rest is read only when something asks for it.
 local keys = require "lib.keys"
+local fields = require "record.fields"
 
 local spec = {}
 
@@ -2086,6 +2090,9 @@ local order = {
   -- its number there, and what the parent's end means for it.
   "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
 }
+
+local position = {}
+for i, name in ipairs(order) do position[name] = i end
 
 -- So many of them belong to an execution that is neither member nor child.
 local alone = 22
@@ -2175,21 +2182,24 @@ function spec.pack(s)
   }
   if s.flow_id or s.parent_id then
     for i = alone + 1, #order do list[i] = or_false(s[order[i]]) end
-    if s.inbound then list[26] = pack_inbound(s.inbound) end
+    if s.inbound then list[position.inbound] = pack_inbound(s.inbound) end
   end
   return cmsgpack.pack(list)
 end
 
-local position = {}
-for i, name in ipairs(order) do position[name] = i end
-
 local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
 
--- What stands in the execution's record too; absent there is absent.
-local near = {
-  namespace = true, kind = true, created_at = true, queue = true, retention_ms = true, max_reclaims = true, attempt_timeout_ms = true, max_frames = true,
-  webhook = true, flow_id = true, key = true, number = true, nested = true, parent_id = true, parent_close = true,
-}
+-- What stands in the execution's record too, as its fields declare: absent there is absent.
+local near = {}
+local function note_near(field)
+  if type(field) == "table" then
+    for _, one in ipairs(field) do note_near(one) end
+  else
+    local name = string.match(field, "^spec%.(.+)$")
+    if name then near[name] = true end
+  end
+end
+for _, field in ipairs(fields.execution) do note_near(field) end
 
 -- Anything else is read when it is first asked for, and decoded when it is.
 local lazy = {
@@ -6871,7 +6881,7 @@ function finish.execution(tx, rec, outcome, how)
   if rec.delay then rec.delay = nil end
   if rec.next then rec.next = nil end
   if rec.resume then rec.resume = nil end
-  if rec.cancel_by then rec.cancel_by, rec.cancel_reason = nil, nil end
+  if rec.cancel_by or rec.cancel_reason then rec.cancel_by, rec.cancel_reason = nil, nil end
   if rec.awaiting then rec.awaiting = nil end
   if rec.wanted then rec.wanted = nil end
   if how.failure then

@@ -188,7 +188,7 @@ async fn operations_that_come_together_share_calls_and_nothing_else() {
         let calls: u32 = calls.split(',').next().unwrap().parse().unwrap();
         // Three lists; the one that is not known is asked for a few times more, alone.
         assert!((3..=8).contains(&calls), "{calls} calls");
-        // Whoever leaves is not sent for.
+        // An operation whose caller has gone is not sent.
         drop(host.call(invocation(route(0), "ff_count", false, &[("request", "never polled")])));
         assert_eq!(read_count(&host, route(0)).await + 1, count(&host, route(0), "last").await.unwrap());
     }

@@ -54,7 +54,7 @@ pub struct ServerCommand {
     /// How many connections are held at once; further clients are answered 503.
     #[arg(long, env = "FF_CONNECTIONS_MAX", value_name = "COUNT", default_value_t = CONNECTIONS_MAX)]
     connections_max: usize,
-    /// How many partitions a new store gets, a power of two: 4 unless said, 32 on a cluster. A store keeps the count of its first start.
+    /// How many partitions a new store gets, a power of two. Default: 4, on a cluster 32. A store keeps the count of its first start.
     #[arg(long, env = "FF_PARTITIONS", value_name = "COUNT", value_parser = partitions)]
     partitions: Option<PartitionConfig>,
     /// The state directory: the store when none is named, and the keys when the store is not on this machine.

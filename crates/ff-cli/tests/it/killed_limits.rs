@@ -97,6 +97,8 @@ struct Yard {
     /// From a claim to its end, or to the end of the lease of a worker that died.
     held: Mutex<Vec<(i64, i64)>>,
     mourned: Mutex<BTreeSet<String>>,
+    /// Moments at which a worker could die; every twelfth one does.
+    moments: AtomicUsize,
     /// What settled reservations used.
     settled: AtomicI64,
     completed: AtomicUsize,
@@ -116,7 +118,8 @@ fn lost(status: u16, answer: &Value) -> bool {
 impl Yard {
     fn dies(&self, task: &Value) -> bool {
         let id = task["execution_id"].as_str().expect("an id").to_owned();
-        rand::random_ratio(1, 12) && self.mourned.lock().expect("a lock").insert(id)
+        self.moments.fetch_add(1, Ordering::SeqCst).is_multiple_of(12)
+            && self.mourned.lock().expect("a lock").insert(id)
     }
 
     /// Reserves and settles, or reports. False when the worker died, the lease is over, or the execution was parked.
@@ -304,6 +307,7 @@ async fn storm(server: &mut Server) -> (BTreeSet<String>, Arc<Yard>) {
         stop: AtomicBool::new(false),
         held: Mutex::default(),
         mourned: Mutex::default(),
+        moments: AtomicUsize::new(0),
         settled: AtomicI64::new(0),
         completed: AtomicUsize::new(0),
     });

@@ -93,10 +93,13 @@ async fn slots_of_a_cluster_move_and_libraries_are_lost_under_load_and_nothing_e
         let slot = slot_of(&cluster, route)?;
         let from = cluster.owner(slot)?;
         let to = (from + 1) % cluster.primaries().len();
-        let used =
-            running.client.operations().client().call(route, &ff_script::generated::PartitionStats::default()).await?;
-        let ff_script::generated::PartitionStatsReply::Stats { executions, .. } = used;
-        ensure!(executions > 0, "{route} is not in use");
+        eventually("the partition is in use", async || {
+            let stats = ff_script::generated::PartitionStats::default();
+            let ff_script::generated::PartitionStatsReply::Stats { executions, .. } =
+                running.client.operations().client().call(route, &stats).await?;
+            Ok((executions > 0).then_some(()))
+        })
+        .await?;
         let migration = tokio::task::block_in_place(|| cluster.migrate_slot(slot, from, to))?;
         for _ in 0..5 {
             tokio::task::block_in_place(|| migration.move_one())?;

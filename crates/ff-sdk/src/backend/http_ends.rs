@@ -83,7 +83,7 @@ impl Ends {
         self.lock().instance = Some(instance.to_owned());
     }
 
-    /// The next to send and whose they are; nothing ends the sending.
+    /// The next to send and the worker's instance; `None` when nothing waits, which ends the sending.
     fn next(&self) -> Option<(String, Vec<End>)> {
         let mut waiting = self.lock();
         let (mut list, mut bytes) = (Vec::new(), 0);
@@ -95,7 +95,7 @@ impl Ends {
                 break;
             }
             let end = waiting.ends.pop_front().expect("it was looked at");
-            // Nobody waits for it any more.
+            // Its caller has gone.
             if end.answer.is_closed() {
                 continue;
             }
@@ -143,6 +143,7 @@ impl Http {
     }
 
     async fn send_ends(self) {
+        let mut sending = Sending { ends: &self.ends, done: false };
         while let Some((instance, list)) = self.ends.next() {
             let path = format!("/v1/workers/{instance}/results");
             let body = Results { results: list.iter().map(|end| &*end.body).collect() };
@@ -153,7 +154,7 @@ impl Http {
             match answers {
                 Ok(Answers { results }) if results.len() == list.len() => {
                     for (end, item) in list.into_iter().zip(results) {
-                        // Whoever left does not want to know.
+                        // A caller that has gone needs no answer.
                         let _ = end.answer.send(item.outcome());
                     }
                 }
@@ -170,6 +171,21 @@ impl Http {
                     }
                 }
             }
+        }
+        sending.done = true;
+    }
+}
+
+/// Lets the next completion send again when this sender ends early, by a panic or with its runtime.
+struct Sending<'a> {
+    ends: &'a Ends,
+    done: bool,
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.ends.lock().is_out = false;
         }
     }
 }
