@@ -33,7 +33,7 @@ define.fn {
     end
     local taken = tx:hget(keys.access_digests(tx), a.digest)
     if taken then return reply.err("idempotency_conflict", { access_id = taken }) end
-    if tx:read("HLEN", keys.access(tx)) >= limits.accesses_max then
+    if tx:hlen(keys.access(tx)) >= limits.accesses_max then
       return reply.err("invalid_argument", { field = "access_id", problem = string.format("there are %d tokens already", limits.accesses_max) })
     end
     local record = {
@@ -41,7 +41,7 @@ define.fn {
       capabilities = a.capabilities, created_at = now, created_by = a.actor, expires_at = a.expires_at,
     }
     access.save(tx, record)
-    event.of_fleet(tx, "operator.token_created", nil, nil, nil, { "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor })
+    event.of_fleet(tx, "operator.token_created", nil, nil, nil, "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor)
     return reply.ok("granted", { access = access.typed(record) })
   end,
 }

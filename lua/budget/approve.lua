@@ -19,7 +19,7 @@ define.fn {
       budget.note_action(tx, b, "approve", a.actor)
       budget.room(tx, b, true)
       budget.save(tx, b)
-      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     end
     return reply.ok("approved", { budget = budget.typed(b) })
   end,

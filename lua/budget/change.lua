@@ -48,7 +48,7 @@ define.fn {
       budget.note_action(tx, b, "change", a.actor)
       budget.room(tx, b, true)
       budget.save(tx, b)
-      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     end
     return reply.ok("changed", { budget = budget.typed(b), changed = changed })
   end,

@@ -39,8 +39,8 @@ define.fn {
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason, a.request_id)
     budget.save_all(tx, path)
-    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
-      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
+    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil,
+      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason)
     return reply.ok("corrected", { budget = budget.typed(b) })
   end,
 }

@@ -63,7 +63,7 @@ define.fn {
     if b.next_reset then budget.watch(tx, b) end
     budget.owe_scope(tx, b)
     tx:zadd(keys.budgets(tx), tx.now, b.id)
-    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     return reply.ok("created", { budget = budget.typed(b), duplicate = false })
   end,
 }

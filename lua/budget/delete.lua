@@ -33,7 +33,7 @@ define.fn {
     budget.owe_scope(tx, b)
     gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
-    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     return reply.ok("deleted")
   end,
 }

@@ -18,7 +18,7 @@ define.fn {
     budget.start_period(tx, b)
     budget.note_action(tx, b, "reset", a.actor, nil, nil, nil, a.request_id)
     budget.save(tx, b)
-    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
+    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "operator", "actor", a.actor)
     return reply.ok("reset", { budget = budget.typed(b) })
   end,
 }

@@ -14,11 +14,11 @@ local function spawn(tx, rec, k, c, at)
     return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.spec.budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
-  if answer then return { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = true } end
+  if answer then return { execution_id = answer.fields.execution_id, state = answer.fields.state, duplicate = true } end
   if k.total >= limits.children_max then return nil, reply.err("flow_full", { children_max = limits.children_max }) end
   local child, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end

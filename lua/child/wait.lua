@@ -28,10 +28,10 @@ define.fn {
     rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
     rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
     rec.attempt_state, rec.resume, rec.awaiting = "suspended", 1, 1
-    rec.woken = cmsgpack.pack({ a.wait_id, "children", {} })
+    rec.woken, rec.waits = cmsgpack.pack({ a.wait_id, "children", {} }), 1
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.waiting", { "reason", "waiting_for_children", "open", string.format("%d", open) })
+    event.of_execution(tx, rec, "execution.waiting", "reason", "waiting_for_children", "open", open)
     return reply.ok("waiting", { open = open })
   end,
 }

@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 
 define.fn {
@@ -15,11 +16,11 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then return reply.ok("already", { outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "cancel", a.actor, a.reason)
+    more.note_action(tx, rec, "cancel", a.actor, a.reason)
     if rec.phase == "active" and a.grace_ms and a.grace_ms > 0 then
       rec.cancel_by, rec.cancel_reason = math.min(rec.cancel_by or now + a.grace_ms, now + a.grace_ms), a.reason
       execution.save(tx, rec)
-      event.of_execution(tx, rec, "execution.cancel_requested", { "actor", a.actor, "reason", a.reason or "" })
+      event.of_execution(tx, rec, "execution.cancel_requested", "actor", a.actor, "reason", a.reason or "")
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {

@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local lists = require "index.lists"
@@ -10,13 +11,18 @@ local score = require "transition.score"
 
 -- Moving or re-prioritising gives a new score; it needs the lane's copy.
 local function requeue(tx, rec, a)
-  local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
-  if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
-  if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
-  if a.lane and a.lane ~= rec.lane then fair.forget(tx, execution.lane_path(rec), rec) end
-  rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
+  local namespace, name = lane.split(rec.path)
+  local path = namespace .. "/" .. (a.lane or name)
+  local copy = lane.load(tx, path)
+  if copy == nil then return reply.err("lane_unseen", { namespace = namespace, lane = a.lane or name }) end
+  if path ~= rec.path then
+    if not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+    fair.forget(tx, rec.path, rec)
+    rec.was_path, rec.path = rec.path, path
+  end
+  rec.prio = a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
-  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
+  if rec.prefers then lane.remember(tx, copy, "prefers", "1") end
 end
 
 define.fn {
@@ -44,9 +50,9 @@ define.fn {
     -- The line of a quota is another partition's: whoever stands in it asks anew, and enters it at its new place.
     local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker" and rec.reason ~= "waiting_for_quota"
     if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
-    execution.note_action(tx, rec, "change", a.actor)
+    more.note_action(tx, rec, "change", a.actor)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.changed", { "actor", a.actor })
+    event.of_execution(tx, rec, "execution.changed", "actor", a.actor)
     return reply.ok("changed", { state = execution.public_state(rec) })
   end,
 }

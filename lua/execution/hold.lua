@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 
 define.fn {
   name = "ff_hold_execution",
@@ -15,10 +16,10 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
     if rec.reason == "held_by_operator" then return reply.ok("already") end
-    execution.note_action(tx, rec, "hold", a.actor, a.reason)
+    more.note_action(tx, rec, "hold", a.actor, a.reason)
     execution.block(rec, "held_by_operator", { "actor", a.actor, "reason", a.reason or "" }, tx.now)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.held", { "actor", a.actor, "reason", a.reason or "" })
+    event.of_execution(tx, rec, "execution.held", "actor", a.actor, "reason", a.reason or "")
     return reply.ok("held")
   end,
 }

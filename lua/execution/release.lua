@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local runnable = require "transition.runnable"
 
 define.fn {
@@ -16,10 +17,10 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
     if rec.reason ~= "held_by_operator" then return reply.ok("already", { state = execution.public_state(rec) }) end
-    execution.note_action(tx, rec, "release", a.actor, a.reason)
+    more.note_action(tx, rec, "release", a.actor, a.reason)
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.released", { "actor", a.actor })
+    event.of_execution(tx, rec, "execution.released", "actor", a.actor)
     return reply.ok("released", { state = execution.public_state(rec) })
   end,
 }

@@ -36,7 +36,7 @@ define.fn {
     end)
     local items = {}
     for i, one in ipairs(made) do
-      items[i] = { key = one.rec.spec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
+      items[i] = { key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
     end
     return reply.ok("added", { items = items, version = f.version })
   end,

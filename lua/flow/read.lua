@@ -8,8 +8,8 @@ local reply = require "lib.reply"
 
 local function member(rec)
   return {
-    key = rec.spec.key, execution_id = rec.id, number = rec.spec.number, state = execution.member_state(rec), kind = rec.spec.kind, lane = rec.lane, inbound = rec.spec.inbound,
-    nested = rec.spec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
+    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind, lane = execution.lane(rec), inbound = rec.inbound,
+    nested = rec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
   }
 end
 

@@ -18,7 +18,7 @@ local function create(tx, n)
   if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
   tx:zadd(keys.flows(tx), tx.now, f.id)
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.created", {})
+  event.of_flow(tx, f, "flow.created")
   return f
 end
 

@@ -11,7 +11,7 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
+    lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -19,7 +19,7 @@ define.fn {
     local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
     if rec == nil then return replayed end
     if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
-    consume.announce(tx, execution.lane_path(rec), rec.wake)
+    consume.announce(tx, rec.path, rec.wake)
     return reply.ok("claimed", { task = start.task(tx, rec) })
   end,
 }

@@ -15,7 +15,7 @@ local walk = require "transition.walk"
 local function replayed(tx, copy, found, a)
   local wanted = choose.set_of(a.grant_ids)
   local out = {}
-  for _, name in ipairs(found.queues) do
+  for _, name in ipairs(choose.names(found)) do
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
@@ -25,19 +25,32 @@ local function replayed(tx, copy, found, a)
   return out
 end
 
+-- Grants one candidate.
+local function give_one(tx, a, copy, id, grant_id)
+  local rec = execution.load(tx, id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { cancelled = true }
+  end
+  grant.give(tx, rec, grant_id, a.instance, a.ttl_ms, copy)
+  event.of_execution(tx, rec, "execution.granted", "worker_instance", a.instance)
+  return { grant = grant.typed(rec) }
+end
+
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.",
   flags = { "allow-oom" },
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
   reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
-    local taken = a.request_id and start.leased(tx, a.instance, a.request_id) or {}
-    if #taken > 0 then return reply.ok("replayed", { tasks = taken }) end
+    local taken = a.lease_ids and #a.lease_ids > 0 and start.leased(tx, a.instance, a.lease_ids)
+    if taken then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
@@ -48,30 +61,20 @@ define.fn {
 
     local looks = 0
     while #grants < a.max and looks < limits.batch_max do
-      local entry = choose.take(tx, found, copy, capabilities)
-      if entry == nil then break end
+      local id, queue = choose.take(tx, found, copy, capabilities)
+      if id == nil then break end
       looks = looks + 1
-      local answer = tx:item(function()
-        local rec = execution.load(tx, entry.id)
-        if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-        if start.stopped(tx, rec) then
-          walk.cancel_member(tx, rec)
-          return { ok = "cancelled" }
-        end
-        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
-        event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
-        return { ok = rec }
-      end)
-      if answer and answer.err == "try_again" then
-        if #grants == 0 then return answer end
+      local one = tx:item(give_one, tx, a, copy, id, a.grant_ids[#grants + 1])
+      if one and one.err == "try_again" then
+        if #grants == 0 then return one end
         break
       end
-      if answer == nil or answer.err then
-        choose.pass(found, entry)
-      elseif answer.ok ~= "cancelled" then
-        grants[#grants + 1] = grant.typed(answer.ok)
+      if one == nil or one.err then
+        choose.pass(found, queue)
+      elseif one.grant then
+        grants[#grants + 1] = one.grant
       end
     end
-    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
+    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found) })
   end,
 }

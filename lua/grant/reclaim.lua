@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local lane = require "record.lane"
 local choose = require "transition.choose"
 local consume = require "transition.consume"
@@ -9,8 +10,8 @@ local grant = require "transition.grant"
 local start = require "transition.start"
 
 local function unserved(rec, a)
-  if rec.spec.namespace == a.namespace and choose.set_of(a.lanes)[rec.lane] then return nil end
-  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. execution.lane_path(rec) })
+  if execution.namespace(rec) == a.namespace and choose.set_of(a.lanes)[execution.lane(rec)] then return nil end
+  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. rec.path })
 end
 
 define.fn {
@@ -33,9 +34,9 @@ define.fn {
     end
     local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
     if refused then return refused end
-    execution.note_action(tx, rec, "grant_reclaim", a.actor)
-    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
-    event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
+    more.note_action(tx, rec, "grant_reclaim", a.actor)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, rec.path))
+    event.of_execution(tx, rec, "execution.granted", "worker_instance", a.instance, "actor", a.actor)
     return reply.ok("granted", { grant = grant.typed(rec) })
   end,
 }

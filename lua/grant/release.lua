@@ -20,7 +20,7 @@ define.fn {
     if a.unheld then holds.drop(rec) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
+    event.of_execution(tx, rec, "execution.ready", "cause", "grant_released")
     return reply.ok("released")
   end,
 }

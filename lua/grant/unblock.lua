@@ -20,7 +20,7 @@ define.fn {
     if rec.phase ~= "runnable" or (rec.reason ~= a.reason and not refused) then return reply.ok("already", { state = execution.public_state(rec) }) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", a.reason })
+    event.of_execution(tx, rec, "execution.ready", "cause", a.reason)
     return reply.ok("unblocked", { state = execution.public_state(rec) })
   end,
 }

@@ -20,11 +20,11 @@ end
 -- Plans the entry that the record's state implies.
 function awaits.keep(tx, rec)
   local key, score = awaits.of(tx, rec)
-  local before = rec.before
-  if before.awaits == key and before.awaits_at == score then return end
-  if before.awaits and before.awaits ~= key then tx:zrem(before.awaits, rec.id) end
+  local was = rec.was_awaits
+  if was == key and rec.was_awaits_at == score then return end
+  if was and was ~= key then tx:zrem(was, rec.id) end
   if key then tx:zadd(key, score, rec.id) end
-  before.awaits, before.awaits_at = key, score
+  rec.was_awaits, rec.was_awaits_at = key, score
 end
 
 -- Up to `count` entries of a line behind a position, the first to go on first.

@@ -8,7 +8,7 @@ local share = 1000 -- virtual milliseconds one execution of weight 1 takes
 
 -- The virtual start of a new execution and its end, where its key's next one begins.
 function fair.start(tx, copy, fairness_key, now)
-  local virtual = tonumber(copy.raw.virtual or nil) or now
+  local virtual = tonumber(lane.recall(tx, copy, "virtual")) or now
   local digest = keys.digest(fairness_key or "")
   local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
   local start = math.max(virtual, finish)
@@ -21,21 +21,21 @@ end
 
 -- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
 function fair.started(tx, copy, rec)
-  local virtual = tonumber(copy.raw.virtual or nil)
-  if copy.fairness ~= "fair" or rec.fair == nil or virtual == nil then return end
-  if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
+  if copy.fairness ~= "fair" or rec.fair == nil then return end
+  local virtual = tonumber(lane.recall(tx, copy, "virtual"))
+  if virtual and rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
 -- The execution leaves the lane: its key is forgotten when nothing came after it.
 function fair.forget(tx, path, rec)
   if rec.fair_end == nil then return end
-  local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
+  local key, digest = keys.fair(tx, path), keys.digest(rec.fairness_key or "")
   if tonumber(tx:hget(key, digest) or nil) == rec.fair_end then tx:hdel(key, digest) end
 end
 
 -- Nothing waits: every key starts afresh.
 function fair.idle(tx, copy)
-  if copy.raw.virtual == nil then return end
+  if lane.recall(tx, copy, "virtual") == nil then return end
   lane.remember(tx, copy, "virtual", nil)
   tx:del(keys.fair(tx, copy.path))
 end

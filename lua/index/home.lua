@@ -9,8 +9,8 @@ local lane = require "record.lane"
 
 local home = {}
 
-home.granted_from = 2000000000000000
-home.active_from = 4000000000000000
+local granted_from, active_from = 2000000000000000, 4000000000000000
+home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
   waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota", waiting_for_budget = "blocked:budget",
@@ -19,55 +19,59 @@ local blocked = {
 
 home.places = { "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies", "blocked:children", "blocked:operator" }
 
--- True while the entry is in a queue: eligible, granted or active.
-function home.queued(rec)
-  return rec.phase == "active" or (rec.phase == "runnable" and rec.reason == nil and rec.delay == nil)
+-- The place and score that the state implies. `queue` is the place of what is eligible, granted or active.
+function home.of(rec)
+  local phase = rec.phase
+  if phase == "active" then return "queue", active_from + rec.created end
+  if phase == "terminal" or phase == "suspended" then return phase, rec.created end
+  if rec.reason then return blocked[rec.reason], rec.since end
+  if rec.delay then return "delayed", rec.created end
+  if rec.grant then return "queue", granted_from + rec.created end
+  return "queue", rec.score
 end
 
--- The key and score that the state implies.
-function home.of(tx, rec)
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  local created = rec.spec.created_at
-  if rec.phase == "terminal" or rec.phase == "suspended" then return keys.place(tx, path, rec.phase), created end
-  if rec.phase == "active" then return keys.queue(tx, path, rec.spec.queue), home.active_from + created end
-  if rec.reason then return keys.place(tx, path, blocked[rec.reason]), rec.since end
-  if rec.delay then return keys.place(tx, path, "delayed"), created end
-  local queue = keys.queue(tx, path, rec.spec.queue)
-  if rec.grant then return queue, home.granted_from + created end
-  return queue, rec.score
+-- The sorted set of a place.
+function home.key(tx, rec, path, place)
+  if place == "queue" then return keys.queue(tx, path, rec.queue) end
+  return keys.place(tx, path, place)
 end
+
+-- The name under which a lane remembers that a queue is quiet.
+local quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
 
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
 local function announce(tx, rec, fresh)
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  local copy = lane.load(tx, path)
-  if fresh or rec.prio > 0 or copy == nil or copy.raw["quiet:" .. rec.spec.queue] == nil then
-    tx:announce("ready", path, rec.spec.queue, rec.score)
+  local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
+  if not copy or lane.recall(tx, copy, quiet[rec.queue]) == nil then
+    tx:announce("ready", rec.path, rec.queue, rec.score)
   end
 end
 
--- Plans the move from where the record was loaded to where its state puts it now.
-function home.move(tx, rec)
-  local key, score = home.of(tx, rec)
-  local before = rec.before
-  if before.key == key and before.score == score then return end
-  local queued, fresh = home.queued(rec), false
-  if before.key ~= key then
-    if before.key then
-      tx:zrem(before.key, rec.id)
-      if before.queued then queues.left(tx, rec, before.key) end
+-- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane changed.
+function home.move(tx, rec, place, score)
+  local was_place, was_path = rec.was_place, rec.was_path or rec.path
+  local path = rec.path
+  if was_place == place and rec.was_score == score and was_path == path then return end
+  local key, fresh = home.key(tx, rec, path, place), false
+  if was_place ~= place or was_path ~= path then
+    if was_place then
+      local was_key = home.key(tx, rec, was_path, was_place)
+      tx:zrem(was_key, rec.id)
+      if was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, was_path, was_key) end
     end
-    if queued then fresh = queues.joined(tx, rec) end
+    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, rec, key) end
   end
   tx:zadd(key, score, rec.id)
-  if queued and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
-  before.key, before.score, before.queued = key, score, queued
+  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
+  rec.was_place, rec.was_score = place, score
+  if rec.was_path then rec.was_path = nil end
 end
 
 -- Plans the removal of the entry.
 function home.leave(tx, rec)
-  tx:zrem(rec.before.key, rec.id)
-  if rec.before.queued then queues.left(tx, rec, rec.before.key) end
+  local key = home.key(tx, rec, rec.path, rec.was_place)
+  tx:zrem(key, rec.id)
+  if rec.was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, rec.path, key) end
 end
 
 return home

@@ -1,30 +1,41 @@
--- The leases a worker instance holds in this partition, each with the request that claimed it.
+-- The leases a worker instance holds in this partition: lease id → execution id.
 local keys = require "lib.keys"
 
 local leases = {}
 
--- Plans the entry that the record's state implies.
-function leases.keep(tx, rec)
-  local holder = rec.phase == "active" and rec.worker or nil
-  local before = rec.before.worker
-  if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
-  if holder and (before ~= holder or rec.before.request ~= rec.request) then
-    tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
-  end
-  rec.before.worker, rec.before.request = holder, rec.request
+function leases.add(tx, rec)
+  tx:hput(keys.leases(tx, rec.worker), rec.lease_id, rec.id)
 end
 
--- Execution id → request id of every lease the instance holds here.
+function leases.remove(tx, rec)
+  tx:hdel(keys.leases(tx, rec.worker), rec.lease_id)
+end
+
+-- Lease id → execution id of every lease the instance holds here.
 function leases.of(tx, instance)
   return tx:hgetall(keys.leases(tx, instance)) or {}
 end
 
--- The ids in order.
+-- The ids of the executions, in order.
 function leases.ids(tx, instance)
   local ids = {}
-  for id in pairs(leases.of(tx, instance)) do ids[#ids + 1] = id end
+  for _, id in pairs(leases.of(tx, instance)) do ids[#ids + 1] = id end
   table.sort(ids)
   return ids
+end
+
+-- The executions that some of these leases hold, in the order of the leases, and the ids of those that hold none; nil when none does.
+function leases.held(tx, instance, lease_ids)
+  local found = tx:hmget(keys.leases(tx, instance), lease_ids)
+  for i = 1, #lease_ids do
+    if found[i] then
+      local ids, free = {}, {}
+      for at, lease_id in ipairs(lease_ids) do
+        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = lease_id end
+      end
+      return ids, free
+    end
+  end
 end
 
 return leases

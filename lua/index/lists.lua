@@ -12,15 +12,15 @@ local function tag_keys(tx, packed)
 end
 
 function lists.add(tx, rec)
-  local created = rec.spec.created_at
+  local created = rec.created
   tx:zadd(keys.all(tx), created, rec.id)
-  tx:zadd(keys.kind(tx, rec.spec.kind), created, rec.id)
+  tx:zadd(keys.kind(tx, rec.kind), created, rec.id)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, created, rec.id) end
 end
 
 function lists.remove(tx, rec)
   tx:zrem(keys.all(tx), rec.id)
-  tx:zrem(keys.kind(tx, rec.spec.kind), rec.id)
+  tx:zrem(keys.kind(tx, rec.kind), rec.id)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
 end
 
@@ -28,7 +28,7 @@ end
 function lists.retag(tx, rec, tags)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
   rec.tags = next(tags) and cmsgpack.pack(spec.flatten(tags)) or nil
-  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, rec.spec.created_at, rec.id) end
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, rec.created, rec.id) end
 end
 
 return lists

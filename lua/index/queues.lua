@@ -20,7 +20,7 @@ local function unpack_entry(name, packed)
 end
 
 function queues.put(tx, path, entry)
-  tx:hset(keys.queues(tx, path), { entry.queue, pack(entry) })
+  tx:hput(keys.queues(tx, path), entry.queue, pack(entry))
 end
 
 function queues.get(tx, path, name)
@@ -30,7 +30,7 @@ end
 
 function queues.drop(tx, path, name)
   tx:hdel(keys.queues(tx, path), name)
-  tx:hdel(keys.lane(tx, path), "quiet:" .. name)
+  tx:hdel(keys.lane_memory(tx, path), "quiet:" .. name)
 end
 
 -- Every registered queue of a lane, in the order of their names.
@@ -58,24 +58,19 @@ local function planned(tx, key, by)
 end
 
 -- Registers the queue an execution enters; true when it is new to the lane.
-function queues.joined(tx, rec)
-  if rec.spec.queue == "any" then return false end
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  planned(tx, keys.queue(tx, path, rec.spec.queue), 1)
-  if queues.get(tx, path, rec.spec.queue) then return false end
-  local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
-  queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
+function queues.joined(tx, rec, key)
+  planned(tx, key, 1)
+  if queues.get(tx, rec.path, rec.queue) then return false end
+  local admission = rec.budgets ~= nil or rec.quotas ~= nil
+  queues.put(tx, rec.path, { queue = rec.queue, requires = rec.requires or {}, admission = admission, uncovered = false })
   return true
 end
 
 -- Forgets the queue when its last entry leaves; one marked uncovered stays, so that later work goes to route at once.
-function queues.left(tx, rec, key)
-  local name = rec.spec.queue
-  if name == "any" then return end
-  if tx:read("ZCARD", key) + planned(tx, key, -1) > 0 then return end
-  local path = string.match(key, ":lane:(.-):queue:")
-  local entry = queues.get(tx, path, name)
-  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+function queues.left(tx, rec, path, key)
+  if tx:zstored(key) + planned(tx, key, -1) > 0 then return end
+  local entry = queues.get(tx, path, rec.queue)
+  if entry and not entry.uncovered then queues.drop(tx, path, rec.queue) end
 end
 
 return queues

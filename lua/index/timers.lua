@@ -6,7 +6,7 @@ local timers = {}
 -- Whoever sleeps until the head must hear of an earlier one.
 local function announce(tx, at)
   local key = keys.timers(tx)
-  if tx.plan[key] == nil then
+  if not tx:touches(key) then
     local head = tx:zhead(key)
     if head and head.score <= at then return end
   end
@@ -25,11 +25,12 @@ end
 -- Keeps the record's entry at `at`, or none. Only an earlier wake-up than before is announced: the sleeper of a
 -- later one wakes at the old time and looks again. `told` says that the caller announces it.
 function timers.keep(tx, rec, at, told)
-  if at == rec.wake then return end
+  local wake = rec.wake
+  if at == wake then return end
   if at == nil then
     timers.clear(tx, rec.id)
   else
-    if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end
+    if not told and (wake == nil or at < wake) then announce(tx, at) end
     tx:zadd(keys.timers(tx), at, rec.id)
   end
   rec.wake = at

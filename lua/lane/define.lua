@@ -18,21 +18,19 @@ define.fn {
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
     local copy = lane.load(tx, path)
-    local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
-    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
-    for _, name in ipairs(named) do
+    local definition = lane.definition(copy or lane.defaults)
+    for _, name in ipairs(lane.fields) do
       if a[name] ~= nil then definition[name] = a[name] end
     end
     if a.clear_max_depth then definition.max_depth = nil end
     if a.clear_max_active then definition.max_active = nil end
-    local packed = lane.pack(definition)
     local version = copy and copy.version or 0
-    local changed = copy == nil or packed ~= copy.raw.definition
+    local changed = copy == nil or not lane.same(definition, lane.definition(copy))
     if changed then
       version = version + 1
-      tx:hset(keys.lane(tx, path), { "definition", packed, "version", version })
+      lane.store(tx, path, definition, version)
       if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
-      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, { "actor", a.actor, "state", definition.state })
+      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, "actor", a.actor, "state", definition.state)
     end
     return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
   end,

@@ -26,7 +26,7 @@ define.fn {
     local path = a.entry.namespace .. "/" .. a.entry.lane
     local copy = lane.load(tx, path)
     if copy and copy.version >= a.entry.version then return reply.ok("newer", { version = copy.version }) end
-    tx:hset(keys.lane(tx, path), { "definition", lane.pack(a.entry.definition), "version", a.entry.version })
+    lane.store(tx, path, a.entry.definition, a.entry.version)
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
     elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then

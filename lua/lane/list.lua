@@ -11,13 +11,13 @@ define.fn {
   reply = { lanes = { entries = "[lane_entry]", more = "bool" } },
   errs = {},
   call = function(tx, a)
-    local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local found = tx:zrange(keys.lanes(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
     local entries = {}
     for i = 1, math.min(#found, a.limit) do
       local copy = lane.load(tx, found[i])
       if copy then
         local namespace, name = lane.split(found[i])
-        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.unpack(copy.raw.definition) }
+        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy) }
       end
     end
     return reply.ok("lanes", { entries = entries, more = #found > a.limit })

@@ -25,7 +25,7 @@ define.fn {
           if rec.yield then return reply.err("execution_not_active") end
           rec.yield = 1
           execution.save(tx, rec)
-          event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+          event.of_execution(tx, rec, "execution.yield_requested", "actor", a.actor)
         end
         return reply.ok("done")
       end)

@@ -2,6 +2,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local interrupt = require "transition.interrupt"
 
 define.fn {
@@ -15,11 +16,11 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "active" then return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "revoke", a.actor, a.reason)
+    more.note_action(tx, rec, "revoke", a.actor, a.reason)
     if a.grace then
       rec.yield = 1
       execution.save(tx, rec)
-      event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+      event.of_execution(tx, rec, "execution.yield_requested", "actor", a.actor)
       return reply.ok("requested")
     end
     interrupt.lost(tx, rec, "revoked", a.actor)

@@ -76,6 +76,11 @@ scalars["enum"] = function(t)
   end
 end
 
+-- Only in replies, which nothing checks.
+function scalars.native()
+  return function() return problem("is not for arguments") end
+end
+
 local compile
 
 -- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
@@ -131,7 +136,7 @@ function check.struct(fields)
     local optional = string.sub(spec, -1) == "?"
     if optional then spec = string.sub(spec, 1, -2) else required[#required + 1] = field[1] end
     local of = compile(spec)
-    checks[i] = { field[1], of, optional }
+    checks[i] = { field[1], of, optional, field.flat }
     known[field[1]] = of
   end
 
@@ -165,7 +170,8 @@ function check.struct(fields)
         if not optional then return "is missing", "." .. name end
       else
         local text, path, code = of(value)
-        if text then return text, "." .. name .. path, code end
+        -- A caller knows the fields of a flat struct as fields of this one.
+        if text then return text, (checks[i][4] and "" or "." .. name) .. path, code end
       end
     end
   end

@@ -1,9 +1,13 @@
--- Binds contracts to operations, and runs lists of them: each is checked, planned, committed and answered on its own.
+-- Binds contracts to operations, and runs lists of them: each is checked, planned and answered on its own.
 local define = {}
 
 local functions = {} -- name -> contract
 local order = {}
-local booted = false
+local plain = {} -- variant without fields -> its packed answer
+local tx -- the view of the partition that every operation gets
+
+local pack, unpack_, pcall, type = cmsgpack.pack, cmsgpack.unpack, pcall, type
+local settle_host = redis.settle
 
 -- Makes an operation known by its contract.
 function define.fn(contract)
@@ -41,69 +45,81 @@ end
 local function boot()
   for _, module in ipairs(require "manifest") do require(module) end
   for _, name in ipairs(order) do compile(functions[name]) end
-  booted = true
+  tx = require "lib.tx"
 end
 
--- What raised, as text.
-local function text_of(problem)
-  if type(problem) == "table" then return problem.err or "unknown" end
-  return problem
+-- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
+-- is nil, the word and a text. The number of store calls comes last when it was asked for.
+local function packed(answer, calls)
+  local fields, variant = answer.fields, answer.ok
+  if answer.bytes then return calls and answer.bytes .. pack(calls) or answer.bytes end
+  if answer.err then return pack(false, answer.err, answer.detail, calls) end
+  if calls == nil and fields == nil then
+    local known = plain[variant]
+    if known == nil then
+      known = pack(variant, nil)
+      plain[variant] = known
+    end
+    return known
+  end
+  return pack(variant, fields, calls)
 end
 
--- Plans and commits. Answers the reply, or nil and the text of what raised.
-local function carry_out(contract, tx, args)
+-- The answer of an operation that raised.
+local function raised(problem)
+  if type(problem) == "table" then problem = problem.err or "unknown" end
+  local refusal = require("lib.reply").corrupt(problem)
+  return refusal and packed(refusal) or pack(nil, "raised", problem), refusal and "refused" or "raised"
+end
+
+-- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted` says that
+-- the arguments were checked by the same rules.
+local function operate(trusted, at, name, route, args, now, counted)
+  local contract = functions[name]
+  if contract == nil then return pack(nil, "unknown", name) end
+  if tx.kind == "read" and not contract.read_only then
+    return pack(nil, "raised", name .. " writes and cannot be called read-only")
+  end
+  if not trusted then
+    local refusal = contract.check(args)
+    if refusal then return packed(refusal, counted and 0 or nil) end
+  end
+  tx:operation(at, route, now)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
+  local reply, outcome
   if not fine then
-    answer = text_of(answer)
-    local refusal = require("lib.reply").corrupt(answer)
-    if refusal then return refusal end
-    return nil, answer
+    tx:reset()
+    reply, outcome = raised(answer)
+  elseif answer.err then
+    tx:reset()
+    reply, outcome = packed(answer, counted and tx.calls or nil), "refused"
+  else
+    if not contract.read_only then tx:finish() end
+    reply, outcome = packed(answer, counted and tx.calls or nil), "ok"
   end
-  if answer.ok and not contract.read_only then
-    local committed, busy = pcall(tx.commit, tx)
-    if not committed then return nil, text_of(busy) end
-    if busy then return { err = "try_again", detail = { problem = busy } } end
-  end
-  return answer
+  if settle_host then settle_host(outcome) end
+  return tx.lost or reply
 end
 
--- An operation: { name, route, arguments, the time or nil, whether its store calls are counted }.
-local function operate(shared, operation, at)
-  local contract = functions[operation[1]]
-  if contract == nil then return { unknown = operation[1] } end
-  if shared.kind == "read" and not contract.read_only then
-    return { raised = contract.name .. " writes and cannot be called read-only" }
-  end
-  local args = operation[3]
-  local answer, problem = contract.check(args), nil
-  local tx
-  if answer == nil then
-    tx = shared.Tx.new(shared, operation[2], operation[4] or nil, at)
-    if redis.begin then redis.begin(at) end
-    answer, problem = carry_out(contract, tx, args)
-    if redis.settle then redis.settle(problem and "raised" or answer.err and "refused" or "ok") end
-    if answer == nil then return { raised = problem } end
-  end
-  if operation[5] then answer.calls = tx and tx.calls or 0 end
-  return answer
-end
-
--- Runs a list: what holds for all of it, then its operations. `kind` is the class of the function it came by.
+-- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
 function define.run(kind, argv)
-  if not booted then boot() end
-  local list = cmsgpack.unpack(argv[1])
-  local Tx = require "lib.tx"
-  local shared = Tx.share(kind, list[1])
-  local answers = {}
-  for at = 1, #list - 1 do answers[at] = cmsgpack.pack(operate(shared, list[at + 1], at)) end
-  Tx.say(shared)
+  if tx == nil then boot() end
+  local marks, number = unpack_(argv[1])
+  tx:list(kind, marks)
+  local answers, trusted = tx.answers, number == LIBRARY.number
+  for i = 2, #argv do
+    -- An answer may be replaced while those behind it run.
+    answers[i - 1] = operate(trusted, i - 1, unpack_(argv[i]))
+  end
+  tx:close()
   return answers
 end
 
--- The one function that is called by its own name: what is loaded, asked before anything else is.
+-- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads its reply, so it
+-- has a shape of its own.
 function define.library()
-  if not booted then boot() end
-  return cmsgpack.pack(functions.ff_library.call())
+  if tx == nil then boot() end
+  return pack({ ok = functions.ff_library.call().fields })
 end
 
 return define

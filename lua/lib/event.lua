@@ -1,56 +1,46 @@
--- One event per transition, appended to the partition's stream inside the same call.
-local keys = require "lib.keys"
-local limits = require "lib.limits"
+-- One event per transition, appended to the partition's stream with the list that made it.
+--
+-- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
+-- its data, name and value in turn. An entry of the stream holds events one after the other.
+local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
 
-local function append(tx, list)
-  tx:xadd(keys.events(tx), limits.events_max, "e", cmsgpack.pack(list))
-  if tx.listen then tx:announce("events") end
-end
-
--- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
-function event.of_execution(tx, rec, kind, data)
-  data = data or {}
-  -- The change that ended the lease says how long it lasted.
-  if rec.ran then
-    data[#data + 1], data[#data + 2] = "ran_ms", string.format("%.0f", rec.ran)
+-- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that ended a lease
+-- says how long it lasted.
+function event.of_execution(tx, rec, kind, ...)
+  local ran = rec.ran
+  if ran then
     rec.ran = nil
+    return tx:note(pack({
+      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, "ran_ms", ran, ...
+    }))
   end
-  append(tx, {
-    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
-    rec.attempt or false, rec.worker or false,
-    rec.tags and cmsgpack.unpack(rec.tags) or {}, data,
-  })
+  tx:note(pack({ kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, ... }))
 end
 
-function event.of_flow(tx, f, kind, data)
-  append(tx, { kind, tx.now, f.namespace, false, f.kind, false, f.id, false, false, {}, data or {} })
+function event.of_flow(tx, f, kind, ...)
+  tx:note(pack({ kind, tx.now, f.namespace .. "/", f.kind, false, f.id, false, false, false, ... }))
 end
 
-function event.of_fleet(tx, kind, namespace, lane, worker, data)
-  append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
+-- Of the fleet: a worker, a budget, a lane or what an operator did.
+function event.of_fleet(tx, kind, namespace, lane, worker, ...)
+  tx:note(pack({ kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ... }))
 end
 
--- What became of a webhook belongs to what it tells of; `tags` are a flat list.
-function event.of_webhook(tx, w, kind, tags, data)
-  append(tx, { kind, tx.now, w.namespace, w.lane or false, w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags, data })
+-- What became of a webhook belongs to what it tells of; `tags` are a packed flat list.
+function event.of_webhook(tx, w, kind, tags, ...)
+  tx:note(pack({
+    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags or false, ...
+  }))
 end
 
-local function map_of(flat)
-  local map = {}
-  for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
-  return map
-end
+-- Where the data of an event begin.
+event.data_from = 10
 
--- The typed form of a stored entry.
-function event.parse(entry)
-  local e = cmsgpack.unpack(entry[2][2])
-  return {
-    id = entry[1], type = e[1], at = e[2], namespace = e[3] or nil, lane = e[4] or nil, kind = e[5] or nil,
-    execution_id = e[6] or nil, flow_id = e[7] or nil, attempt_index = e[8] or nil, worker_instance = e[9] or nil,
-    tags = map_of(e[10]), data = map_of(e[11]),
-  }
+-- The events of an entry, each as it was packed.
+function event.all(entry)
+  return { unpack_(entry) }
 end
 
 return event

@@ -1,20 +1,57 @@
 -- Every key of the store; all but the configuration record carry the partition's tag.
 local keys = {}
 
-function keys.digest(s)
-  return string.sub(redis.sha1hex(s), 1, 20)
+local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
+
+-- Names that are made over and over are kept, up to a number.
+local routes = {}
+local kept_max = 256
+
+-- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag: whoever asks
+-- for a key of a partition there has the wrong route.
+function keys.of(route)
+  local names = routes[route]
+  if names then return names end
+  local tag = match(route, "{.-}")
+  names = { tag = tag, kinds = {}, lanes = {}, kept = 0 }
+  if tag then
+    local idx, events = "ff:idx:" .. tag .. ":", "ff:events:" .. tag
+    names.exec, names.idx, names.lane, names.workers = "ff:exec:" .. tag .. ":", idx, idx .. "lane:", idx .. "workers:"
+    names.timers, names.all, names.outbox = idx .. "timers", idx .. "all", "ff:outbox:" .. tag
+    names.events, names.event_count = events, events .. ":count"
+  end
+  routes[route] = names
+  return names
 end
 
-function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
-function keys.spec(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":spec" end
-function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
-function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
-function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
+function keys.digest(s)
+  return sub(sha1hex(s), 1, 20)
+end
 
-function keys.continuation(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":continuation" end
-function keys.signals(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signals" end
+-- The names of one lane, by what they are for.
+local function of_lane(names, path)
+  local lane = names.lanes[path]
+  if lane then return lane end
+  if names.kept >= kept_max then names.lanes, names.kinds, names.kept = {}, {}, 0 end
+  names.kept = names.kept + 1
+  local copy = "ff:lane:" .. names.tag .. ":" .. path
+  lane = { copy = copy, memory = copy .. ":memory", place = names.lane .. path .. ":", places = {}, queues = {} }
+  names.lanes[path] = lane
+  return lane
+end
+
+function keys.core(tx, id) return tx.names.exec .. id end
+function keys.spec(tx, id) return tx.names.exec .. id .. ":spec" end
+function keys.input(tx, id) return tx.names.exec .. id .. ":input" end
+function keys.more(tx, id) return tx.names.exec .. id .. ":more" end
+function keys.waits(tx, id) return tx.names.exec .. id .. ":waits" end
+function keys.result(tx, id) return tx.names.exec .. id .. ":result" end
+function keys.attempts(tx, id) return tx.names.exec .. id .. ":attempts" end
+
+function keys.continuation(tx, id) return tx.names.exec .. id .. ":continuation" end
+function keys.signals(tx, id) return tx.names.exec .. id .. ":signals" end
 -- What makes a signal known: its id, and its idempotency key at its waitpoint.
-function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signal_keys" end
+function keys.signal_keys(tx, id) return tx.names.exec .. id .. ":signal_keys" end
 
 function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
 function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
@@ -27,13 +64,13 @@ function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
 -- Flows that still owe their members a cancel.
 function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
 -- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
-function keys.edges_out(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":out" end
-function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in" end
-function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
-function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.edges_out(tx, id) return tx.names.exec .. id .. ":out" end
+function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
+function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
+function keys.children(tx, id) return tx.names.exec .. id .. ":children" end
 
 -- What it used: reports that wait, and the ledger.
-function keys.usage(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":usage" end
+function keys.usage(tx, id) return tx.names.exec .. id .. ":usage" end
 
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
@@ -41,29 +78,61 @@ function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt
 
 function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
 
-function keys.lane(tx, lane) return "ff:lane:" .. tx.tag .. ":" .. lane end
+function keys.lane(tx, path) return of_lane(tx.names, path).copy end
+-- What a partition remembers of a lane.
+function keys.lane_memory(tx, path) return of_lane(tx.names, path).memory end
 function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
 function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
-function keys.queue(tx, lane, queue) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queue:" .. queue end
+function keys.queue(tx, path, queue)
+  local lane = of_lane(tx.names, path)
+  local key = lane.queues[queue]
+  if key == nil then
+    key = lane.place .. "queue:" .. queue
+    if tx.names.kept >= kept_max then return key end
+    tx.names.kept = tx.names.kept + 1
+    lane.queues[queue] = key
+  end
+  return key
+end
 function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":fair" end
 -- `place`: delayed, suspended, terminal, blocked:route, …
-function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
+function keys.place(tx, path, place)
+  local lane = of_lane(tx.names, path)
+  local key = lane.places[place]
+  if key == nil then
+    key = lane.place .. place
+    lane.places[place] = key
+  end
+  return key
+end
 
 -- Who waits for a budget, by queue score; who waits for a quota that is not there.
 function keys.awaits(tx, id) return "ff:idx:" .. tx.tag .. ":awaits:" .. id end
 function keys.missing(tx) return "ff:idx:" .. tx.tag .. ":missing" end
 
-function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
+function keys.timers(tx) return tx.names.timers end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
 function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
-function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
+function keys.leases(tx, instance) return tx.names.workers .. instance end
 
-function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end
-function keys.kind(tx, kind) return "ff:idx:" .. tx.tag .. ":kind:" .. keys.digest(kind) end
+function keys.all(tx) return tx.names.all end
+function keys.kind(tx, kind)
+  local names = tx.names
+  local key = names.kinds[kind]
+  if key == nil then
+    if names.kept >= kept_max then names.lanes, names.kinds, names.kept = {}, {}, 0 end
+    key = names.idx .. "kind:" .. keys.digest(kind)
+    names.kept = names.kept + 1
+    names.kinds[kind] = key
+  end
+  return key
+end
 function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
 
-function keys.events(tx) return "ff:events:" .. tx.tag end
-function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+function keys.events(tx) return tx.names.events end
+-- How many events the partition ever had.
+function keys.event_count(tx) return tx.names.event_count end
+function keys.outbox(tx) return tx.names.outbox end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
 -- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by

@@ -3,7 +3,7 @@ return {
   format = 2, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
-  inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash
+  result_inline_bytes_max = 512, -- a result up to this size stands in the execution's record
   reason_bytes_max = 4096,
   progress_message_bytes_max = 1024,
   kind_bytes_max = 128,
@@ -17,6 +17,9 @@ return {
   fairness_key_bytes_max = 256,
   priority_max = 9000,
   attempts_max = 10000,
+  reclaims_default = 5,
+  replays_default = 10,
+  frames_default = 10000,
   fallbacks_max = 16,
   fallback_bytes_max = 4096,
   budgets_max = 16,
@@ -43,7 +46,7 @@ return {
   batch_max = 64, -- items of one call
   claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
-  attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
+  attempts_inline_max = 8, -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
@@ -52,6 +55,8 @@ return {
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,
   events_max = 1000000,
+  events_per_entry_max = 64,
+  event_entry_bytes_max = 65536,
   events_age_ms_max = 604800000,
   tally_lines_max = 512, -- lanes a partition counts apart
   oldest_looks_max = 8, -- entries of a queue looked at for the oldest

@@ -5,7 +5,7 @@ local outbox = {}
 
 -- `data` is a flat list of texts: name, value, …
 function outbox.owe(tx, kind, data)
-  tx:xadd(keys.outbox(tx), nil, "e", cmsgpack.pack({ kind, tx.now, data }))
+  tx:xadd(keys.outbox(tx), "e", cmsgpack.pack({ kind, tx.now, data }))
   tx:announce("fleet")
 end
 

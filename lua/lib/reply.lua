@@ -2,9 +2,7 @@
 local reply = {}
 
 function reply.ok(variant, fields)
-  fields = fields or {}
-  fields.is = variant
-  return { ok = fields }
+  return { ok = variant, fields = fields }
 end
 
 -- Details are texts, so that every host and client reads them alike.

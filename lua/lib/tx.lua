@@ -1,291 +1,389 @@
--- One operation's view of its partition: reads see the plan, writes are planned and happen together at commit.
+-- One operation's view of its partition: reads see the plan, writes are planned.
+--
+-- What finished operations planned waits and goes out together: before something reads a range of a key it touches, when the list
+-- turns to another partition, and at the end of the list. What the running operation plans is dropped when it is refused or raises.
+--
+-- The plan is kept in lists that are used again and again: they hold nothing that outlives a list of operations.
+local limits = require "lib.limits"
+local places = require "lib.keys"
+
+local redis_call, redis_pcall, commit = redis.call, redis.pcall, redis.commit
+local begin_host, settle_host = redis.begin, redis.settle
+local pack = cmsgpack.pack
+local floor, format, find, concat = math.floor, string.format, string.find, table.concat
+local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, tonumber, error, ipairs, next
+
+-- The one view there is; an operation begins it anew.
 local Tx = {}
-Tx.__index = Tx
 
-local function text(v)
-  if type(v) == "number" then
-    if v ~= math.floor(v) then error("a stored number must be an integer, got " .. v) end
-    return string.format("%.0f", v)
+-- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the last command of its
+-- key when that has the same word. `before` leads from a command to the one that precedes it for the same key.
+local order, count, last, before = {}, 0, {}, {}
+-- How many commands finished operations planned; and the commands that the running operation's writes have joined. A SET has its
+-- operation's number as a fourth item.
+local settled, joined, join_count, number = 0, {}, 0, 0
+-- SETs of records that are packed when the operation is done, each with the function that does it.
+local open, closers, open_count = {}, {}, 0
+-- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many of those whose
+-- writes are done.
+local events, event_count, event_settled, event_done = {}, 0, 0, 0
+-- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
+local owners, first_owner, last_owner = 0, 0, 0
+
+-- True when the running operation has planned a command of this key.
+local function is_own(command)
+  for i = settled + 1, count do
+    if order[i] == command then return true end
   end
-  if type(v) ~= "string" then error("a stored value must be text or an integer, got " .. type(v)) end
+  for i = 1, join_count do
+    if joined[i] == command then return true end
+  end
+  return false
+end
+
+local function add(key, command, previous)
+  if previous then
+    if previous[1] == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    before[command] = previous
+  end
+  last[key] = command
+  count = count + 1
+  order[count] = command
+end
+
+-- Takes the last commands out of the plan, down to the first `n`.
+local function cut(n)
+  for i = count, n + 1, -1 do
+    local command = order[i]
+    last[command[2]], before[command], order[i] = before[command], nil, nil
+  end
+  count = n
+end
+
+-- How many arguments one write of a command has that others can join.
+local width = { ZADD = 2, HSET = 2, ZREM = 1, HDEL = 1, XDEL = 1 }
+
+-- Takes back what the running operation has planned since its last finished item, and answers it as commands. What joined a command of
+-- another operation comes first: what the operation planned for the same key afterwards has a command of its own.
+local function take_back()
+  local taken = {}
+  for i = join_count, 1, -1 do
+    local command = joined[i]
+    local size, word = #command, command[1]
+    local write = { word, command[2] }
+    for at = size - width[word] + 1, size do
+      write[#write + 1] = command[at]
+      command[at] = nil
+    end
+    taken[i], joined[i] = write, nil
+  end
+  for i = settled + 1, count do taken[#taken + 1] = order[i] end
+  cut(settled)
+  join_count, open_count = 0, 0
+  return taken
+end
+
+-- The host's text of a number.
+local function text(v)
+  if type(v) == "number" then return format("%.0f", v) end
   return v
 end
 
--- A score, which travels as the number it is.
-local function whole(v)
-  if type(v) ~= "number" or v ~= math.floor(v) then error("a score must be an integer, got " .. tostring(v)) end
-  return v
-end
+-- Lists ----------------------------------------------------------------------------------------
 
--- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may
--- move and 2 when someone reads events, or their sum.
-function Tx.share(kind, marks)
-  local time = redis.call("TIME")
+local append, say
+
+-- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
+-- or their sum. A test adds 4 to have every transition made step by step.
+function Tx:list(kind, marks)
+  if count > 0 then cut(0) end
+  settled, join_count, open_count, owners = 0, 0, 0, 0
+  event_count, event_settled, event_done = 0, 0, 0
+  local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
-  return {
-    Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
-    now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
-    said = {}, tags = {},
-    lanes = {}, -- copies of lanes, by key, as they are stored
-  }
+  self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
+  self.step_by_step = LIBRARY.test and marks >= 4
+  self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
+  self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
 end
 
-function Tx.new(shared, route, now, at)
-  local tx = setmetatable({
-    shared = shared,
-    at = at,
-    route = route,
-    tag = string.match(route, "{.-}"),
-    guard = shared.guard,
-    listen = shared.listen,
-    now = shared.now,
-    now_us = shared.now_us,
-    calls = 1, -- the time
-  }, Tx)
-  if now and LIBRARY.test then tx.now, tx.now_us = now, now * 1000 end
-  tx:reset()
-  return tx
+-- Begins the operation at this place of the list.
+function Tx:operation(at, route, now)
+  if route ~= self.route then
+    self.at = nil
+    self:flush()
+    append(self)
+    local names = places.of(route)
+    self.route, self.names, self.tag = route, names, names.tag
+  end
+  number = number + 1
+  self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
+  self.now, self.now_us = self.list_now, self.list_now_us
+  if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
+  if begin_host then begin_host(at) end
 end
 
--- `memo`: records read once per plan, by key.
+-- Drops what the operation planned since its last finished item.
 function Tx:reset()
-  self.plan, self.order, self.messages, self.memo = {}, {}, {}, {}
+  if join_count > 0 or count > settled then take_back() end
+  event_count = event_settled
+  self.memo, self.messages, self.lanes = {}, nil, {}
 end
 
 function Tx:read(...)
   self.calls = self.calls + 1
-  return redis.call(...)
+  return redis_call(...)
 end
 
-local first_word = { hash = "HSET", zset = "ZADD", string = "SET", stream = "XADD", key = "DEL" }
+-- Reads of keys with planned writes -------------------------------------------------------------
 
--- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands: `at`, or as
--- long as there is only one, `only` and `place`. `gone` (names that go) is made when first needed.
-local function begin(self, key, kind, command, size, only, place)
-  local entry = { key = key, kind = kind, command = command, size = size, only = only, place = place }
-  self.plan[key] = entry
-  self.order[#self.order + 1] = entry
-  self.shared.lanes[key] = nil
-  return entry
-end
-
-local function planned(self, key, kind)
-  local entry = self.plan[key]
-  if entry == nil then return begin(self, key, kind, { first_word[kind], key }, 2) end
-  if entry.kind ~= kind then error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key) end
-  if entry.deleted then error("write after delete of " .. key) end
-  return entry
-end
-
--- Where the values of an entry stand, by name.
-local function places(entry)
-  local at = entry.at
-  if not at then
-    at = {}
-    if entry.only then at[entry.only] = entry.place end
-    entry.at, entry.only = at, nil
-  end
-  return at
-end
-
--- A command without one of its pairs; `at` follows.
-local function without(entry, name)
-  if not entry.at and entry.only ~= name then return end
-  local places = places(entry)
-  local at = places[name]
-  if at == nil then return end
-  local first = entry.kind == "zset" and at or at - 1
-  table.remove(entry.command, first)
-  table.remove(entry.command, first)
-  places[name], entry.size = nil, entry.size - 2
-  for other, place in pairs(places) do
-    if place > at then places[other] = place - 2 end
+-- The value planned for a name of a key: false when it will be gone, nil when no plan says so.
+local function planned(command, name)
+  while command do
+    local word = command[1]
+    if word == "DEL" then return false end
+    if word == "ZADD" then
+      for at = #command, 4, -2 do
+        if command[at] == name then return command[at - 1] end
+      end
+    elseif word == "HSET" then
+      for at = #command - 1, 3, -2 do
+        if command[at] == name then return command[at + 1] end
+      end
+    elseif width[word] then
+      for at = 3, #command do
+        if command[at] == name then return false end
+      end
+    end
+    command = before[command]
   end
 end
 
-local function take(self, key, kind, name)
-  local entry = self.plan[key]
-  if entry and entry.deleted then return end
-  entry = planned(self, key, kind)
-  without(entry, name)
-  if not entry.gone then
-    entry.gone, entry.gone_order = { [name] = true }, { name }
-  elseif not entry.gone[name] then
-    entry.gone[name] = true
-    entry.gone_order[#entry.gone_order + 1] = name
-  end
+-- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot be seen
+-- by a range.
+local function ranged(self, key)
+  local command = last[key]
+  if command == nil then return end
+  if is_own(command) then error("range read of a key with planned writes: " .. key) end
+  self:give_way()
 end
 
-local function is_gone(entry, name)
-  return entry.deleted or (entry.gone and entry.gone[name])
+-- True when this operation has planned a write to the key.
+function Tx:plans(key)
+  local command = last[key]
+  return command ~= nil and is_own(command)
 end
 
--- The value planned under a name, or nil.
-local function planned_value(entry, name)
-  if entry.at then
-    local at = entry.at[name]
-    return at and entry.command[at]
-  end
-  if entry.only == name then return entry.command[entry.place] end
+-- True when a write to the key is planned and not done yet.
+function Tx:touches(key)
+  return last[key] ~= nil
 end
 
-local function refuse_planned(self, key)
-  if self.plan[key] then error("range read of a key with planned writes: " .. key) end
+-- The last command this operation planned for a key; those of others go out first.
+local function own_of(self, key)
+  local command = last[key]
+  if command == nil or (is_own(command) and before[command] == nil and join_count == 0) then return command end
+  self:give_way()
+  return last[key]
 end
 
 -- Hashes ---------------------------------------------------------------------------------------
 
--- All fields of a hash as a flat list of names and values, or nil when there is none.
-function Tx:hflat(key)
-  if self.plan[key] == nil then
-    local flat = self:read("HGETALL", key)
-    if #flat > 0 then return flat end
-    return nil
-  end
-  local fields = self:hgetall(key)
-  if fields == nil then return nil end
-  local flat = {}
-  for name, value in pairs(fields) do
-    flat[#flat + 1] = name
-    flat[#flat + 1] = value
-  end
-  return flat
-end
-
 -- All fields of a hash as a table, or nil when there is none.
 function Tx:hgetall(key)
-  local entry = self.plan[key]
-  if entry and entry.deleted then return nil end
+  local command = own_of(self, key)
+  if command and command[1] == "DEL" then return nil end
   local flat = self:read("HGETALL", key)
-  local fields, any = {}, false
-  for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
-  if entry then
-    for name, at in pairs(places(entry)) do fields[name] = entry.command[at]; any = true end
-    if entry.gone then
-      for name in pairs(entry.gone) do fields[name] = nil end
+  local fields = {}
+  for at = 1, #flat, 2 do fields[flat[at]] = flat[at + 1] end
+  if command then
+    -- From the first to the last.
+    local all = {}
+    while command do
+      table.insert(all, 1, command)
+      command = before[command]
+    end
+    for _, c in ipairs(all) do
+      if c[1] == "HSET" then
+        for at = 3, #c, 2 do fields[c[at]] = text(c[at + 1]) end
+      else
+        for at = 3, #c do fields[c[at]] = nil end
+      end
     end
   end
-  if any then return fields end
+  if next(fields) ~= nil then return fields end
 end
 
 function Tx:hget(key, field)
-  local entry = self.plan[key]
-  if entry then
-    if is_gone(entry, field) then return nil end
-    local value = planned_value(entry, field)
-    if value then return value end
+  local command = last[key]
+  if command then
+    local value = planned(command, field)
+    if value then return text(value) end
+    if value == false then return nil end
   end
-  return self:read("HGET", key, field) or nil
+  self.calls = self.calls + 1
+  return redis_call("HGET", key, field) or nil
 end
 
--- Several fields of a hash nothing is planned for, in this order; an absent one is false.
+function Tx:hlen(key)
+  ranged(self, key)
+  return self:read("HLEN", key)
+end
+
+-- Several fields of a hash this operation has planned nothing for, in this order; an absent one is false.
 function Tx:hmget(key, fields)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("HMGET", key, unpack(fields))
+end
+
+-- One field of a hash.
+function Tx:hput(key, field, value)
+  local command = last[key]
+  if command and command[1] == "HSET" then
+    local n = #command
+    command[n + 1], command[n + 2] = field, value
+    join_count = join_count + 1
+    joined[join_count] = command
+  else
+    add(key, { "HSET", key, field, value }, command)
+  end
 end
 
 -- `list` is flat: field, value, field, value, …
 function Tx:hset(key, list)
-  if self.plan[key] == nil and #list == 2 then
-    begin(self, key, "hash", { "HSET", key, list[1], text(list[2]) }, 4, list[1], 4)
-    return
+  for i = 1, #list, 2 do self:hput(key, list[i], list[i + 1]) end
+end
+
+-- Plans the removal of a name from a key.
+local function remove(word, key, name)
+  local command = last[key]
+  if command and command[1] == word then
+    command[#command + 1] = name
+    join_count = join_count + 1
+    joined[join_count] = command
+  elseif not (command and command[1] == "DEL") then
+    add(key, { word, key, name }, command)
   end
-  local entry = planned(self, key, "hash")
-  local command, at, gone, size = entry.command, places(entry), entry.gone, entry.size
-  for i = 1, #list, 2 do
-    local name, value = list[i], list[i + 1]
-    if type(value) ~= "string" then value = text(value) end
-    local place = at[name]
-    if place then
-      command[place] = value
-    else
-      command[size + 1], command[size + 2] = name, value
-      size = size + 2
-      at[name] = size
-    end
-    if gone then gone[name] = nil end
-  end
-  entry.size = size
 end
 
 function Tx:hdel(key, field)
-  take(self, key, "hash", field)
+  remove("HDEL", key, field)
 end
 
 -- Strings --------------------------------------------------------------------------------------
 
-function Tx:get(key)
-  local entry = self.plan[key]
-  if entry then
-    if entry.deleted then return nil end
-    return entry.command[3]
+-- The text that a planned SET will leave. A record is packed when its operation is done, or when it is asked for.
+local function text_of(command)
+  if command[1] == "DEL" then return nil end
+  local value = command[3]
+  if type(value) == "table" then
+    for i = 1, open_count do
+      if open[i] == command then return closers[i](value) end
+    end
   end
-  return self:read("GET", key) or nil
+  return value
+end
+
+function Tx:get(key)
+  local command = last[key]
+  if command then return text_of(command) end
+  self.calls = self.calls + 1
+  return redis_call("GET", key) or nil
+end
+
+-- What a record's key holds, or nil. A key that holds anything else than a text is damaged.
+function Tx:record(key)
+  local command = last[key]
+  if command then return text_of(command) end
+  self.calls = self.calls + 1
+  local stored = redis_pcall("GET", key)
+  if type(stored) == "string" then return stored end
+  if stored then
+    if find(stored.err, "WRONGTYPE", 1, true) then error("CORRUPT " .. key .. " type", 0) end
+    error(stored.err, 0)
+  end
 end
 
 function Tx:set(key, value)
-  if self.plan[key] == nil then
-    begin(self, key, "string", { "SET", key, text(value) }, 3)
-    return
+  local command = last[key]
+  if command and command[4] == number and command[1] == "SET" then
+    command[3] = value
+  else
+    add(key, { "SET", key, value, number }, command)
   end
-  local entry = planned(self, key, "string")
-  entry.command[3], entry.size = text(value), 3
+end
+
+-- Plans a record; `close` packs it when the operation is done, however often it is changed until then.
+function Tx:put(key, record, close)
+  local command = last[key]
+  if command and command[4] == number and command[1] == "SET" and command[3] == record then return end
+  command = { "SET", key, record, number }
+  add(key, command, last[key])
+  open_count = open_count + 1
+  open[open_count], closers[open_count] = command, close
 end
 
 -- Removes a whole key, whatever it holds.
 function Tx:del(key)
-  local entry = self.plan[key] or planned(self, key, "key")
-  entry.deleted = true
-  entry.command, entry.size, entry.at, entry.only, entry.gone, entry.gone_order = { "DEL", key }, 2, nil, nil, nil, nil
+  local command = last[key]
+  if not (command and command[1] == "DEL") then add(key, { "DEL", key }, command) end
 end
 
 -- Sorted sets ----------------------------------------------------------------------------------
 
 function Tx:zscore(key, member)
-  local entry = self.plan[key]
-  if entry then
-    if is_gone(entry, member) then return nil end
-    local score = planned_value(entry, member)
-    if score then return tonumber(score) end
+  local command = last[key]
+  if command then
+    local score = planned(command, member)
+    if score then return score end
+    if score == false then return nil end
   end
   return tonumber(self:read("ZSCORE", key, member) or nil)
 end
 
 function Tx:zadd(key, score, member)
-  if self.plan[key] == nil then
-    begin(self, key, "zset", { "ZADD", key, whole(score), member }, 4, member, 3)
-    return
-  end
-  local entry = planned(self, key, "zset")
-  local at = places(entry)
-  local place = at[member]
-  if place then
-    entry.command[place] = whole(score)
+  if score % 1 ~= 0 then error("a score must be an integer, got " .. score) end
+  local command = last[key]
+  if command and command[1] == "ZADD" then
+    local n = #command
+    command[n + 1], command[n + 2] = score, member
+    join_count = join_count + 1
+    joined[join_count] = command
   else
-    local size = entry.size
-    entry.command[size + 1], entry.command[size + 2] = whole(score), member
-    at[member], entry.size = size + 1, size + 2
+    add(key, { "ZADD", key, score, member }, command)
   end
-  if entry.gone then entry.gone[member] = nil end
 end
 
 function Tx:zrem(key, member)
-  take(self, key, "zset", member)
+  remove("ZREM", key, member)
 end
 
 function Tx:zcard(key)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZCARD", key)
 end
 
 function Tx:zcount(key, min, max)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZCOUNT", key, min, max)
 end
 
 function Tx:zrank(key, member)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZRANK", key, member) or nil
+end
+
+-- The number of entries as stored, whatever this operation plans for them.
+function Tx:zstored(key)
+  if last[key] then self:give_way() end
+  return self:read("ZCARD", key)
+end
+
+-- Members between two positions, as the store answers them.
+function Tx:zrange(key, ...)
+  if last[key] then ranged(self, key) end
+  self.calls = self.calls + 1
+  return redis_call("ZRANGE", key, ...)
 end
 
 local function pairs_of(flat)
@@ -295,53 +393,46 @@ local function pairs_of(flat)
 end
 
 -- Lowest scores first, after the first `skip`: a list of { member, score }.
-function Tx:zlowest(key, min, max, count, skip)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
+function Tx:zlowest(key, min, max, limit, skip)
+  return pairs_of(self:zrange(key, min, max, "BYSCORE", "LIMIT", skip or 0, limit, "WITHSCORES"))
 end
 
 -- Highest scores first, between max and min, after the first `offset`.
-function Tx:zhighest(key, max, min, count, offset)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", text(offset or 0), text(count), "WITHSCORES"))
+function Tx:zhighest(key, max, min, limit, offset)
+  return pairs_of(self:zrange(key, max, min, "BYSCORE", "REV", "LIMIT", offset or 0, limit, "WITHSCORES"))
 end
 
 function Tx:zhead(key)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, "0", "0", "WITHSCORES"))[1]
+  return pairs_of(self:zrange(key, 0, 0, "WITHSCORES"))[1]
 end
 
 -- Streams --------------------------------------------------------------------------------------
 
--- Appends an entry; the stream is kept near `max` entries when given.
-function Tx:xadd(key, max, field, value)
-  local entry = planned(self, key, "stream")
-  entry.appended = entry.appended or {}
-  entry.appended[#entry.appended + 1] = { max and text(max), field, value }
+-- Appends an entry.
+function Tx:xadd(key, field, value)
+  add(key, { "XADD", key, "*", field, value }, last[key])
 end
 
 -- Appends an entry under an id the caller chose; it must come after every id the stream ever held.
 function Tx:xput(key, id, field, value)
-  local entry = planned(self, key, "stream")
-  entry.appended = entry.appended or {}
-  entry.appended[#entry.appended + 1] = { false, field, value, id }
+  add(key, { "XADD", key, id, field, value }, last[key])
 end
 
 function Tx:xdel(key, id)
-  take(self, key, "stream", id)
+  remove("XDEL", key, id)
 end
 
-function Tx:xrange(key, from, to, count)
-  refuse_planned(self, key)
-  return self:read("XRANGE", key, from, to, "COUNT", text(count))
+function Tx:xrange(key, from, to, limit)
+  ranged(self, key)
+  return self:read("XRANGE", key, from, to, "COUNT", limit)
 end
 
 -- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
 -- that it stopped there and more may follow.
-function Tx:xsome(key, from, to, count, bytes_max)
+function Tx:xsome(key, from, to, limit, bytes_max)
   local out, bytes, step = {}, 0, 16
-  while #out < count do
-    local want = math.min(step, count - #out)
+  while #out < limit do
+    local want = math.min(step, limit - #out)
     local page = self:xrange(key, from, to, want)
     for _, entry in ipairs(page) do
       out[#out + 1] = entry
@@ -350,47 +441,67 @@ function Tx:xsome(key, from, to, count, bytes_max)
     if #page < want then return out, false end
     if bytes > bytes_max then return out, true end
     from = "(" .. page[#page][1]
-    step = math.floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
+    step = floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
   end
   return out, false
 end
 
 function Tx:xtrim(key, id)
-  planned(self, key, "stream").trim = { "~", id }
+  add(key, { "XTRIM", key, "MINID", "~", id }, last[key])
 end
 
 -- Removes exactly the entries before the id, counting those appended in this call.
 function Tx:xcut(key, id)
-  planned(self, key, "stream").trim = { "=", id }
+  add(key, { "XTRIM", key, "MINID", "=", id }, last[key])
 end
 
 function Tx:xlen(key)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("XLEN", key)
 end
 
 function Tx:xlast(key)
-  refuse_planned(self, key)
-  return self:read("XREVRANGE", key, "+", "-", "COUNT", "1")[1]
+  ranged(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", 1)[1]
 end
 
 function Tx:exists(key)
-  local entry = self.plan[key]
-  if entry then return not entry.deleted and entry.size > 2 end
+  local command = own_of(self, key)
+  if command then return command[1] ~= "DEL" end
   return self:read("EXISTS", key) == 1
 end
 
 -- True when the store holds one of these keys; nothing is planned for them yet.
 function Tx:any_exists(list)
-  for _, key in ipairs(list) do refuse_planned(self, key) end
+  for _, key in ipairs(list) do ranged(self, key) end
   return #list > 0 and self:read("EXISTS", unpack(list)) > 0
 end
 
--- Announcements --------------------------------------------------------------------------------
+-- Announcements and events ---------------------------------------------------------------------
 
 -- Says something on the partition's channel after the list; the same thing once.
 function Tx:announce(...)
-  self.messages[#self.messages + 1] = { ... }
+  local messages = self.messages
+  if messages == nil then
+    messages = {}
+    self.messages = messages
+  end
+  messages[#messages + 1] = { ... }
+end
+
+-- What the list announces to the partition it is at.
+local function said_of(self, at)
+  local said = self.said
+  if said == nil then
+    said = {}
+    self.said = said
+  end
+  local of_tag = said[self.tag]
+  if of_tag == nil then
+    of_tag = { at = at, tag = self.tag, messages = {}, known = {} }
+    said[self.tag], said[#said + 1] = of_tag, of_tag
+  end
+  return of_tag
 end
 
 -- What makes a message another one: of ready queues the best score counts, of timers the earliest.
@@ -398,18 +509,12 @@ local function identity(message)
   local kind = message[1]
   if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
   if kind == "timer" then return "timer", 2 end
-  return table.concat(message, "\0"), nil
+  return concat(message, "\0"), nil
 end
 
--- Takes what a committed plan announced into the list's messages.
+-- Takes what a finished operation announced into the list's messages.
 local function gather(self)
-  local shared = self.shared
-  local of_tag = shared.said[self.tag]
-  if of_tag == nil then
-    of_tag = { at = self.at, messages = {}, known = {} }
-    shared.said[self.tag] = of_tag
-    shared.tags[#shared.tags + 1] = self.tag
-  end
+  local of_tag = said_of(self, self.at)
   local messages, known = of_tag.messages, of_tag.known
   for _, message in ipairs(self.messages) do
     local name, least = identity(message)
@@ -421,113 +526,245 @@ local function gather(self)
       other[least] = message[least]
     end
   end
+  self.messages = nil
 end
 
 -- Says what the list announced, once per partition.
-function Tx.say(shared)
-  for _, tag in ipairs(shared.tags) do
-    local of_tag = shared.said[tag]
-    if redis.begin then redis.begin(of_tag.at) end
-    redis.call("SPUBLISH", "ff:wake:" .. tag, cmsgpack.pack(of_tag.messages))
-    if redis.settle then redis.settle("ok") end
+function say(self)
+  for _, of_tag in ipairs(self.said) do
+    if begin_host then begin_host(of_tag.at) end
+    redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
+    if settle_host then settle_host("ok") end
   end
 end
 
--- Commit ---------------------------------------------------------------------------------------
-
-local remove = { hash = "HDEL", zset = "ZREM", stream = "XDEL" }
-
-local function appends(list, entry)
-  for _, item in ipairs(entry.appended or {}) do
-    if item[1] then
-      list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
-    else
-      list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
-    end
-  end
-  if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
+-- An event for the partition's stream, packed.
+function Tx:note(event)
+  event_count = event_count + 1
+  events[event_count] = event
 end
 
-local function removal(entry)
-  local command
-  for _, name in ipairs(entry.gone_order) do
-    if entry.gone[name] then
-      command = command or { remove[entry.kind], entry.key }
-      command[#command + 1] = name
-    end
+-- Events beyond those that are kept leave, a few at a time. `newest` is the number of the last one.
+local function drop_oldest(key, newest)
+  local first = redis_call("XRANGE", key, "-", "+", "COUNT", 1)[1]
+  local beyond = first and newest - limits.events_max - tonumber(first[2][1]) + 1 or 0
+  if beyond <= 0 then return end
+  local entries = redis_call("XRANGE", key, "-", "+", "COUNT", math.min(beyond, 128) + 1)
+  local keep
+  for i = 2, #entries do
+    if tonumber(entries[i][2][1]) > newest - limits.events_max + 1 then break end
+    keep = entries[i][1]
   end
-  return command
+  if keep then redis_call("XTRIM", key, "MINID", "=", keep) end
 end
 
-local function commands(self)
-  local list, removals, order = {}, nil, self.order
-  for i = 1, #order do
-    local entry = order[i]
-    if entry.deleted then
-      removals = removals or {}
-      removals[#removals + 1] = entry.command
-    else
-      if entry.kind == "stream" then
-        appends(list, entry)
-      elseif entry.size > 2 then
-        list[#list + 1] = entry.command
-      end
-      if entry.gone then
-        removals = removals or {}
-        removals[#removals + 1] = removal(entry)
+-- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of its first
+-- event.
+function append(self)
+  local n = event_done
+  if n == 0 then return end
+  local names = self.names
+  if begin_host then begin_host(self.event_owner) end
+  local newest = redis_call("INCRBY", names.event_count, n)
+  local first = newest - n + 1
+  if floor(newest / 64) > floor((first - 1) / 64) then drop_oldest(names.events, newest) end
+  if n == 1 then
+    redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first, events[1])
+  else
+    local from, bytes = 1, 0
+    for i = 1, n do
+      bytes = bytes + #events[i]
+      local following = i < n and events[i + 1]
+      if not following or i - from + 1 == limits.events_per_entry_max or bytes + #following > limits.event_entry_bytes_max then
+        redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i))
+        from, bytes = i + 1, 0
       end
     end
   end
-  if removals then
-    for i = 1, #removals do list[#list + 1] = removals[i] end
+  if settle_host then settle_host("ok") end
+  for i = 1, n do events[i] = false end
+  event_count, event_settled, event_done = 0, 0, 0
+  if self.listen then
+    local messages = said_of(self, self.event_owner).messages
+    messages[#messages + 1] = { "events" }
   end
-  return list
 end
+
+-- Writing ---------------------------------------------------------------------------------------
 
 -- Touches every key about to be written: in a migrating slot this refuses before the first write.
 local function moving(self)
   local keys = {}
-  for _, entry in ipairs(self.order) do keys[#keys + 1] = entry.key end
-  if #keys == 0 then return nil end
-  local answer = redis.pcall("EXISTS", unpack(keys))
-  if type(answer) == "table" and answer.err then return answer.err end
+  if event_settled > event_done then keys = { self.names.events, self.names.event_count } end
+  for i = 1, count do
+    local command = order[i]
+    if before[command] == nil then keys[#keys + 1] = command[2] end
+  end
+  for from = 1, #keys, 1000 do
+    local answer = redis_pcall("EXISTS", unpack(keys, from, math.min(from + 999, #keys)))
+    if type(answer) == "table" and answer.err then return answer.err end
+  end
 end
 
--- Executes the plan; returns the reason when the partition is moving and nothing was written.
-function Tx:commit()
-  if #self.order == 0 and #self.messages == 0 then return nil end
-  if self.guard then
-    local busy = moving(self)
-    if busy then
-      self:reset()
-      return busy
+-- Sends one command; one with very many arguments in parts.
+local function send_one(command)
+  local size = #command
+  if size <= 1000 then return redis_call(unpack(command, 1, size)) end
+  for from = 3, size, 996 do
+    redis_call(command[1], command[2], unpack(command, from, math.min(from + 995, size)))
+  end
+end
+
+-- Sends all commands. Texts are set together, first of all: but for keys that other commands write too.
+local function send()
+  if commit then
+    for i = 1, count do
+      if order[i][1] == "SET" then order[i][4] = nil end
+    end
+    commit(order)
+    return
+  end
+  local sets = 0
+  for i = 1, count do
+    local command = order[i]
+    if command[1] == "SET" and before[command] == nil and last[command[2]] == command then sets = sets + 1 end
+  end
+  local all, n = sets > 1 and {} or nil, 0
+  for i = 1, count do
+    local command = order[i]
+    if command[1] == "SET" and before[command] == nil and last[command[2]] == command then
+      if all then
+        all[n + 1], all[n + 2] = command[2], command[3]
+        n = n + 2
+        if n >= 1000 then
+          redis_call("MSET", unpack(all, 1, n))
+          all, n = {}, 0
+        end
+      else
+        redis_call("SET", command[2], command[3])
+      end
     end
   end
-  local list = commands(self)
-  self.calls = self.calls + #list
-  if redis.commit then
-    redis.commit(list)
-  else
-    local call = redis.call
-    for i = 1, #list do call(unpack(list[i])) end
+  if n > 0 then redis_call("MSET", unpack(all, 1, n)) end
+  for i = 1, count do
+    local command = order[i]
+    local word = command[1]
+    if word ~= "SET" then
+      local size = #command
+      if size == 4 then
+        redis_call(word, command[2], command[3], command[4])
+      elseif size == 3 then
+        redis_call(word, command[2], command[3])
+      else
+        send_one(command)
+      end
+    elseif before[command] or last[command[2]] ~= command then
+      redis_call("SET", command[2], command[3])
+    end
   end
-  if #self.messages > 0 then gather(self) end
-  self:reset()
 end
 
+-- What raised, as text.
 local function raised(problem)
   if type(problem) == "table" then problem = problem.err or "unknown" end
   return problem
 end
 
-local function is_moving(problem)
-  return string.find(problem, "TRYAGAIN") or string.find(problem, "ASK ") or string.find(problem, "MOVED ") or string.find(problem, "CLUSTERDOWN")
+-- What finished operations planned could not be written: each of them answers this instead.
+local function lose(self, answer)
+  for at = first_owner, last_owner do
+    if at ~= self.at then self.answers[at] = answer end
+  end
+  event_count, event_settled = event_done, event_done
+  self.lost = answer
 end
 
--- Plans one item of a batch and commits it. Answers what `plan` answered; `try_again` when the partition is
--- moving; nil and the message when it raised, with nothing written.
-function Tx:item(plan)
-  local fine, answer = pcall(plan)
+-- Writes what finished operations planned. False when it could not be written. Nothing else is in the plan.
+function Tx:flush()
+  if count == 0 and event_settled == event_done then return true end
+  local lost
+  if self.guard then
+    local busy = moving(self)
+    if busy then lost = pack(false, "try_again", { problem = busy }) end
+  end
+  if lost == nil then
+    if begin_host then begin_host(first_owner) end
+    local fine, problem = pcall(send)
+    if settle_host then settle_host(fine and "ok" or "raised") end
+    if not fine then lost = pack(nil, "raised", raised(problem)) end
+  end
+  for i = 1, count do
+    local command = order[i]
+    last[command[2]], before[command], order[i] = nil, nil, nil
+  end
+  count, settled, owners = 0, 0, 0
+  if lost then
+    lose(self, lost)
+    return false
+  end
+  if event_done == 0 then self.event_owner = first_owner end
+  event_done = event_settled
+  return true
+end
+
+-- A flush in the middle of an operation. When it fails the operation ends: it may have seen what was lost.
+function Tx:give_way()
+  local own, closing = nil, {}
+  if join_count > 0 or count > settled then
+    for i = 1, open_count do closing[open[i]] = closers[i] end
+    own = take_back()
+  end
+  if settle_host then settle_host("ok") end
+  local fine = self:flush()
+  if begin_host then begin_host(self.at) end
+  if not fine then error("what the operations before it planned could not be written", 0) end
+  for _, command in ipairs(own or {}) do
+    add(command[2], command, last[command[2]])
+    if closing[command] then
+      open_count = open_count + 1
+      open[open_count], closers[open_count] = command, closing[command]
+    end
+  end
+end
+
+-- The running operation, or an item of it, is done: what it planned is written with the next flush.
+function Tx:finish()
+  if self.messages then gather(self) end
+  if count == settled and join_count == 0 and event_count == event_settled then return end
+  for i = 1, open_count do
+    local command = open[i]
+    command[3], open[i] = closers[i](command[3]), nil
+  end
+  self.calls = self.calls + count - settled + join_count
+  local at = self.at
+  if owners == 0 then first_owner = at end
+  if owners == 0 or last_owner ~= at then owners = owners + 1 end
+  last_owner, settled, join_count, open_count, event_settled = at, count, 0, 0, event_count
+  number = number + 1
+end
+
+-- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses
+-- events; every operation of the list says so then, since no raise may leave it.
+function Tx:close()
+  self.at = nil
+  self:flush()
+  local fine, problem = pcall(append, self)
+  if not fine then
+    if settle_host then settle_host("raised") end
+    problem = pack(nil, "raised", raised(problem))
+    for at = 1, #self.answers do self.answers[at] = problem end
+  end
+  if self.said then say(self) end
+end
+
+local function is_moving(problem)
+  return find(problem, "TRYAGAIN") or find(problem, "ASK ") or find(problem, "MOVED ") or find(problem, "CLUSTERDOWN")
+end
+
+-- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and the
+-- message when it raised. Of one that is refused or raises nothing stays planned.
+function Tx:item(item, ...)
+  local fine, answer = pcall(item, ...)
   if not fine then
     self:reset()
     local problem = raised(answer)
@@ -538,8 +775,8 @@ function Tx:item(plan)
     self:reset()
     return answer
   end
-  local busy = self:commit()
-  if busy then return { err = "try_again", detail = { problem = busy } } end
+  self:finish()
+  self.memo = {}
   return answer
 end
 

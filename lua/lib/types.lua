@@ -15,6 +15,7 @@ local scalar = {
   { name = "execution_id", base = "uuid", rust = "ExecutionId" },
   { name = "attempt_id", base = "uuid", rust = "AttemptId" },
   { name = "lease_id", base = "uuid", rust = "LeaseId" },
+  { name = "lease_prefix", base = "text", min = 23, max = 23, pattern = "^[%x%-]+$", doc = "What the ids of the leases of one request begin with." },
   { name = "grant_id", base = "uuid" },
   { name = "request_id", base = "uuid" },
   { name = "time_ms", base = "int", min = 0, max = limits.time_ms_max, doc = "Milliseconds since the epoch." },
@@ -78,6 +79,9 @@ local scalar = {
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
   { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$", digits_max = "18446744073709551615" },
+  { name = "event_place", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+%.?%d*$", digits_max = "18446744073709551615", doc = "An entry of events, or with a dot and a number one of its events, counted from 0." },
+  { name = "task", base = "native", rust = "Task", doc = "A claimed execution, as its worker sees it: its id, its stored record, its input, and what only some have." },
+  { name = "summary", base = "native", rust = "Summary", doc = "An execution in a list: its id and its stored record." },
   { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
   { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
   { name = "signal_id", base = "uuid", rust = "SignalId" },
@@ -160,7 +164,8 @@ local list = {
   { name = "quota_refs", of = "quota_ref", max = limits.quotas_max },
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
   { name = "capability_sets", of = "capabilities", max = 4096 },
-  { name = "id_pairs", of = "lease_ids", max = limits.batch_max },
+  { name = "lease_ids", of = "lease_id", max = limits.batch_max },
+  { name = "attempt_ids", of = "attempt_id", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
@@ -201,7 +206,6 @@ local map = {
 
 local struct = {
   { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
-  { name = "lease_ids", doc = "Ids for one lease, minted by the caller.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" } } },
   { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
   { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
   { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
@@ -209,23 +213,20 @@ local struct = {
   { name = "stream_options", fields = { { "max_frames", "frames_limit?" } } },
   { name = "submission", doc = "Everything a submitter may say about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
-    { "input", "input?" }, { "input_encoding", "encoding?" }, { "tags", "tags?" }, { "priority", "priority?" },
+    { "input", "input?" }, { "priority", "priority?" }, { "retention_ms", "duration_ms?" }, { "body_digest", "digest" },
+    -- What few submissions say. In Rust these are fields of the submission itself.
+    { "more", "submission_more?", flat = true },
+  } },
+  { name = "submission_more", doc = "What few submissions say.", fields = {
+    { "input_encoding", "encoding?" }, { "tags", "tags?" },
     { "delay_until", "time_ms?" }, { "delay_ms", "duration_ms?" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
     { "start_within_ms", "duration_ms?" }, { "idempotency_key", "idempotency_key?" }, { "idempotency_ttl_ms", "duration_ms?" },
     { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "max_reclaims", "times_limit?" }, { "max_replays", "times_limit?" },
     { "requires", "capabilities?" }, { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" }, { "retention_ms", "duration_ms?" },
-    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "body_digest", "digest" }, { "lane_depth", "count?" },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" },
+    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" }, { "lane_depth", "count?" },
   } },
   { name = "submitted", doc = "What became of one submission of several.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" } } },
-  { name = "task", doc = "A claimed execution, as its worker sees it.", fields = {
-    { "execution_id", "execution_id" }, { "attempt_index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "attempt_type", "attempt_type" },
-    { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
-    { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
-    { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
-    { "resume", "resume?" }, { "frames", "count" }, { "passed", "passed?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" },
-  } },
   { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
   { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" }, { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" } } },
@@ -359,10 +360,6 @@ local struct = {
   { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
   { name = "operator_action", fields = { { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" } } },
-  { name = "summary", doc = "An execution in a list.", fields = {
-    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
-    { "blocking_reason", "blocking_reason?" }, { "outcome", "outcome?" }, { "priority", "priority" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
@@ -396,9 +393,8 @@ local struct = {
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
   { name = "lane_waiter", doc = "One that waits in a lane, and for what.", fields = {
     { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" }, { "requires", "capabilities" }, { "detail", "detail?" } } },
-  { name = "event", doc = "One transition.", fields = {
-    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
+  { name = "event_entry", doc = "Events that were appended together, packed one after the other; `number` is that of the first.", fields = {
+    { "id", "stream_id" }, { "number", "count" }, { "events", "bytes" } } },
   { name = "tally_line", doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.", fields = {
     { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" }, { "ran", "[count]" }, { "took", "[count]" } } },
   { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {

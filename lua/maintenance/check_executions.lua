@@ -13,7 +13,7 @@ define.fn {
   reply = { checked = { findings = "[finding]", slots = "[quota_slot]", looked = "count", more = "bool" } },
   errs = {},
   call = function(tx, a)
-    local page = tx:read("ZRANGE", keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local page = tx:zrange(keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
     local findings, slots = {}, {}
     for i = 1, math.min(#page, a.limit) do
       local id = page[i]

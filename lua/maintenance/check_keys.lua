@@ -18,7 +18,7 @@ local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
 local function members(tx, key)
-  return tx:read("ZRANGE", key, "0", "999")
+  return tx:zrange(key, "0", "999")
 end
 
 -- Every entry of an index must belong to a record that its state puts there.
@@ -57,18 +57,18 @@ local function check_timers(tx, key, findings, repair)
 end
 
 local function check_leases(tx, key, instance, findings, repair)
-  for id in pairs(tx:hgetall(key) or {}) do
+  for lease_id, id in pairs(tx:hgetall(key) or {}) do
     local rec = execution.load(tx, id)
-    if rec == nil or rec.phase ~= "active" or rec.worker ~= instance then
+    if rec == nil or rec.phase ~= "active" or rec.worker ~= instance or rec.lease_id ~= lease_id then
       check.found(findings, 7, key, id .. " is not leased by this worker", repair)
-      if repair then tx:hdel(key, id) end
+      if repair then tx:hdel(key, lease_id) end
     end
   end
 end
 
 -- Which field of an execution says that it has the key.
 local owner_field = {
-  payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
@@ -78,9 +78,7 @@ local function check_part(tx, key, rest, findings, repair)
   local part = string.sub(rest, 38)
   if rec == nil then
     check.found(findings, 37, key, "its execution is gone", repair)
-  elseif part == "spec" then
-    return
-  elseif part == "core" then
+  elseif part == "" then
     -- A walk over the list of all executions does not meet one that is not in it.
     if tx:zscore(keys.all(tx), id) == nil then check.record(tx, rec, findings, repair) end
     return
@@ -223,7 +221,7 @@ local function check_index(tx, key, rest, findings, repair)
   if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
-    return home.of(tx, rec) == key
+    return home.key(tx, rec, rec.path, (home.of(rec))) == key
   end)
 end
 
@@ -264,7 +262,7 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
+        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")

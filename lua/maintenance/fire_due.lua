@@ -5,7 +5,6 @@ local reply = require "lib.reply"
 local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
-local lane = require "record.lane"
 local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
@@ -33,7 +32,7 @@ local function fire_workers(tx, member)
     else
       local w = worker.load(tx, entry.instance, entry.expires_at)
       worker.remove(tx, w or entry)
-      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id }) end
+      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, "worker_id", w.worker_id) end
     end
   end
   if next_end then tx:zadd(keys.timers(tx), next_end, member) else timers.clear(tx, member) end
@@ -90,7 +89,7 @@ define.fn {
     for i, entry in ipairs(entries) do
       -- One draw for the call, spread over its items.
       local draw = (a.draw + i * 397) % 1001
-      local answer, problem = tx:item(function() return fire(tx, entry.member, draw) end)
+      local answer, problem = tx:item(fire, tx, entry.member, draw)
       if answer == nil then
         if LIBRARY.test then error(problem, 0) end
         stuck = stuck + 1
@@ -103,7 +102,7 @@ define.fn {
       end
     end
     local head = tx:zhead(keys.timers(tx))
-    start.forget_announced(tx, lane, head and head.score)
+    start.forget_announced(tx, head and head.score)
     return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
   end,
 }

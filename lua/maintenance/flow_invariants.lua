@@ -49,8 +49,8 @@ end
 -- Nothing runs before its policy is satisfied, and what can no longer run is skipped.
 local function check_decision(tx, rec, f, findings, found)
   local key, d = keys.core(tx, rec.id), dependencies.load(rec)
-  local judged = dependencies.judge(rec.spec.inbound, d)
-  if (rec.first_started or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
+  local judged = dependencies.judge(rec.inbound, d)
+  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
   if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil and f.owed == nil then
     found(findings, judged == "skip" and 20 or 18, key, "is not decided, should be " .. judged, false)
   end
@@ -83,7 +83,7 @@ local function check_children(tx, rec, findings, found)
   for _, id in ipairs(children.ids(tx, rec, 1, looks)) do
     seen = seen + 1
     local child = execution.load(tx, id)
-    if child == nil or child.spec.parent_id ~= rec.id then
+    if child == nil or child.parent_id ~= rec.id then
       found(findings, 37, key, id .. " is no child of this execution", false)
     elseif child.phase ~= "terminal" then
       open = open + 1
@@ -91,18 +91,18 @@ local function check_children(tx, rec, findings, found)
   end
   if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if rec.reason == "waiting_for_children" and rec.spec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
+    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
   end
 end
 
 function check.member(tx, rec, findings, found)
   check_debts(tx, rec, findings, found)
   if rec.kids then check_children(tx, rec, findings, found) end
-  if rec.spec.flow_id == nil then return end
-  local f = flow.load(tx, rec.spec.flow_id)
+  if rec.flow_id == nil then return end
+  local f = flow.load(tx, rec.flow_id)
   if f == nil then return found(findings, 37, keys.core(tx, rec.id), "its flow is gone", false) end
-  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.spec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
-  if tx:hget(keys.flow_names(tx, f.id), rec.spec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.spec.key .. " does not name " .. rec.id, false) end
+  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
+  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false) end
   if rec.deps then
     check_inbound(tx, rec, findings, found)
     check_decision(tx, rec, f, findings, found)
@@ -141,7 +141,7 @@ function check.flow(tx, f, findings, found)
     end
   until #page < looks
   for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-    for _, state in ipairs(list) do expect(found, findings, 21, key, state, f["n:" .. state], counts[state]) end
+    for _, state in ipairs(list) do expect(found, findings, 21, key, state, f["n_" .. state], counts[state]) end
   end
   expect(found, findings, 21, key, "uncaught", f.uncaught or 0, uncaught)
   expect(found, findings, 21, key, "sinks", f.sinks or 0, sinks)

@@ -7,7 +7,9 @@ local frames = require "record.frames"
 local holds = require "record.holds"
 local awaits = require "index.awaits"
 local home = require "index.home"
+local leases = require "index.leases"
 local signals = require "record.signals"
+local spec = require "record.spec"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -18,14 +20,15 @@ function invariants.found(findings, number, key, problem, repaired)
 end
 
 local function check_place(tx, rec, findings, repair)
-  local key, score = home.of(tx, rec)
+  local place, score = home.of(rec)
+  local key = home.key(tx, rec, rec.path, place)
   local stored = tx:zscore(key, rec.id)
   if stored ~= score then
     invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
-  local path = execution.lane_path(rec)
-  local others = { keys.queue(tx, path, rec.spec.queue) }
+  local path = rec.path
+  local others = { keys.queue(tx, path, rec.queue) }
   for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
   for _, other in ipairs(others) do
     if other ~= key and tx:zscore(other, rec.id) then
@@ -69,32 +72,33 @@ end
 local function check_lease(tx, rec, findings, repair)
   local key = rec.worker and keys.leases(tx, rec.worker)
   if key == nil then return end
-  local held = tx:hget(key, rec.id) ~= nil
+  local held = rec.lease_id ~= nil and tx:hget(key, rec.lease_id) == rec.id
   if held ~= (rec.phase == "active") then
     invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
     if repair then
-      if held then tx:hdel(key, rec.id) else tx:hset(key, { rec.id, rec.request or "" }) end
+      if held then leases.remove(tx, rec) else leases.add(tx, rec) end
     end
   end
 end
 
-local function check_attempts(rec, key, findings)
+local function check_attempts(tx, rec, key, findings)
   local expected = rec.spilled or 0
-  for _, a in ipairs(attempt.inline(rec)) do
+  for _, a in ipairs(attempt.inline(tx, rec)) do
     if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
     expected = expected + 1
   end
   local count = rec.attempt == nil and 0 or rec.attempt + 1
   if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
   if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
-  if rec.phase == "terminal" and attempt.current(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+  if rec.phase == "terminal" and attempt.is_open(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
 end
 
-local function check_state(rec, key, findings)
+local function check_state(tx, rec, key, findings)
   if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
   if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
   local failures = rec.failures or 0
-  if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
+  local allowed = failures > 0 and spec.retry(tx, rec).max_attempts or 0
+  if failures > allowed then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false) end
 end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
@@ -107,8 +111,8 @@ end
 
 local function check_lists(tx, rec, findings, repair)
   if rec.hidden then return end
-  local created = rec.spec.created_at
-  local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
+  local created = rec.created
+  local expected = { keys.all(tx), keys.kind(tx, rec.kind) }
   local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
   for i = 1, #flat, 2 do expected[#expected + 1] = keys.tag(tx, flat[i], flat[i + 1]) end
   for _, key in ipairs(expected) do
@@ -121,12 +125,15 @@ end
 
 -- An early signal waits for the suspend that counts it, and is forgotten then.
 function invariants.early(tx, rec, w, findings, repair)
-  if #w.early == 0 or w.state == "pending" then return end
+  if w.early == nil or w.state == "pending" then return end
   for _, entry in ipairs(waitpoint.answered(rec)) do
     if entry[1] == w.id then return end
   end
   invariants.found(findings, 27, keys.waitpoint(tx, w.id), w.state .. " with early signals", repair)
-  if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+  if repair then
+    w.early = nil
+    waitpoint.save(tx, w)
+  end
 end
 
 -- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
@@ -166,8 +173,8 @@ end
 
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
-  check_state(rec, key, findings)
-  check_attempts(rec, key, findings)
+  check_state(tx, rec, key, findings)
+  check_attempts(tx, rec, key, findings)
   check_place(tx, rec, findings, repair)
   check_timer(tx, rec, findings, repair)
   check_lease(tx, rec, findings, repair)
@@ -178,7 +185,7 @@ function invariants.record(tx, rec, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
-  if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
+  if rec.input and not tx:exists(keys.input(tx, rec.id)) then invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end
 

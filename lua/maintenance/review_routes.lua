@@ -45,7 +45,7 @@ local function move(tx, id, expected, change, kind, data)
     if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then return reply.err("execution_not_runnable") end
     if change(rec) == false then return reply.err("execution_not_runnable") end
     execution.save(tx, rec)
-    event.of_execution(tx, rec, kind, data)
+    event.of_execution(tx, rec, kind, unpack(data))
     return reply.ok("moved")
   end)
   return answer ~= nil and answer.ok ~= nil
@@ -85,12 +85,12 @@ define.fn {
     end
 
     local offset = a.cursor or 0
-    local page = tx:read("ZRANGE", keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
+    local page = tx:zrange(keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
     local kept = 0
     for i, id in ipairs(page) do
       if i > a.limit then break end
       local back = move(tx, id, "waiting_for_capable_worker", function(rec)
-        if not covered(rec.spec.requires, sets) then return false end
+        if not covered(rec.requires, sets) then return false end
         runnable.settle(tx, rec)
         return rec.reason == nil
       end, "execution.ready", { "cause", "waiting_for_capable_worker" })

@@ -12,7 +12,7 @@ define.fn {
   call = function(tx, a)
     local data = { "actor", a.actor }
     if a.key_id then data[3], data[4] = "key_id", a.key_id end
-    event.of_fleet(tx, "operator." .. a.action, nil, nil, nil, data)
+    event.of_fleet(tx, "operator." .. a.action, nil, nil, nil, unpack(data))
     return reply.ok("recorded")
   end,
 }

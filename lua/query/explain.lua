@@ -17,9 +17,9 @@ local function dependency_facts(tx, rec)
     if #open >= limits.dependencies_shown_max then break end
     local e = dependencies.edge(tx, item.from, item.number)
     local up = e.state == "pending" and execution.load(tx, item.from, true)
-    if up then open[#open + 1] = { execution_id = up.id, key = up.spec.key, state = execution.member_state(up), on = e.on } end
+    if up then open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on } end
   end
-  local inbound = rec.spec.inbound
+  local inbound = rec.inbound
   return {
     policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total, met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
   }
@@ -27,7 +27,7 @@ end
 
 local function children_facts(rec)
   local k = children.load(rec)
-  return { total = k.total, open = k.open, nested = rec.spec.nested }
+  return { total = k.total, open = k.open, nested = rec.nested }
 end
 
 define.fn {
@@ -41,18 +41,18 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    local path = execution.lane_path(rec)
+    local path = rec.path
     local copy = lane.load(tx, path)
     local ahead
     if rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil then
-      ahead = tx:zrank(keys.queue(tx, path, rec.spec.queue), rec.id)
+      ahead = tx:zrank(keys.queue(tx, path, rec.queue), rec.id)
     end
-    local entry = queues.get(tx, path, rec.spec.queue)
+    local entry = queues.get(tx, path, rec.queue)
     local whole = view.whole(tx, rec)
     -- What its budgets have to admit: more than it estimated once a report was refused.
-    whole.budgets = holds.asked_budgets(rec)
+    whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
-      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,

@@ -8,7 +8,7 @@ local spec = require "record.spec"
 local places = { "blocked:route", "blocked:quota", "blocked:budget", "delayed", "suspended" }
 
 local function is_delayed(rec, path)
-  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and execution.lane_path(rec) == path
+  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and rec.path == path
 end
 
 define.fn {
@@ -28,7 +28,7 @@ define.fn {
         local rec = execution.load(tx, item.member)
         if rec then
           items[#items + 1] = {
-            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.spec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
           }
           if place == "delayed" then sees(rec.delay) end
         end

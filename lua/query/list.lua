@@ -82,7 +82,7 @@ local function tag_matches(rec, a)
 end
 
 local function matches(rec, a)
-  return (a.namespace == nil or rec.spec.namespace == a.namespace) and (a.lane == nil or rec.lane == a.lane) and (a.kind == nil or rec.spec.kind == a.kind)
+  return (a.namespace == nil or execution.namespace(rec) == a.namespace) and (a.lane == nil or execution.lane(rec) == a.lane) and (a.kind == nil or rec.kind == a.kind)
     and (a.state == nil or execution.public_state(rec) == a.state) and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker)) and tag_matches(rec, a)
 end
 
@@ -92,7 +92,7 @@ local function worker_entries(tx, a)
   for _, id in ipairs(leases.ids(tx, a.worker)) do
     local rec = execution.load(tx, id)
     if rec then
-      local entry = { id = id, created_at = rec.spec.created_at }
+      local entry = { id = id, created_at = rec.created }
       local later = a.after == nil or before({ id = a.after.execution_id, created_at = a.after.created_at }, entry)
       local inside = entry.created_at >= (a.created_after or 0) and entry.created_at <= (a.created_before or limits.time_ms_max)
       if later and inside then list[#list + 1] = entry end
@@ -105,12 +105,12 @@ end
 local function member_entries(tx, a, looks)
   local last = a.after and execution.load(tx, a.after.execution_id)
   if a.after and last == nil then return {}, false end
-  local top = last and string.format("(%.0f", last.spec.number) or "+inf"
+  local top = last and string.format("(%.0f", last.number) or "+inf"
   local list = {}
   local found = tx:zhighest(keys.flow_members(tx, a.flow_id), top, "-inf", looks)
   for _, item in ipairs(found) do
     local rec = execution.load(tx, item.member)
-    local created = rec and rec.spec.created_at
+    local created = rec and rec.created
     if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
   end
   return list, #found == looks
@@ -148,7 +148,7 @@ define.fn {
     for i, entry in ipairs(entries) do
       if #items >= a.limit then more = true break end
       local rec = execution.load(tx, entry.id)
-      if rec and matches(rec, a) then items[#items + 1] = view.summary(rec) end
+      if rec and matches(rec, a) then items[#items + 1] = { rec.id, tx:record(keys.core(tx, rec.id)) } end
       last = { created_at = entry.created_at, execution_id = entry.id }
       if i >= limits.list_looks_max then more = more or #entries > i break end
     end

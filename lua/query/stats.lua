@@ -36,7 +36,7 @@ local function oldest(tx, copy, key, head)
   for i = 1, limits.oldest_looks_max do
     local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
     if not rec then break end
-    found = math.min(found or rec.spec.created_at, rec.spec.created_at)
+    found = math.min(found or rec.created, rec.created)
     if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
   end
   return found
@@ -69,11 +69,11 @@ end
 -- Members of stopped flows that have not been cancelled yet; the flows stopped first are counted.
 local function pending_cancels(tx)
   local pending = 0
-  for _, id in ipairs(tx:read("ZRANGE", keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
+  for _, id in ipairs(tx:zrange(keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
     local f = flow.load(tx, id)
     if f then
       pending = pending + flow.open(f)
-      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f["n:active"] or 0) end
+      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f.n_active or 0) end
     end
   end
   return pending
@@ -86,7 +86,7 @@ local function page(tx, a)
     return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
   end
   local first = a.offset or 0
-  local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", first),
+  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first),
     string.format("%.0f", first + limits.lanes_per_call_max))
   local more = #found > limits.lanes_per_call_max
   if more then found[#found] = nil end

@@ -20,7 +20,7 @@ define.fn {
     end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
-    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
+    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, unpack(quota.told(q.id, a.actor)))
     return reply.ok("deleted")
   end,
 }

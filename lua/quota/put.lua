@@ -26,7 +26,7 @@ define.fn {
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
       -- Work may wait for it that was refused because it was not there.
       if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
-      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
+      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
@@ -35,7 +35,7 @@ define.fn {
     local version = known.version + 1
     tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
     if count > 0 then quota.walk(tx, known) end
-    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
+    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,
 }

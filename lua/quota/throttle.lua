@@ -22,7 +22,7 @@ define.fn {
     if k.throttled ~= before then
       local data = quota.told(q.id, a.actor, a.key)
       if k.throttled then data[#data + 1], data[#data + 2] = "until", string.format("%.0f", k.throttled) end
-      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, data)
+      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, unpack(data))
     end
     if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
     return reply.ok("cleared")

@@ -5,7 +5,7 @@ local packed = require "record.packed"
 local access = {}
 
 function access.open(raw)
-  return packed.open_access(cmsgpack.unpack(raw))
+  return packed.open_access("access", raw)
 end
 
 -- The record by its id; nil when there is none.
@@ -15,7 +15,7 @@ function access.load(tx, id)
 end
 
 function access.save(tx, record)
-  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(packed.close_access(record)) })
+  tx:hset(keys.access(tx), { record.access_id, packed.close_access(record) })
   tx:hset(keys.access_digests(tx), { record.digest, record.access_id })
 end
 

@@ -221,7 +221,7 @@ local function roll_and_save(tx, b)
   if b.next_reset == nil then mark(tx, b) end
   budget.watch(tx, b)
   budget.save(tx, b)
-  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "period")
 end
 
 -- The budget and those above it, itself first, each in its current period; nil when there is none.
@@ -313,9 +313,9 @@ function budget.note_refusal(tx, wrong, kind)
   if b.refused then return false end
   b.refused = true
   if kind == "hard" then
-    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil, {
+    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
       "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
-      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard })
+      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
   end
   return true
 end
@@ -344,7 +344,7 @@ function budget.spend(tx, path, amounts)
     local soft = budget.soft({ b })
     if soft and not b.soft_told then
       b.soft_told = true
-      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, { "budget_id", b.id, "dimension", soft.dimension })
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, "budget_id", b.id, "dimension", soft.dimension)
     end
   end
 end

@@ -25,15 +25,15 @@ end
 
 -- Forgets a child that is retired.
 function children.forget(tx, rec)
-  local parent = execution.load(tx, rec.spec.parent_id)
+  local parent = execution.load(tx, rec.parent_id)
   if parent then tx:zrem(keys.children(tx, parent.id), rec.id) end
 end
 
 function children.typed(tx, rec)
   local view = require "record.view"
   return {
-    execution_id = rec.id, number = rec.spec.number, key = rec.spec.key, state = execution.public_state(rec), outcome = rec.outcome,
-    result = view.result(tx, rec), result_encoding = rec.result_encoding, failure = view.failure(rec),
+    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec), outcome = rec.outcome,
+    result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec),
   }
 end
 

@@ -21,7 +21,7 @@ end
 
 -- True when one edge too many may fail without harm: the member takes up failures by going on without them.
 function dependencies.is_race(rec)
-  local inbound = rec.spec.inbound
+  local inbound = rec.inbound
   return inbound ~= nil and inbound.policy ~= "all_of"
 end
 
@@ -67,7 +67,7 @@ function dependencies.edges(tx, from, first, last)
   if last < first then return out end
   local key, fields = keys.edges_out(tx, from), {}
   for n = first, last do fields[#fields + 1] = number(n) end
-  if tx.plan[key] == nil then
+  if not tx:plans(key) then
     for i, packed in ipairs(tx:hmget(key, fields)) do
       if not packed then error("CORRUPT " .. key .. " " .. fields[i]) end
       out[i] = unpack_edge(from, first + i - 1, packed)
@@ -85,7 +85,7 @@ end
 -- The upstreams of a member from a place on, a bounded number, each with the number of the edge there.
 function dependencies.upstreams(tx, id, from, count)
   local key, out = keys.edges_in(tx, id), {}
-  local flat = tx:read("ZRANGE", key, number(from), number(from + count - 1), "WITHSCORES")
+  local flat = tx:zrange(key, number(from), number(from + count - 1), "WITHSCORES")
   for i = 1, #flat, 2 do out[#out + 1] = { from = flat[i], number = tonumber(flat[i + 1]) } end
   return out
 end

@@ -1,11 +1,10 @@
--- The execution: one packed array with its state, its current lease and its current attempt; what the submitter said is stored
--- apart. A transition edits the record and saves it; saving moves the execution's index entries and its timer along, so they
--- cannot differ.
+-- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the record and saves
+-- it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
 local packed = require "record.packed"
-local spec = require "record.spec"
+local waits = require "record.waits"
 local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
@@ -13,15 +12,16 @@ local timers = require "index.timers"
 
 local execution = {}
 
-local open, close = packed.open_execution, packed.close_execution
+local open, close, core = packed.open_execution, packed.close_execution, keys.core
+local find, sub, floor, max = string.find, string.sub, math.floor, math.max
 
-function execution.lane_path(rec)
-  return rec.spec.namespace .. "/" .. rec.lane
+-- What the path of its lane is made of.
+function execution.namespace(rec)
+  return sub(rec.path, 1, find(rec.path, "/", 1, true) - 1)
 end
 
--- A record that is not stored yet.
-function execution.new(id, s)
-  return { id = id, spec = s, fresh = true, before = {} }
+function execution.lane(rec)
+  return sub(rec.path, find(rec.path, "/", 1, true) + 1)
 end
 
 -- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
@@ -33,50 +33,56 @@ function execution.load(tx, id, hidden_too)
 end
 
 function execution.read(tx, id)
-  local key = keys.core(tx, id)
-  local known = tx.memo[key]
+  local known = tx.memo[id]
   if known then return known end
-  local stored = tx:get(key)
+  local key = core(tx, id)
+  local stored = tx:record(key)
   if stored == nil then return nil end
-  local rec = open(spec.list(key, stored))
-  if type(rec.phase) ~= "string" then error("CORRUPT " .. key .. " phase") end
+  local rec = open(key, stored)
   rec.id = id
-  spec.complete(tx, rec)
-  local place, score = home.of(tx, rec)
-  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
-  if rec.detail then rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec) end
-  if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
-  tx.memo[key] = rec
+  if rec.waits then waits.load(tx, rec) end
+  execution.seen(tx, rec)
+  tx.memo[id] = rec
   return rec
+end
+
+-- Notes where the indexes have the record: saving moves them from there.
+function execution.seen(tx, rec)
+  rec.was_phase = rec.phase
+  rec.was_place, rec.was_score = home.of(rec)
+  if rec.detail then rec.was_awaits, rec.was_awaits_at = awaits.of(tx, rec) end
+  if rec.flow_id then rec.was_state = execution.member_state(rec) end
 end
 
 -- When the execution next needs attention without anyone asking, or nil.
 function execution.wake_at(rec)
+  local phase = rec.phase
   if rec.hidden then return nil end
-  if rec.phase == "terminal" then
+  if phase == "terminal" then
     if rec.bound then return nil end
-    return (rec.freed or rec.ended) + rec.spec.retention_ms
+    return (rec.freed or rec.ended) + rec.retention
   end
   local at = rec.deadline
-  local function sooner(t)
-    if t and (at == nil or t < at) then at = t end
-  end
-  if rec.phase == "active" then
-    sooner(rec.lease_until)
-    sooner(rec.timeout_at)
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-  elseif rec.phase == "suspended" then
-    sooner(rec.wait_until)
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-  elseif rec.phase == "runnable" then
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-    if not rec.first_started then sooner(rec.start_by) end
+  local other = rec.cancel_by
+  if other and (at == nil or other < at) then at = other end
+  other = rec.open_due
+  if other and (at == nil or other < at) then at = other end
+  if phase == "active" then
+    other = rec.lease_until
+    if at == nil or other < at then at = other end
+    other = rec.timeout_at
+    if other and other < at then at = other end
+  elseif phase == "suspended" then
+    other = rec.wait_until
+    if other and (at == nil or other < at) then at = other end
+  else
+    other = rec.start_by
+    if other and (at == nil or other < at) then at = other end
     if rec.reason == nil then
-      sooner(rec.delay)
-      sooner(rec.grant_until)
+      other = rec.delay
+      if other and (at == nil or other < at) then at = other end
+      other = rec.grant_until
+      if other and (at == nil or other < at) then at = other end
     end
   end
   return at
@@ -85,40 +91,43 @@ end
 -- Plans the record's changes together with its place in the indexes, its lease entry, its holds and its timer.
 -- `told` says that the caller announces the timer itself.
 function execution.save(tx, rec, told)
-  local key = keys.core(tx, rec.id)
+  local phase, was = rec.phase, rec.was_phase
   rec.updated = tx.now
-  local before = rec.before
   -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
   -- epoch is the time of its claim, or later when the clock went back.
-  local in_line = rec.phase == "runnable" and home.queued(rec)
-  if in_line and not rec.fresh and not (before.queued and before.phase == "runnable") then rec.ready = tx.now end
-  if before.phase == "active" and rec.phase ~= "active" then rec.ran = math.max(tx.now - math.floor(rec.epoch / 1000), 0) end
-  if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
-  -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
-  if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
-  timers.keep(tx, rec, execution.wake_at(rec), told)
-  home.move(tx, rec)
-  awaits.keep(tx, rec)
-  leases.keep(tx, rec)
-  holds.keep(tx, rec)
-  if rec.fresh then
-    spec.store(tx, rec)
-    rec.fresh = nil
+  if was ~= phase then
+    if was == "active" then rec.ran = max(tx.now - floor(rec.epoch / 1000), 0) end
+    -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
+    if rec.tailed then tx:announce("frames", rec.id) end
   end
+  local place, score = home.of(rec)
+  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then rec.ready = tx.now end
+  if rec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
+  timers.keep(tx, rec, execution.wake_at(rec), told)
+  home.move(tx, rec, place, score)
+  if rec.detail or rec.was_awaits then awaits.keep(tx, rec) end
+  if phase == "active" then
+    if was ~= "active" then leases.add(tx, rec) end
+  elseif was == "active" then
+    leases.remove(tx, rec)
+  end
+  if rec.holds then holds.keep(tx, rec) end
+  rec.was_phase = phase
   execution.store(tx, rec)
-  rec.before.phase = rec.phase
-  tx.memo[key] = rec
 end
 
 -- Plans the record alone, for a change that moves no index.
 function execution.store(tx, rec)
-  tx:set(keys.core(tx, rec.id), cmsgpack.pack(close(rec)))
+  if rec.waits or rec.waits_were then waits.store(tx, rec) end
+  tx:put(core(tx, rec.id), rec, close)
+  tx.memo[rec.id] = rec
 end
 
 -- Derived in one place: what a user calls the state.
 function execution.public_state(rec)
-  if rec.phase == "active" or rec.phase == "suspended" then return rec.phase end
-  if rec.phase == "terminal" then
+  local phase = rec.phase
+  if phase == "active" or phase == "suspended" then return phase end
+  if phase == "terminal" then
     return rec.outcome == "success" and "completed" or rec.outcome
   end
   local reason = rec.reason
@@ -139,22 +148,13 @@ function execution.unblock(rec)
   if rec.reason then rec.reason = nil end
   if rec.detail then rec.detail = nil end
   if rec.since then rec.since = nil end
-  if rec.grant or rec.grant_worker or rec.grant_until then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
+  if rec.grant then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
 end
 
 function execution.block(rec, reason, detail, now)
   rec.reason, rec.since = reason, now
   rec.detail = detail and cmsgpack.pack(detail) or nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-end
-
--- Remembers what an operator did; the last hundred are kept.
-function execution.note_action(tx, rec, action, actor, reason)
-  local limits = require "lib.limits"
-  local list = rec.actions and cmsgpack.unpack(rec.actions) or {}
-  list[#list + 1] = { action, actor, tx.now, reason or false }
-  if #list > limits.operator_actions_max then table.remove(list, 1) end
-  rec.actions = cmsgpack.pack(list)
 end
 
 return execution

@@ -1,43 +1,25 @@
 -- A flow: members that share its partition, edges between them, and what it does when one of them fails.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local spec = require "record.spec"
+local packed = require "record.packed"
 local timers = require "index.timers"
 
 local flow = {}
 
--- Stored fields: name and whether it is a number.
-local fields = {
-  { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
-  -- Made for a member that is there: it goes with the member.
-  { "adopted", true },
-  { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
-  -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
-  { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
-  -- Why nothing of it may start any more: { policy, reason, actor, at }.
-  { "stop" },
-  -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
-  { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
-  -- Where its end is told, and the webhook of its last one.
-  { "webhook" }, { "hook" },
-}
+local open, close = packed.open_flow, packed.close_flow
 
 -- Every state a member can be counted under, those of members that have not ended first.
 flow.open_states = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable" }
 flow.ended_states = { "completed", "failed", "cancelled", "expired", "skipped" }
 
+-- The field that counts the members of a state.
+local count_of = {}
 for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-  for _, state in ipairs(list) do fields[#fields + 1] = { "n:" .. state, true } end
-end
-
-local names, is_number = {}, {}
-for i, field in ipairs(fields) do
-  names[i] = field[1]
-  is_number[field[1]] = field[2]
+  for _, state in ipairs(list) do count_of[state] = "n_" .. state end
 end
 
 function flow.new(id)
-  return { id = id, was = {}, last = 0, stored = 0, version = 0 }
+  return { id = id, last = 0, stored = 0, version = 0 }
 end
 
 -- The flow, read once per plan: every function of a call sees what the others changed.
@@ -45,17 +27,10 @@ function flow.load(tx, id)
   local key = keys.flow(tx, id)
   local known = tx.memo[key]
   if known then return known end
-  local flat = tx:hflat(key)
-  if flat == nil then return nil end
-  local f = { id = id, was = {} }
-  for i = 1, #flat, 2 do
-    local name, value = flat[i], flat[i + 1]
-    if is_number[name] then
-      value = tonumber(value)
-      if value == nil then error("CORRUPT " .. key .. " " .. name) end
-    end
-    f[name], f.was[name] = value, value
-  end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local f = open(key, stored)
+  f.id = id
   tx.memo[key] = f
   return f
 end
@@ -80,37 +55,28 @@ function flow.timer(id)
 end
 
 function flow.save(tx, f)
-  local key = keys.flow(tx, f.id)
   f.updated = tx.now
   local entry = { id = flow.timer(f.id), wake = f.wake }
   timers.keep(tx, entry, flow.wake_at(f))
   f.wake = entry.wake
-  local changed, was = {}, f.was
-  for i = 1, #names do
-    local name = names[i]
-    local value = f[name]
-    if value ~= was[name] then
-      if value == nil then
-        tx:hdel(key, name)
-      else
-        changed[#changed + 1] = name
-        changed[#changed + 1] = value
-      end
-      was[name] = value
-    end
-  end
-  if #changed > 0 then tx:hset(key, changed) end
+  flow.store(tx, f)
+end
+
+-- Plans the record alone, for a change that moves no timer.
+function flow.store(tx, f)
+  local key = keys.flow(tx, f.id)
+  tx:put(key, f, close)
   tx.memo[key] = f
 end
 
 -- Defaults for members, as they were given: { lane or false, retry or false, budgets or false }.
 function flow.pack_defaults(lane, retry, budgets)
-  return cmsgpack.pack({ lane or false, retry and spec.pack_partial_retry(retry) or false, budgets and spec.pack_budgets(budgets) or false })
+  return cmsgpack.pack({ lane or false, retry or false, budgets or false })
 end
 
 function flow.defaults(f)
   local d = f.defaults and cmsgpack.unpack(f.defaults) or { false, false, false }
-  return d[1] or nil, d[2] and spec.unpack_partial_retry(d[2]) or nil, d[3] and spec.unpack_budgets(d[3]) or nil
+  return d[1] or nil, d[2] or nil, d[3] or nil
 end
 
 function flow.stopped(f)
@@ -122,7 +88,7 @@ end
 -- Members that have not ended.
 function flow.open(f)
   local open = 0
-  for _, state in ipairs(flow.open_states) do open = open + (f["n:" .. state] or 0) end
+  for _, state in ipairs(flow.open_states) do open = open + (f[count_of[state]] or 0) end
   return open
 end
 
@@ -130,12 +96,12 @@ end
 function flow.state(f)
   if f.outcome then return f.outcome end
   if f.sealed == nil then return "open" end
-  local moving = (f["n:waiting"] or 0) + (f["n:delayed"] or 0) + (f["n:active"] or 0) + (f["n:resumable"] or 0) + (f["n:held"] or 0)
+  local moving = (f.n_waiting or 0) + (f.n_delayed or 0) + (f.n_active or 0) + (f.n_resumable or 0) + (f.n_held or 0)
   return moving == 0 and flow.open(f) > 0 and "blocked" or "running"
 end
 
 local function count(f, state, by)
-  local name = "n:" .. state
+  local name = count_of[state]
   local n = (f[name] or 0) + by
   f[name] = n ~= 0 and n or nil
 end
@@ -143,14 +109,14 @@ end
 -- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease without an
 -- end is cancelled by its timer, at once: nothing of the flow starts again.
 function flow.follow(tx, rec, state)
-  local before = rec.before
-  local lets_go = before.phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
-  if before.state == state and not lets_go then return end
-  local f = flow.load(tx, rec.spec.flow_id)
-  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.flow_id) .. " core") end
-  if before.state then count(f, before.state, -1) end
+  local was = rec.was_state
+  local lets_go = rec.was_phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
+  if was == state and not lets_go then return end
+  local f = flow.load(tx, rec.flow_id)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.flow_id) .. " core") end
+  if was then count(f, was, -1) end
   count(f, state, 1)
-  before.state = state
+  rec.was_state = state
   if lets_go and f.stop then rec.cancel_by, rec.cancel_reason = tx.now, flow.stopped(f).reason end
   flow.save(tx, f)
 end
@@ -168,13 +134,13 @@ end
 
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
-  local f = flow.load(tx, rec.spec.flow_id)
+  local f = flow.load(tx, rec.flow_id)
   if f == nil then return end
-  count(f, rec.before.state, -1)
+  count(f, rec.was_state, -1)
   flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
-  tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)
+  tx:hdel(keys.flow_names(tx, f.id), rec.key)
   if f.stored == 0 and (f.ended or f.walk == "remove") then
     flow.remove(tx, f)
   else
@@ -211,7 +177,7 @@ end
 function flow.typed(f)
   local counts = {}
   for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-    for _, state in ipairs(list) do counts[state] = f["n:" .. state] end
+    for _, state in ipairs(list) do counts[state] = f[count_of[state]] end
   end
   local lane, retry, budgets = flow.defaults(f)
   return {

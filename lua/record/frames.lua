@@ -45,7 +45,7 @@ function frames.append(tx, rec, list, request, request_first)
     kind[#kind + 1] = ids[i]
   end
   local kept, alive = f.kept + #durable, f.live + #live
-  local over = math.max(0, kept + alive - rec.spec.max_frames)
+  local over = math.max(0, kept + alive - (rec.max_frames or limits.frames_default))
   local drop_live = math.min(over, alive)
   local drop = over - drop_live
   local key, live_key = keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt)
@@ -135,7 +135,7 @@ function frames.close(tx, rec)
   local list = rec.streams and cmsgpack.unpack(rec.streams) or {}
   list[#list + 1] = rec.attempt
   if #list > limits.streams_kept_max then remove(tx, rec, table.remove(list, 1)) end
-  rec.streams, rec.frames = cmsgpack.pack(list), nil
+  rec.streams, rec.attempt_frames, rec.frames = cmsgpack.pack(list), frames.count(rec), nil
 end
 
 function frames.remove_all(tx, rec)

@@ -57,15 +57,16 @@ function holds.needed(rec, copy)
     if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
   end
   if copy and copy.max_active then add(holds.of_lane(copy.path)) end
-  for _, ref in ipairs(rec.spec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
-  for _, ref in ipairs(rec.spec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  for _, ref in ipairs(rec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
+  for _, ref in ipairs(rec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
   return sets
 end
 
 -- The quotas of the execution that have to admit it: not those whose slot it kept.
 function holds.asked_quotas(rec)
+  if rec.quotas == nil then return nil end
   local h, refs = noted(rec), {}
-  for _, ref in ipairs(rec.spec.quotas or {}) do
+  for _, ref in ipairs(rec.quotas) do
     if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
   end
   return refs
@@ -79,9 +80,9 @@ end
 
 -- The budgets of the execution, with the estimates they have to admit.
 function holds.asked_budgets(rec)
-  if rec.wanted == nil then return rec.spec.budgets end
+  if rec.wanted == nil then return rec.budgets end
   local wanted, refs = cmsgpack.unpack(rec.wanted), {}
-  for i, ref in ipairs(rec.spec.budgets or {}) do
+  for i, ref in ipairs(rec.budgets or {}) do
     refs[i] = ref
     if ref.budget_id == wanted[1] then
       local estimate = {}
@@ -198,7 +199,7 @@ function holds.keep(tx, rec)
   if rec.holds == nil or not holds.stray(rec) then return end
   local h = noted(rec)
   if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then
-    local ran = rec.before.phase == "active"
+    local ran = rec.was_phase == "active"
     local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
     for _, set in ipairs(h.sets) do
       if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end

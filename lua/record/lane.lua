@@ -1,65 +1,91 @@
--- A lane as one partition sees it: a copy of its definition and what the partition remembers about its queues.
+-- A lane as one partition sees it: a copy of its definition, and what the partition remembers about its queues.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local spec = require "record.spec"
+local packed = require "record.packed"
 
 local lane = {}
 
+local open, close = packed.open_lane, packed.close_lane
+
 lane.defaults = { state = "active", priority_weight = limits.strict_priority_weight, fairness = "fifo", weight = 1 }
-
-local order = { "state", "priority_weight", "fairness", "max_depth", "weight", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
-
--- A definition as a packed list; maps are flattened in the order of their names.
-function lane.pack(definition)
-  local list = {}
-  for i, name in ipairs(order) do list[i] = definition[name] or false end
-  list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
-  list[#order + 2] = definition.retry and spec.pack_partial_retry(definition.retry) or false
-  list[#order + 3] = definition.max_active or false
-  return cmsgpack.pack(list)
-end
-
-function lane.unpack(packed)
-  local list = cmsgpack.unpack(packed)
-  local definition = {}
-  for i, name in ipairs(order) do definition[name] = list[i] or nil end
-  local weights = list[#order + 1]
-  if weights then
-    definition.fairness_weights = {}
-    for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
-  end
-  local r = list[#order + 2]
-  definition.retry = r and spec.unpack_partial_retry(r) or nil
-  definition.max_active = list[#order + 3] or nil
-  return definition
-end
 
 -- The partition's copy, read once per list as long as nothing changes it; nil when the partition has not seen the lane.
 function lane.load(tx, path)
+  local known = tx.lanes[path]
+  if known and known.tag == tx.tag then return known end
   local key = keys.lane(tx, path)
-  local known = tx.memo[key] or (tx.plan[key] == nil and tx.shared.lanes[key])
-  if known then
-    tx.memo[key] = known
-    return known
-  end
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
-  known = lane.unpack(raw.definition)
-  known.path, known.raw, known.version = path, raw, tonumber(raw.version)
-  tx.memo[key] = known
-  if tx.plan[key] == nil then tx.shared.lanes[key] = known end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  known = open(key, stored)
+  known.path, known.tag, known.remembered = path, tx.tag, {}
+  tx.lanes[path] = known
   return known
+end
+
+-- Plans a definition; `version` counts its changes.
+function lane.store(tx, path, definition, version)
+  local record = { version = version }
+  for name, value in pairs(definition) do record[name] = value end
+  tx:set(keys.lane(tx, path), close(record))
+  tx.lanes[path] = nil
+end
+
+lane.fields = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+
+-- The definition as it was given.
+function lane.definition(copy)
+  local definition = {}
+  for _, name in ipairs(lane.fields) do definition[name] = copy[name] end
+  return definition
+end
+
+-- True when two definitions say the same.
+function lane.same(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+  for name, value in pairs(a) do
+    if not lane.same(value, b[name]) then return false end
+  end
+  for name in pairs(b) do
+    if a[name] == nil then return false end
+  end
+  return true
+end
+
+-- What the partition remembers of a lane, each under a name:
+--   quiet:<queue>  dispatchers come back for what is in the queue without being told
+--   told           the wake-up that was announced last
+--   prefers        some of its work prefers some workers
+--   virtual        virtual time of a fair lane
+-- What was read of it stays with the copy; false stands for nothing.
+function lane.recall(tx, copy, name)
+  local value = copy.remembered[name]
+  if value == nil then
+    value = tx:hget(keys.lane_memory(tx, copy.path), name) or false
+    copy.remembered[name] = value
+  end
+  return value or nil
+end
+
+-- Reads several of them in one go.
+function lane.prepare(tx, copy, first, second, third)
+  local remembered = copy.remembered
+  if remembered[first] ~= nil and remembered[second] ~= nil and remembered[third] ~= nil then return end
+  local key = keys.lane_memory(tx, copy.path)
+  if tx:touches(key) then return end
+  local found = tx:read("HMGET", key, first, second, third)
+  remembered[first], remembered[second], remembered[third] = found[1], found[2], found[3]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.
 function lane.remember(tx, copy, name, value)
+  local known = lane.recall(tx, copy, name)
+  if value == known then return end
   if value == nil then
-    if copy.raw[name] ~= nil then tx:hdel(keys.lane(tx, copy.path), name) end
-  elseif copy.raw[name] ~= value then
-    tx:hset(keys.lane(tx, copy.path), { name, value })
+    tx:hdel(keys.lane_memory(tx, copy.path), name)
+  else
+    tx:hput(keys.lane_memory(tx, copy.path), name, value)
   end
-  copy.raw[name] = value
+  copy.remembered[name] = value or false
 end
 
 function lane.split(path)

@@ -1,249 +1,399 @@
 -- Written by `cargo xtask codegen` from lua/record/fields.lua; do not edit.
 local packed = {}
 
--- Positions a newer library knows are kept as they are.
-local function tail(a, known)
-  local list = {}
-  for i = known + 1, #a do list[i - known] = a[i] end
-  return list
+local pack, unpack_limit, byte = cmsgpack.pack, cmsgpack.unpack_limit, string.byte
+local pcall, select, error = pcall, select, error
+
+-- The values of an array: as many as it says, and nothing behind them.
+local function whole(key, count, fine, _, ...)
+  if not fine or count ~= select("#", ...) then error("CORRUPT " .. key .. " array", 0) end
+  return key, ...
 end
 
-function packed.open_access(a)
+-- The values of a stored array, without a table for it: they begin behind its head. The key comes first.
+local function values(key, stored)
+  local head, high, low = byte(stored, 1, 3)
+  if head == 220 and low then return whole(key, high * 256 + low, pcall(unpack_limit, stored, 1000, 3)) end
+  if head and head > 144 and head < 160 then return whole(key, head - 144, pcall(unpack_limit, stored, 1000, 1)) end
+  error("CORRUPT " .. key .. " array", 0)
+end
+
+packed.values = values
+
+local function missing(key, names, ...)
+  for i = 1, #names do
+    if (select(i, ...)) == nil then error("CORRUPT " .. key .. " " .. names[i], 0) end
+  end
+end
+
+-- Packs a record with the values that a newer library put behind the known ones.
+local function with_tail(array, known, tail)
+  for i = #array + 1, known do array[i] = false end
+  for i = 1, #tail do array[known + i] = tail[i] end
+  return pack(array)
+end
+
+local function open_access(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name", "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
   local rec = {
-    access_id = a[1] or nil,
-    digest = a[2] or nil,
-    name = a[3] or nil,
-    roles = a[4] or nil,
-    namespaces = a[5] or nil,
-    lanes = a[6] or nil,
-    capabilities = a[7] or nil,
-    created_at = a[8] or nil,
-    created_by = a[9] or nil,
-    expires_at = a[10] or nil,
+    access_id = a1,
+    digest = a2,
+    name = a3,
+    roles = a4,
+    namespaces = a5 or nil,
+    lanes = a6 or nil,
+    capabilities = a7 or nil,
+    created_at = a8,
+    created_by = a9,
+    expires_at = a10 or nil,
   }
-  local g
-  if a[10 + 1] ~= nil then rec.tail = tail(a, 10) end
+  if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
+end
+
+function packed.open_access(key, stored)
+  return open_access(values(key, stored))
 end
 
 function packed.close_access(rec)
-  local a = {
-    rec.access_id or false,
-    rec.digest or false,
-    rec.name or false,
-    rec.roles or false,
-    rec.namespaces or false,
-    rec.lanes or false,
-    rec.capabilities or false,
-    rec.created_at or false,
-    rec.created_by or false,
-    rec.expires_at or false,
-  }
-  if rec.tail then
-    for i, value in ipairs(rec.tail) do a[10 + i] = value end
-  end
-  return a
+  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10, rec.tail) end
+  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
 end
 
-function packed.open_execution(a)
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
   local rec = {
-    phase = a[10] or nil,
-    outcome = a[11] or nil,
-    lane = a[12] or nil,
-    prio = a[13] or nil,
-    score = a[14] or nil,
-    updated = a[15] or nil,
-    ready = a[16] or nil,
-    wake = a[17] or nil,
-    attempt = a[18] or nil,
-    attempt_id = a[19] or nil,
-    attempt_type = a[20] or nil,
-    attempt_state = a[21] or nil,
-    started = a[22] or nil,
-    first_started = a[23] or nil,
-    timeout_at = a[24] or nil,
-    lease_id = a[25] or nil,
-    epoch = a[26] or nil,
-    worker = a[27] or nil,
-    worker_id = a[28] or nil,
-    lease_until = a[29] or nil,
-    lease_ttl = a[30] or nil,
-    request = a[31] or nil,
-    renewals = a[32] or nil,
-    ended_by = a[33] or nil,
-    ended_value = a[34] or nil,
-    ended = a[35] or nil,
-    result = a[36] or nil,
-    result_encoding = a[37] or nil,
-    history = a[38] or nil,
-    spec = { namespace = a[1] or nil, kind = a[2] or nil, created_at = a[3] or nil, queue = a[4] or nil, retention_ms = a[5] or nil, max_reclaims = a[6] or nil, attempt_timeout_ms = a[7] or nil, max_frames = a[8] or nil, webhook = a[9] or nil },
+    path = a1,
+    kind = a2,
+    created = a3,
+    queue = a4,
+    retention = a5,
+    phase = a6,
+    prio = a7,
+    score = a8,
+    updated = a9,
+    wake = a10 or nil,
+    digest = a11,
+    input = a12 or nil,
+    tags = a13 or nil,
+    attempt = a14 or nil,
+    attempt_id = a15 or nil,
+    attempt_type = a16 or nil,
+    attempt_state = a17 or nil,
+    started = a18 or nil,
+    lease_id = a19 or nil,
+    epoch = a20 or nil,
+    worker = a21 or nil,
+    worker_id = a22 or nil,
+    lease_until = a23 or nil,
+    lease_ttl = a24 or nil,
+    ended_by = a25 or nil,
+    ended = a26 or nil,
+    outcome = a27 or nil,
+    result = a28 or nil,
+    id = nil,
+    was_phase = nil,
+    was_place = nil,
+    was_score = nil,
   }
-  local g
-  g = a[39]
-  if g then
-    rec.spec.flow_id = g[1] or nil
-    rec.spec.key = g[2] or nil
-    rec.spec.number = g[3] or nil
-    rec.spec.nested = g[4] or nil
-    rec.spec.parent_id = g[5] or nil
-    rec.spec.parent_close = g[6] or nil
+  if a29 then
+    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
+      a29[1] or nil, a29[2] or nil, a29[3] or nil, a29[4] or nil, a29[5] or nil, a29[6] or nil
   end
-  g = a[40]
-  if g then
-    rec.reason = g[1] or nil
-    rec.detail = g[2] or nil
-    rec.since = g[3] or nil
-    rec.delay = g[4] or nil
-    rec.start_by = g[5] or nil
-    rec.deadline = g[6] or nil
-    rec.next = g[7] or nil
-    rec.resume = g[8] or nil
-    rec.fair = g[9] or nil
-    rec.fair_end = g[10] or nil
+  if a30 then
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a30[1] or nil, a30[2] or nil, a30[3] or nil, a30[4] or nil, a30[5] or nil, a30[6] or nil, a30[7] or nil, a30[8] or nil, a30[9] or nil, a30[10] or nil, a30[11] or nil, a30[12] or nil, a30[13] or nil
   end
-  g = a[41]
-  if g then
-    rec.grant = g[1] or nil
-    rec.grant_worker = g[2] or nil
-    rec.grant_until = g[3] or nil
-    rec.grants = g[4] or nil
-    rec.holds = g[5] or nil
-    rec.wanted = g[6] or nil
+  if a31 then
+    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.holds, rec.wanted, rec.budgets, rec.quotas, rec.requires, rec.prefers =
+      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil, a31[7] or nil, a31[8] or nil, a31[9] or nil, a31[10] or nil
   end
-  g = a[42]
-  if g then
-    rec.failure = g[1] or nil
-    rec.failures = g[2] or nil
-    rec.reclaims = g[3] or nil
-    rec.replays = g[4] or nil
-    rec.tier = g[5] or nil
-    rec.progress = g[6] or nil
-    rec.cancel_by = g[7] or nil
-    rec.cancel_reason = g[8] or nil
-    rec.yield = g[9] or nil
+  if a32 then
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil, a32[14] or nil, a32[15] or nil, a32[16] or nil, a32[17] or nil, a32[18] or nil, a32[19] or nil
   end
-  g = a[43]
-  if g then
-    rec.wait = g[1] or nil
-    rec.wait_until = g[2] or nil
-    rec.open = g[3] or nil
-    rec.open_due = g[4] or nil
-    rec.time_left = g[5] or nil
-    rec.woken = g[6] or nil
-    rec.continued = g[7] or nil
-    rec.past_waits = g[8] or nil
-    rec.closed_waits = g[9] or nil
-    rec.answered = g[10] or nil
-    rec.satisfied = g[11] or nil
-    rec.signals = g[12] or nil
+  if a33 then
+    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
+      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil
   end
-  g = a[44]
-  if g then
-    rec.frames = g[1] or nil
-    rec.streams = g[2] or nil
-    rec.tailed = g[3] or nil
+  if a34 then
+    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil
   end
-  g = a[45]
-  if g then
-    rec.deps = g[1] or nil
-    rec.passes = g[2] or nil
-    rec.outs = g[3] or nil
-    rec.reached = g[4] or nil
-    rec.halted = g[5] or nil
-    rec.fault = g[6] or nil
-    rec.verdict = g[7] or nil
-    rec.hidden = g[8] or nil
-    rec.bound = g[9] or nil
-    rec.freed = g[10] or nil
-    rec.kids = g[11] or nil
-    rec.awaiting = g[12] or nil
-    rec.owed = g[13] or nil
+  if a35 then
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil, a35[6] or nil, a35[7] or nil, a35[8] or nil, a35[9] or nil, a35[10] or nil, a35[11] or nil, a35[12] or nil, a35[13] or nil, a35[14] or nil
   end
-  g = a[46]
-  if g then
-    rec.spilled = g[1] or nil
-    rec.actions = g[2] or nil
-    rec.tags = g[3] or nil
-    rec.waited = g[4] or nil
-    rec.input_far = g[5] or nil
-    rec.result_far = g[6] or nil
-    rec.reports = g[7] or nil
-    rec.hook = g[8] or nil
+  if a36 then
+    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
+      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil, a36[6] or nil, a36[7] or nil, a36[8] or nil, a36[9] or nil, a36[10] or nil
   end
-  if a[46 + 1] ~= nil then rec.tail = tail(a, 46) end
+  if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
 
+function packed.open_execution(key, stored)
+  return open_execution(values(key, stored))
+end
+
 function packed.close_execution(rec)
-  local spec = rec.spec
-  local g1 = (spec.flow_id or spec.key or spec.number or spec.nested or spec.parent_id or spec.parent_close) and true or false
-  if g1 then g1 = { spec.flow_id or false, spec.key or false, spec.number or false, spec.nested or false, spec.parent_id or false, spec.parent_close or false } end
-  local g2 = (rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.deadline or rec.next or rec.resume or rec.fair or rec.fair_end) and true or false
-  if g2 then g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.fair or false, rec.fair_end or false } end
-  local g3 = (rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted) and true or false
-  if g3 then g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false } end
-  local g4 = (rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield) and true or false
-  if g4 then g4 = { rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false } end
-  local g5 = (rec.wait or rec.wait_until or rec.open or rec.open_due or rec.time_left or rec.woken or rec.continued or rec.past_waits or rec.closed_waits or rec.answered or rec.satisfied or rec.signals) and true or false
-  if g5 then g5 = { rec.wait or false, rec.wait_until or false, rec.open or false, rec.open_due or false, rec.time_left or false, rec.woken or false, rec.continued or false, rec.past_waits or false, rec.closed_waits or false, rec.answered or false, rec.satisfied or false, rec.signals or false } end
-  local g6 = (rec.frames or rec.streams or rec.tailed) and true or false
-  if g6 then g6 = { rec.frames or false, rec.streams or false, rec.tailed or false } end
-  local g7 = (rec.deps or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed) and true or false
-  if g7 then g7 = { rec.deps or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false } end
-  local g8 = (rec.spilled or rec.actions or rec.tags or rec.waited or rec.input_far or rec.result_far or rec.reports or rec.hook) and true or false
-  if g8 then g8 = { rec.spilled or false, rec.actions or false, rec.tags or false, rec.waited or false, rec.input_far or false, rec.result_far or false, rec.reports or false, rec.hook or false } end
-  local a = {
-    spec.namespace or false,
-    spec.kind or false,
-    spec.created_at or false,
-    spec.queue or false,
-    spec.retention_ms or false,
-    spec.max_reclaims or false,
-    spec.attempt_timeout_ms or false,
-    spec.max_frames or false,
-    spec.webhook or false,
-    rec.phase or false,
-    rec.outcome or false,
-    rec.lane or false,
-    rec.prio or false,
-    rec.score or false,
-    rec.updated or false,
-    rec.ready or false,
-    rec.wake or false,
-    rec.attempt or false,
-    rec.attempt_id or false,
-    rec.attempt_type or false,
-    rec.attempt_state or false,
-    rec.started or false,
-    rec.first_started or false,
-    rec.timeout_at or false,
-    rec.lease_id or false,
-    rec.epoch or false,
-    rec.worker or false,
-    rec.worker_id or false,
-    rec.lease_until or false,
-    rec.lease_ttl or false,
-    rec.request or false,
-    rec.renewals or false,
-    rec.ended_by or false,
-    rec.ended_value or false,
-    rec.ended or false,
-    rec.result or false,
-    rec.result_encoding or false,
-    rec.history or false,
-    g1,
-    g2,
-    g3,
-    g4,
-    g5,
-    g6,
-    g7,
-    g8,
-  }
-  if rec.tail then
-    for i, value in ipairs(rec.tail) do a[46 + i] = value end
+  local g1 = false
+  if rec.flow_id or rec.key or rec.number or rec.nested or rec.parent_id or rec.parent_close
+  then
+    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false, rec.parent_close or false }
   end
-  return a
+  local g2 = false
+  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
+  then
+    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
+  end
+  local g3 = false
+  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted or rec.budgets or rec.quotas or rec.requires or rec.prefers
+  then
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false, rec.budgets or false, rec.quotas or false, rec.requires or false, rec.prefers or false }
+  end
+  local g4 = false
+  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
+  then
+    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false, rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false, rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
+  end
+  local g5 = false
+  if rec.waits or rec.wait_until or rec.open_due or rec.continued or rec.signals
+  then
+    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false, rec.signals or false }
+  end
+  local g6 = false
+  if rec.frames or rec.streams or rec.tailed or rec.max_frames or rec.attempt_frames
+  then
+    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false, rec.attempt_frames or false }
+  end
+  local g7 = false
+  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
+  then
+    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
+  end
+  local g8 = false
+  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports or rec.webhook or rec.hook or rec.said
+  then
+    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
+  end
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 36, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+end
+
+local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18 or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest", "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil, a14 or nil, a18 or nil, a19 or nil) end
+  local rec = {
+    namespace = a1,
+    kind = a2,
+    policy = a3,
+    created = a4,
+    updated = a5,
+    deadline = a6 or nil,
+    retention = a7,
+    defaults = a8 or nil,
+    digest = a9,
+    parent = a10 or nil,
+    adopted = a11 or nil,
+    sealed = a12 or nil,
+    touched = a13 or nil,
+    version = a14,
+    backward = a15 or nil,
+    outcome = a16 or nil,
+    ended = a17 or nil,
+    last = a18,
+    stored = a19,
+    uncaught = a20 or nil,
+    sinks = a21 or nil,
+    owed = a22 or nil,
+    stop = a23 or nil,
+    walk = a24 or nil,
+    walk_at = a25 or nil,
+    walked = a26 or nil,
+    wake = a27 or nil,
+    waited = a28 or nil,
+    webhook = a29 or nil,
+    hook = a30 or nil,
+    n_held = a31 or nil,
+    n_waiting = a32 or nil,
+    n_delayed = a33 or nil,
+    n_rate_limited = a34 or nil,
+    n_waiting_children = a35 or nil,
+    n_active = a36 or nil,
+    n_suspended = a37 or nil,
+    n_resumable = a38 or nil,
+    n_completed = a39 or nil,
+    n_failed = a40 or nil,
+    n_cancelled = a41 or nil,
+    n_expired = a42 or nil,
+    n_skipped = a43 or nil,
+    id = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_flow(key, stored)
+  return open_flow(values(key, stored))
+end
+
+function packed.close_flow(rec)
+  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43, rec.tail) end
+  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false })
+end
+
+local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight", "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    state = a1,
+    version = a2,
+    priority_weight = a3,
+    fairness = a4,
+    weight = a5,
+    max_depth = a6 or nil,
+    max_active = a7 or nil,
+    attempt_timeout_ms = a8 or nil,
+    retention_ms = a9 or nil,
+    lease_ttl_ms = a10 or nil,
+    fairness_weights = a11 or nil,
+    retry = a12 or nil,
+    path = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_lane(key, stored)
+  return open_lane(values(key, stored))
+end
+
+function packed.close_lane(rec)
+  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
+  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false })
+end
+
+local function open_more(key, a1, a2, ...)
+  local rec = {
+    history = a1 or nil,
+    actions = a2 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_more(key, stored)
+  return open_more(values(key, stored))
+end
+
+function packed.close_more(rec)
+  if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
+  return pack({ rec.history or false, rec.actions or false })
+end
+
+local function open_spec(key, a1, a2, a3, ...)
+  local rec = {
+    retry = a1 or nil,
+    fallbacks = a2 or nil,
+    trace_parent = a3 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_spec(key, stored)
+  return open_spec(values(key, stored))
+end
+
+function packed.close_spec(rec)
+  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3, rec.tail) end
+  return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
+end
+
+local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt", "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
+  local rec = {
+    exec = a1,
+    key = a2,
+    state = a3,
+    attempt = a4,
+    created = a5,
+    expires = a6 or nil,
+    uses = a7 or nil,
+    closed = a8 or nil,
+    why = a9 or nil,
+    signals = a10 or nil,
+    suspension = a11 or nil,
+    review = a12 or nil,
+    tokens = a13,
+    allowed = a14 or nil,
+    early = a15 or nil,
+    id = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_waitpoint(key, stored)
+  return open_waitpoint(values(key, stored))
+end
+
+function packed.close_waitpoint(rec)
+  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false })
+end
+
+local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)
+  local rec = {
+    wait = a1 or nil,
+    open = a2 or nil,
+    answered = a3 or nil,
+    past_waits = a4 or nil,
+    satisfied = a5 or nil,
+    woken = a6 or nil,
+    closed_waits = a7 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_waits(key, stored)
+  return open_waits(values(key, stored))
+end
+
+function packed.close_waits(rec)
+  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
+  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
+end
+
+local function open_webhook(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed", "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
+  local rec = {
+    of = a1,
+    owner = a2,
+    url = a3,
+    said = a4,
+    owed = a5,
+    due = a6 or nil,
+    tries = a7,
+    status = a8 or nil,
+    error = a9 or nil,
+    id = nil,
+    receiver = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_webhook(key, stored)
+  return open_webhook(values(key, stored))
+end
+
+function packed.close_webhook(rec)
+  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false }, 9, rec.tail) end
+  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false })
 end
 
 return packed

@@ -16,6 +16,7 @@ function suspension.load(rec)
 end
 
 function suspension.store(rec, w)
+  rec.waits = 1
   rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
 end
 
@@ -24,7 +25,7 @@ function suspension.ended(tx, rec, w, cause, actor)
   local list = rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}
   list[#list + 1] = { w.id, w.reason, rec.attempt, w.at, tx.now, cause, actor or false }
   if #list > limits.suspensions_kept_max then table.remove(list, 1) end
-  rec.past_waits = cmsgpack.pack(list)
+  rec.past_waits, rec.waits = cmsgpack.pack(list), 1
   rec.wait, rec.wait_until = nil, nil
 end
 

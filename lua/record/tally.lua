@@ -2,6 +2,7 @@
 --
 -- An event counts once: the place up to which the stream was counted is written together with the counts, so it does not
 -- matter who counts, nor how many do.
+local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
@@ -26,11 +27,12 @@ local function no_durations()
   return list
 end
 
--- The tally: `at` is the place in the stream up to which it goes, nil while nothing was counted; `names` are those of the counts.
+-- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its last event;
+-- `names` are those of the counts.
 function tally.load(tx)
   local raw = tx:hgetall(keys.tally(tx)) or {}
-  local t = { raw = raw, at = raw.at, gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, number = {}, lines = {}, order = {}, changed = {} }
-  for i, name in ipairs(t.names) do t.number[name] = i end
+  local t = { raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {} }
+  for i, name in ipairs(t.names) do t.numbers[name] = i end
   for name in pairs(raw) do
     if string.find(name, "/", 1, true) then t.order[#t.order + 1] = name end
   end
@@ -53,10 +55,10 @@ local function line(t, path)
 end
 
 local function number_of(t, name)
-  local number = t.number[name]
+  local number = t.numbers[name]
   if number == nil then
     number = #t.names + 1
-    t.names[number], t.number[name] = name, number
+    t.names[number], t.numbers[name] = name, number
   end
   return number
 end
@@ -75,50 +77,39 @@ end
 
 -- Counts one event as it is stored.
 local function add(t, e)
-  local data = {}
-  for i = 1, #e[11], 2 do data[e[11][i]] = e[11][i + 1] end
-  local name, apart = e[1], told_apart[e[1]]
-  if data.continues == "true" then
+  local data, name = {}, e[1]
+  for i = event.data_from, #e, 2 do data[e[i]] = e[i + 1] end
+  local apart = told_apart[name]
+  if data.continues == true then
     name = name .. ":continuation"
   elseif apart and data[apart] then
     name = name .. ":" .. data[apart]
   end
-  local path = (e[3] or "") .. "/" .. (e[4] or "")
-  local l = line(t, path)
+  local l = line(t, e[3])
   local counts, number = l[1], number_of(t, name)
   for i = #counts + 1, number do counts[i] = 0 end
   counts[number] = counts[number] + 1
   for i, duration in ipairs(durations) do
-    if data[duration] then add_duration(l[i + 1], tonumber(data[duration])) end
+    if data[duration] then add_duration(l[i + 1], data[duration]) end
   end
 end
 
--- True when the stream lost entries that were not counted: it is cut at its length, and what was counted last is behind the cut.
-local function lost_some(tx, t, key)
-  if t.at == nil or tx:xlen(key) < limits.events_max then return false end
-  local function place(id)
-    local ms, seq = string.match(id, "^(%d+)-(%d+)$")
-    return tonumber(ms), tonumber(seq)
-  end
-  local first = tx:xrange(key, "-", "+", 1)[1]
-  local first_ms, first_seq = place(first[1])
-  local ms, seq = place(t.at)
-  return first_ms > ms or (first_ms == ms and first_seq > seq)
-end
-
--- Counts what has not been counted, up to the id `to`, at most `limit`; true when that much was there, so that more may be.
+-- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so that more may
+-- be. Events are numbered: a number that does not follow on the last one counted says that some were cut off before.
 function tally.count(tx, t, to, limit)
-  local key = keys.events(tx)
-  local entries = tx:xrange(key, t.at and "(" .. t.at or "-", to, limit)
+  local entries = tx:xrange(keys.events(tx), t.at and "(" .. t.at or "-", to, limit)
   if #entries == 0 then return false end
-  if lost_some(tx, t, key) then t.gaps = t.gaps + 1 end
+  if t.at and tonumber(entries[1][2][1]) ~= t.number + 1 then t.gaps = t.gaps + 1 end
+  local number
   for _, entry in ipairs(entries) do
-    local e = cmsgpack.unpack(entry[2][2])
-    add(t, e)
-    t.last_at = e[2]
+    number = tonumber(entry[2][1]) - 1
+    for _, e in ipairs(event.all(entry[2][2])) do
+      add(t, e)
+      t.last_at, number = e[2], number + 1
+    end
   end
-  t.at = entries[#entries][1]
-  local fields = { "at", t.at, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
+  t.at, t.number = entries[#entries][1], number
+  local fields = { "at", t.at, "number", t.number, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
   for _, path in ipairs(t.order) do
     if t.lines[path] then fields[#fields + 1], fields[#fields + 2] = path, cmsgpack.pack(t.lines[path]) end
   end

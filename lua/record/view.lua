@@ -1,8 +1,10 @@
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
+local more = require "record.more"
 local signals = require "record.signals"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
@@ -14,6 +16,10 @@ local view = {}
 function view.result(tx, rec)
   if rec.result_far then return tx:get(keys.result(tx, rec.id)) end
   return rec.result
+end
+
+function view.result_encoding(rec)
+  if rec.result or rec.result_far then return rec.result_in or "json" end
 end
 
 function view.failure(rec)
@@ -28,14 +34,6 @@ local function progress(rec)
   return { pct = p[1], message = p[2] or nil }
 end
 
-local function actions(rec)
-  local out = {}
-  for i, a in ipairs(rec.actions and cmsgpack.unpack(rec.actions) or {}) do
-    out[i] = { action = a[1], actor = a[2], at = a[3], reason = a[4] or nil }
-  end
-  return out
-end
-
 local function lease(rec)
   if rec.phase ~= "active" then return nil end
   return {
@@ -44,37 +42,37 @@ local function lease(rec)
   }
 end
 
-function view.summary(rec)
+local function summary(rec)
   return {
-    execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
-    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
+    execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, state = execution.public_state(rec), phase = rec.phase,
+    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.created, updated_at = rec.updated, ended_at = rec.ended,
     attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
-    flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
+    flow_id = rec.flow_id, parent_id = rec.parent_id, key = rec.key,
   }
 end
 
 function view.whole(tx, rec)
-  local s = rec.spec
-  local v = view.summary(rec)
+  local v, said = summary(rec), spec.of(tx, rec)
   v.worker_instance, v.attempt_index = nil, nil
   v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
   v.blocked_since = rec.reason and rec.since or nil
   v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
-  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
-  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
-  v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
-  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
-  v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays
-  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
-  v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
-  v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), rec.requires or {}, rec.prefers or {}, rec.fairness_key
+  v.input, v.input_encoding = spec.input(tx, rec), rec.input_in or "json"
+  v.result, v.result_encoding, v.failure = view.result(tx, rec), view.result_encoding(rec), view.failure(rec)
+  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(tx, rec), rec.spilled or 0, lease(rec), progress(rec)
+  v.retry, v.attempt_timeout_ms = spec.retry(tx, rec), rec.timeout
+  v.max_reclaims, v.max_replays = rec.max_reclaims or limits.reclaims_default, rec.max_replays or limits.replays_default
+  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = rec.budgets or {}, rec.quotas or {}, rec.retention, rec.max_frames or limits.frames_default
+  v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
-  v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
+  v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open
   return v
 end
 

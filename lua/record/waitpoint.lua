@@ -3,8 +3,11 @@
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local packed = require "record.packed"
 
 local waitpoint = {}
+
+local open, close = packed.open_waitpoint, packed.close_waitpoint
 
 -- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among them.
 function waitpoint.open(rec)
@@ -14,7 +17,7 @@ end
 local function keep_open(rec, list)
   rec.open, rec.open_due = nil, nil
   if #list == 0 then return end
-  rec.open = cmsgpack.pack(list)
+  rec.open, rec.waits = cmsgpack.pack(list), 1
   for _, entry in ipairs(list) do
     if entry[3] and (rec.open_due == nil or entry[3] < rec.open_due) then rec.open_due = entry[3] end
   end
@@ -49,48 +52,59 @@ function waitpoint.create(tx, rec, new, state, suspension_id)
   local tokens = {}
   for i, token in ipairs(new.tokens) do tokens[i] = { token.digest, token.approver or false, new.uses or false, false } end
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
-  local fields = { "exec", rec.id, "key", new.key, "state", state, "attempt", rec.attempt, "created", tx.now, "tokens", cmsgpack.pack(tokens) }
-  local function add(name, value)
-    fields[#fields + 1] = name
-    fields[#fields + 1] = value
-  end
-  if expires_at then add("expires", expires_at) end
-  if new.uses then add("uses", new.uses) end
-  if new.allowed_signals and #new.allowed_signals > 0 then add("allowed", cmsgpack.pack(new.allowed_signals)) end
-  if new.review then add("review", 1) end
-  if suspension_id then add("suspension", suspension_id) end
-  tx:hset(keys.waitpoint(tx, new.waitpoint_id), fields)
+  waitpoint.save(tx, {
+    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now, expires = expires_at or nil, uses = new.uses,
+    suspension = suspension_id, review = new.review and 1 or nil, tokens = cmsgpack.pack(tokens),
+    allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
+  })
   inbox.add(tx, new.waitpoint_id, tx.now)
   local list = waitpoint.open(rec)
   list[#list + 1] = { new.waitpoint_id, new.key, expires_at }
   keep_open(rec, list)
 end
 
-local numbers = { "attempt", "created", "expires", "uses", "closed", "signals" }
-
+-- The waitpoint, read once per plan.
 function waitpoint.load(tx, id)
   local key = keys.waitpoint(tx, id)
-  local w = tx:hgetall(key)
-  if w == nil then return nil end
-  for _, name in ipairs(numbers) do
-    if w[name] then
-      w[name] = tonumber(w[name])
-      if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-    end
-  end
-  for _, name in ipairs({ "exec", "key", "state", "attempt", "created", "tokens" }) do
-    if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  w.id, w.tokens = id, cmsgpack.unpack(w.tokens)
-  w.early = w.early and cmsgpack.unpack(w.early) or {}
-  w.allowed = w.allowed and cmsgpack.unpack(w.allowed) or nil
+  local known = tx.memo[key]
+  if known then return known end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local w = open(key, stored)
+  w.id = id
+  tx.memo[key] = w
   return w
+end
+
+function waitpoint.save(tx, w)
+  local key = keys.waitpoint(tx, w.id)
+  tx:put(key, w, close)
+  tx.memo[key] = w
+end
+
+-- Its tokens: { digest, approver or false, uses left or false, answered } each.
+function waitpoint.tokens(w)
+  return cmsgpack.unpack(w.tokens)
+end
+
+-- Signals that wait for the suspend: { stream id, name, who } each.
+function waitpoint.early(w)
+  return w.early and cmsgpack.unpack(w.early) or {}
 end
 
 -- A pending waitpoint becomes part of a suspension, which has counted its early signals.
 function waitpoint.activate(tx, w, suspension_id)
-  tx:hset(keys.waitpoint(tx, w.id), { "state", "active", "suspension", suspension_id })
-  if #w.early > 0 then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+  w.state, w.suspension, w.early = "active", suspension_id, nil
+  waitpoint.save(tx, w)
+end
+
+-- Its early signals no longer count.
+local function drop_early(tx, id)
+  local w = waitpoint.load(tx, id)
+  if w and w.early then
+    w.early = nil
+    waitpoint.save(tx, w)
+  end
 end
 
 -- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
@@ -106,7 +120,7 @@ function waitpoint.forget_answered(tx, rec, id)
     if id and entry[1] ~= id then
       stay[#stay + 1] = entry
     else
-      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
+      drop_early(tx, entry[1])
     end
   end
   rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
@@ -115,26 +129,28 @@ end
 local function keep_answered(rec, entry)
   local list = waitpoint.answered(rec)
   list[#list + 1] = { entry[1], entry[2] }
-  rec.answered = cmsgpack.pack(list)
+  rec.answered, rec.waits = cmsgpack.pack(list), 1
 end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
   if rec.phase == "suspended" then return end
-  if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
-  if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
+  if why ~= "expired" then return drop_early(tx, entry[1]) end
+  if waitpoint.load(tx, entry[1]).early then keep_answered(rec, entry) end
 end
 
-function waitpoint.save_tokens(tx, w)
-  tx:hset(keys.waitpoint(tx, w.id), { "tokens", cmsgpack.pack(w.tokens) })
+function waitpoint.remove(tx, id)
+  local key = keys.waitpoint(tx, id)
+  tx:del(key)
+  tx.memo[key] = nil
 end
 
 -- Closed waitpoints are kept in number; the oldest leave.
 local function keep_closed(tx, rec, ids)
   local kept = rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}
   for _, id in ipairs(ids) do kept[#kept + 1] = id end
-  while #kept > limits.waitpoints_kept_max do tx:del(keys.waitpoint(tx, table.remove(kept, 1))) end
-  rec.closed_waits = cmsgpack.pack(kept)
+  while #kept > limits.waitpoints_kept_max do waitpoint.remove(tx, table.remove(kept, 1)) end
+  rec.closed_waits, rec.waits = cmsgpack.pack(kept), 1
 end
 
 -- Closes the open waitpoints that `which` picks, all when absent. Answers how many.
@@ -145,7 +161,11 @@ function waitpoint.close(tx, rec, why, which)
     if which == nil or which(entry) then
       gone[#gone + 1] = entry[1]
       settle_early(tx, rec, entry, why)
-      tx:hset(keys.waitpoint(tx, entry[1]), { "state", "closed", "closed", tx.now, "why", why })
+      local w = waitpoint.load(tx, entry[1])
+      if w then
+        w.state, w.closed, w.why = "closed", tx.now, why
+        waitpoint.save(tx, w)
+      end
       inbox.remove(tx, entry[1])
     else
       stay[#stay + 1] = entry
@@ -160,9 +180,9 @@ end
 function waitpoint.remove_all(tx, rec)
   for _, entry in ipairs(waitpoint.open(rec)) do
     inbox.remove(tx, entry[1])
-    tx:del(keys.waitpoint(tx, entry[1]))
+    waitpoint.remove(tx, entry[1])
   end
-  for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do tx:del(keys.waitpoint(tx, id)) end
+  for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do waitpoint.remove(tx, id) end
 end
 
 -- The open waitpoints as the execution's owner sees them.

@@ -4,9 +4,12 @@ local event = require "lib.event"
 local ids = require "lib.id"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local packed = require "record.packed"
 local receivers = require "index.receivers"
 
 local webhook = {}
+
+local open, close = packed.open_webhook, packed.close_webhook
 
 -- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
 local function kept(id, number, state, d, now)
@@ -27,7 +30,7 @@ end
 local function owe(tx, of, owner, url, hook, said)
   local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
   local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
-  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
+  tx:put(keys.webhook(tx, id), { of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0 }, close)
   receivers.add(tx, receivers.of(url), id, tx.now)
   tx:announce("webhook")
   return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
@@ -35,8 +38,9 @@ end
 
 -- Owes the end of an execution; `kind` is the event that says it.
 function webhook.of_execution(tx, rec, kind)
-  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
-    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
+  local namespace, lane = string.match(rec.path, "^([^/]+)/(.+)$")
+  return owe(tx, "execution", rec.id, rec.webhook, rec.hook, {
+    kind, namespace, lane, rec.kind, rec.flow_id or false, rec.outcome,
     rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
   })
 end
@@ -46,19 +50,11 @@ function webhook.of_flow(tx, f)
   return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
 end
 
-local numbers = { "owed", "due", "tries" }
-
 function webhook.load(tx, id)
   local key = keys.webhook(tx, id)
-  local d = tx:hgetall(key)
-  if d == nil then return nil end
-  for _, name in ipairs(numbers) do
-    d[name] = tonumber(d[name])
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  for _, name in ipairs({ "of", "owner", "url", "said" }) do
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local d = open(key, stored)
   d.id, d.receiver = id, receivers.of(d.url)
   return d
 end
@@ -66,7 +62,7 @@ end
 -- Notes that a try begins; nobody else begins one before `again`.
 function webhook.begin(tx, d, again)
   d.tries, d.due = d.tries + 1, again
-  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
+  tx:put(keys.webhook(tx, d.id), d, close)
 end
 
 function webhook.typed(d)
@@ -95,26 +91,19 @@ end
 
 -- The record that ended shows its last webhook, as long as both are there.
 local function tell_owner(tx, d, state)
-  if d.of == "flow" then
-    local key = keys.flow(tx, d.owner)
-    local hook = tx:hget(key, "hook")
-    local l = hook and cmsgpack.unpack(hook)
-    if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
-    return
-  end
-  local execution = require "record.execution"
-  local rec = execution.load(tx, d.owner, true)
-  local l = rec and rec.hook and cmsgpack.unpack(rec.hook)
+  local records = require(d.of == "flow" and "record.flow" or "record.execution")
+  local owner = records.load(tx, d.owner, true)
+  local l = owner and owner.hook and cmsgpack.unpack(owner.hook)
   if l and l[1] == d.id then
-    rec.hook = kept(d.id, l[2], state, d, tx.now)
-    execution.store(tx, rec)
+    owner.hook = kept(d.id, l[2], state, d, tx.now)
+    records.store(tx, owner)
   end
 end
 
 -- A try failed: another one follows.
 function webhook.put_off(tx, d, due)
   d.due = due
-  tx:hset(keys.webhook(tx, d.id), { "due", due })
+  tx:put(keys.webhook(tx, d.id), d, close)
   receivers.move(tx, d.receiver, d.id, due)
   tell_owner(tx, d, "pending")
 end
@@ -125,10 +114,11 @@ function webhook.close(tx, d, state)
   receivers.move(tx, d.receiver, d.id, nil)
   tell_owner(tx, d, state)
   tx:del(keys.webhook(tx, d.id))
-  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
-  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
+  local data = { "delivery_id", d.id, "tries", d.tries }
+  if d.status then data[#data + 1], data[#data + 2] = "status", d.status end
   if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
-  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
+  local tags = cmsgpack.unpack(d.said)[8]
+  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, #tags > 0 and cmsgpack.pack(tags) or nil, unpack(data))
 end
 
 return webhook

@@ -61,7 +61,7 @@ end
 
 -- Instances in the order of their names, each with its end.
 function worker.all(tx)
-  local flat = tx:read("ZRANGE", keys.workers(tx), "0", "-1", "WITHSCORES")
+  local flat = tx:zrange(keys.workers(tx), "0", "-1", "WITHSCORES")
   local list = {}
   for i = 1, #flat, 2 do list[#list + 1] = { instance = flat[i], expires_at = tonumber(flat[i + 1]) } end
   table.sort(list, function(a, b) return a.instance < b.instance end)

@@ -1,6 +1,7 @@
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 
 define.fn {
@@ -14,7 +15,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "fail", a.actor, a.reason)
+    more.note_action(tx, rec, "fail", a.actor, a.reason)
     finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
     return reply.ok("failed")
   end,

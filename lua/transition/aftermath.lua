@@ -13,17 +13,17 @@ local aftermath = {}
 
 -- True while an ended execution must be kept: others may still ask what became of it.
 function aftermath.still_needed(tx, rec)
-  if rec.spec.flow_id then
-    local f = flow.load(tx, rec.spec.flow_id)
+  if rec.flow_id then
+    local f = flow.load(tx, rec.flow_id)
     return f ~= nil and f.ended == nil
   end
-  local parent = rec.spec.parent_id and execution.load(tx, rec.spec.parent_id)
+  local parent = rec.parent_id and execution.load(tx, rec.parent_id)
   return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
 end
 
 -- The parent goes on when the last child it waits for has ended. One that has ended counts on: it may run again.
 local function tell_parent(tx, rec)
-  local parent = execution.load(tx, rec.spec.parent_id)
+  local parent = execution.load(tx, rec.parent_id)
   if parent == nil then return end
   local k = children.load(parent)
   k.open = k.open - 1
@@ -32,7 +32,7 @@ local function tell_parent(tx, rec)
   if over and parent.reason == "waiting_for_children" then
     runnable.settle(tx, parent)
     execution.save(tx, parent)
-    event.of_execution(tx, parent, "execution.resumed", { "cause", "children" })
+    event.of_execution(tx, parent, "execution.resumed", "cause", "children")
   else
     execution.save(tx, parent)
   end
@@ -46,12 +46,12 @@ function owed.steps.close(tx, rec, from, share)
   for _, id in ipairs(ids) do
     local child = execution.load(tx, id)
     if child then
-      last = child.spec.number
+      last = child.number
       child.bound = nil
       if child.phase == "terminal" then
         child.freed = tx.now
         execution.save(tx, child)
-      elseif child.spec.parent_close == "abandon" then
+      elseif child.parent_close == "abandon" then
         execution.save(tx, child)
       else
         finish.execution(tx, child, "cancelled", { by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" }, data = { "cause", "parent_ended" } })
@@ -67,13 +67,13 @@ function aftermath.of(tx, rec)
       rec.bound = nil
       execution.save(tx, rec)
     end
-    if rec.spec.flow_id then owed.add(tx, rec, "resolve", 1) end
-    if rec.spec.parent_id then tell_parent(tx, rec) end
+    if rec.flow_id then owed.add(tx, rec, "resolve", 1) end
+    if rec.parent_id then tell_parent(tx, rec) end
     if rec.kids then owed.add(tx, rec, "close", 1) end
-    local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+    local nested = rec.nested and flow.load(tx, rec.nested)
     if nested and nested.ended == nil and nested.stop == nil then
       -- The flow inside is as gentle as the cancel that reached its member.
-      local outer = rec.spec.flow_id and flow.stopped(flow.load(tx, rec.spec.flow_id))
+      local outer = rec.flow_id and flow.stopped(flow.load(tx, rec.flow_id))
       stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
     end
   end)

@@ -17,7 +17,7 @@ function block.one(tx, b)
   if b.unheld then holds.drop(rec) end
   execution.block(rec, b.reason, spec.flatten(b.detail), tx.now)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.blocked", { "reason", b.reason })
+  event.of_execution(tx, rec, "execution.blocked", "reason", b.reason)
 end
 
 return block

@@ -4,6 +4,7 @@ local execution = require "record.execution"
 local holds = require "record.holds"
 local fair = require "index.fair"
 local lane = require "record.lane"
+local leases = require "index.leases"
 local queues = require "index.queues"
 local grant = require "transition.grant"
 local start = require "transition.start"
@@ -12,30 +13,33 @@ local consume = {}
 
 -- The refusal of a worker that lacks something; `capabilities` is a set.
 function consume.incapable(rec, capabilities)
-  if queues.covered(rec.spec.requires or {}, capabilities) then return nil end
+  if rec.requires == nil or queues.covered(rec.requires, capabilities) then return nil end
   local missing = {}
-  for _, token in ipairs(rec.spec.requires) do
+  for _, token in ipairs(rec.requires) do
     if not capabilities[token] then missing[#missing + 1] = token end
   end
   return reply.err("not_capable", { missing = table.concat(missing, ",") })
 end
 
--- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
--- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
+-- `holder`: { instance, worker_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- lease_id, keep }. Answers the record and whether this lease was taken already, or nil and a refusal.
 function consume.one(tx, holder, capabilities, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
-  if rec.phase == "active" and rec.request == holder.request_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
+  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
   if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
+  if leases.held(tx, holder.instance, { g.lease_id }) then
+    return nil, reply.err("invalid_argument", { field = "lease_id", problem = "is that of another lease" })
+  end
   local incapable = consume.incapable(rec, capabilities)
   if incapable then return nil, incapable end
-  local copy = lane.load(tx, execution.lane_path(rec))
+  local copy = lane.load(tx, rec.path)
   -- The lane was limited after the grant was given: nobody has admitted it.
   if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end
   if g.keep then holds.keep_aside(rec, g.keep) end
-  start.lease(tx, rec, holder, g)
+  start.lease(tx, rec, holder, g.lease_id, g.attempt_id)
   if copy then fair.started(tx, copy, rec) end
   return rec, false
 end
@@ -43,7 +47,7 @@ end
 -- Whoever sleeps until the partition's next timer hears of the first end among new leases of a lane.
 function consume.announce(tx, path, wake)
   local copy = lane.load(tx, path)
-  if copy then start.announce_wake_up(tx, copy, lane, wake) end
+  if copy then start.announce_wake_up(tx, copy, wake) end
 end
 
 return consume

@@ -36,7 +36,7 @@ end
 
 local function waiting(tx, rec)
   local now = tx.now
-  if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  if rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
   -- An attempt that waits for its children keeps its waitpoints.
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
@@ -45,9 +45,9 @@ local function waiting(tx, rec)
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     if rec.reason then
-      event.of_execution(tx, rec, "execution.blocked", { "reason", rec.reason })
+      event.of_execution(tx, rec, "execution.blocked", "reason", rec.reason)
     else
-      event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+      event.of_execution(tx, rec, "execution.ready", "cause", cause)
     end
     return
   end

@@ -12,8 +12,8 @@ local events = { success = "execution.completed", failed = "execution.failed", c
 
 local function store_result(tx, rec, result, encoding)
   if result == nil then return end
-  rec.result_encoding = encoding or "json"
-  if #result > limits.inline_bytes_max then
+  rec.result_in = encoding ~= "json" and encoding or nil
+  if #result > limits.result_inline_bytes_max then
     rec.result_far = 1
     tx:set(keys.result(tx, rec.id), result)
   else
@@ -23,8 +23,14 @@ end
 
 -- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
-  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
-  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
+  if rec.phase == "active" then
+    rec.ended_by = how.by
+    if how.at then rec.ended_value = how.at end
+  end
+  if attempt.is_open(rec) then
+    attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor)
+    attempt.ended_together(rec)
+  end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   execution.unblock(rec)
   if rec.delay then rec.delay = nil end
@@ -43,15 +49,20 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
-  if rec.spec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
+  if rec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
-  local data = how.data or {}
-  if how.failure then
-    data[#data + 1], data[#data + 2] = "category", how.failure[2]
+  local data, took = how.data, tx.now - rec.created
+  if data == nil and how.failure == nil then
+    event.of_execution(tx, rec, events[outcome], "took_ms", took)
+  else
+    data = data or {}
+    if how.failure then
+      data[#data + 1], data[#data + 2] = "category", how.failure[2]
+    end
+    data[#data + 1], data[#data + 2] = "took_ms", took
+    event.of_execution(tx, rec, events[outcome], unpack(data))
   end
-  data[#data + 1], data[#data + 2] = "took_ms", string.format("%.0f", tx.now - rec.spec.created_at)
-  event.of_execution(tx, rec, events[outcome], data)
-  if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
+  if rec.flow_id or rec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end
 
 return finish

@@ -23,7 +23,7 @@ end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score, number = rec.grants,
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec), kind = rec.kind, score = rec.score, number = rec.grants,
     budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end

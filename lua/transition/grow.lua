@@ -44,7 +44,7 @@ local function member(tx, f, m, at)
   local known = flow.member_id(tx, f, m.key)
   if known then
     local rec = execution.load(tx, known, true)
-    if rec and rec.spec.body_digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
+    if rec and rec.digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
@@ -56,7 +56,7 @@ local function member(tx, f, m, at)
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
   -- An id or a key that belongs to someone else already.
-  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
+  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.fields.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
   if nested then
@@ -86,7 +86,7 @@ function grow.members(tx, f, list)
 end
 
 local function started(rec)
-  return rec.phase ~= "runnable" or rec.first_started ~= nil or rec.grant ~= nil or rec.reason == "waiting_for_children"
+  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil or rec.reason == "waiting_for_children"
 end
 
 -- Stores an edge on both sides. `up` and `down` are saved by those who call.
@@ -102,7 +102,7 @@ local function store(tx, up, down, e)
   local d = dependencies.load(down)
   d.total = d.total + 1
   -- A member that could have run waits again, unless it needs no more than it has.
-  if d.decided and dependencies.judge(down.spec.inbound, d) ~= "ready" then d.decided = nil end
+  if d.decided and dependencies.judge(down.inbound, d) ~= "ready" then d.decided = nil end
   dependencies.store(down, d)
   return edge
 end
@@ -121,7 +121,7 @@ local function edge(tx, f, e, at, fresh, checked)
     if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
     return nil, reply.err("idempotency_conflict", { field = at, problem = "there is another edge between these members" })
   end
-  local forward = up.spec.number < down.spec.number
+  local forward = up.number < down.number
   if not checked then
     if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
     if not fresh[to] and (f.sealed or f.backward) then return nil, reply.err("flow_changed", { version = f.version }) end
@@ -164,7 +164,7 @@ function grow.count(tx, f, made)
       down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
-      event.of_execution(tx, down, "execution.blocked", { "reason", down.reason })
+      event.of_execution(tx, down, "execution.blocked", "reason", down.reason)
     end
     -- An upstream whose end still reaches its edges one by one will reach this one too.
     if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then

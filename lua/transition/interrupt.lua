@@ -22,13 +22,13 @@ function interrupt.handed_back(tx, rec, by, delay_until, kind)
   rec.next, rec.delay = "reclaim", delay_until
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, kind, delay_until and { "delay_until", string.format("%.0f", delay_until) } or {})
+  if delay_until then event.of_execution(tx, rec, kind, "delay_until", delay_until) else event.of_execution(tx, rec, kind) end
 end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
 function interrupt.lost(tx, rec, by, actor)
   local lost = in_a_row(rec)
-  if lost >= rec.spec.max_reclaims then
+  if lost >= (rec.max_reclaims or limits.reclaims_default) then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
       failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" }, data = { "cause", by },
@@ -44,7 +44,7 @@ function interrupt.lost(tx, rec, by, actor)
   execution.save(tx, rec)
   local data = { "cause", by, "worker_instance", worker }
   if actor then data[5], data[6] = "actor", actor end
-  event.of_execution(tx, rec, "execution.reclaimed", data)
+  event.of_execution(tx, rec, "execution.reclaimed", unpack(data))
 end
 
 return interrupt

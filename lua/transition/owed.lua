@@ -22,7 +22,7 @@ local function load_debts(rec)
 end
 
 local function count_in_flow(tx, rec, by)
-  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if f == nil then return end
   local n = (f.owed or 0) + by
   f.owed = n ~= 0 and n or nil
@@ -114,7 +114,7 @@ function owed.pay(tx, id)
     local line = tx.memo.line
     for _, debt in ipairs(debts) do line[#line + 1] = { id = id, kind = debt[1], from = debt[2] } end
     store_debts(tx, rec, {})
-    if rec.spec.flow_id then owed.look_at_flow(tx, rec.spec.flow_id) end
+    if rec.flow_id then owed.look_at_flow(tx, rec.flow_id) end
   end)
 end
 

@@ -10,7 +10,7 @@ local function wait(tx, rec, detail)
   rec.phase = "runnable"
   execution.block(rec, "waiting_for_budget", detail, tx.now)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.blocked", { "reason", "waiting_for_budget" })
+  event.of_execution(tx, rec, "execution.blocked", "reason", "waiting_for_budget")
 end
 
 -- The attempt is kept: the next claim continues it.
@@ -20,7 +20,7 @@ local function suspend(tx, rec, detail)
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
   rec.attempt_state, rec.resume = "suspended", 1
   -- It is known by the lease it ended.
-  rec.woken = cmsgpack.pack({ rec.lease_id, "budget", {} })
+  rec.woken, rec.waits = cmsgpack.pack({ rec.lease_id, "budget", {} }), 1
   wait(tx, rec, detail)
 end
 

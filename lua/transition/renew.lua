@@ -9,7 +9,7 @@ function renew.one(tx, rec, a)
   if refusal then return refusal end
   rec.lease_ttl = a.lease_ttl_ms or rec.lease_ttl
   rec.lease_until = tx.now + rec.lease_ttl
-  rec.renewals = rec.renewals + 1
+  rec.renewals = (rec.renewals or 0) + 1
   execution.save(tx, rec)
 end
 

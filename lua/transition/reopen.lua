@@ -14,8 +14,8 @@ local reopen = {}
 
 -- Why the execution cannot run again, or nil.
 function reopen.refusal(tx, rec)
-  if rec.spec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.spec.nested }) end
-  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  if rec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested }) end
+  local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if not f or f.stop == nil then return nil end
   -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled cannot.
   if f.outcome == "failed" and f.ended then return nil end
@@ -28,13 +28,13 @@ local function reopen_flow(tx, f)
   f.outcome, f.ended, f.stop = nil, nil, nil
   flow.walk_done(tx, f)
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.reopened", {})
+  event.of_flow(tx, f, "flow.reopened")
   local rec = f.parent and execution.load(tx, f.parent)
   if rec and rec.phase == "terminal" then
     rec.phase, rec.outcome, rec.ended, rec.failure, rec.freed, rec.bound = "runnable", nil, nil, nil, nil, 1
     execution.block(rec, "waiting_for_children", { "flow_id", f.id }, tx.now)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.reopened", {})
+    event.of_execution(tx, rec, "execution.reopened")
     reopen.member(tx, rec)
   end
 end
@@ -58,7 +58,7 @@ local function take_back(tx, f, up, e)
   dependencies.store_edge(tx, e)
   dependencies.promise(tx, e)
   -- Another upstream that ended still stands in the way.
-  if skipped and dependencies.judge(down.spec.inbound, d) == "skip" then
+  if skipped and dependencies.judge(down.inbound, d) == "skip" then
     dependencies.store(down, d)
     return execution.save(tx, down)
   end
@@ -68,7 +68,7 @@ local function take_back(tx, f, up, e)
     down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
-    event.of_execution(tx, down, "execution.reopened", { "cause", up.spec.key })
+    event.of_execution(tx, down, "execution.reopened", "cause", up.key)
     owed.add(tx, down, "reopen", 1)
   else
     execution.save(tx, down)
@@ -77,7 +77,7 @@ end
 
 -- The edges out of a member that runs again.
 function owed.steps.reopen(tx, up, from, share)
-  local f = flow.load(tx, up.spec.flow_id)
+  local f = flow.load(tx, up.flow_id)
   local last = math.min(up.outs or 0, from + share - 1)
   for _, e in ipairs(dependencies.edges(tx, up.id, from, last)) do take_back(tx, f, up, e) end
   if last < (up.outs or 0) then return last - from + 1, last + 1 end
@@ -107,13 +107,13 @@ function owed.steps.wait_again(tx, down, from, share)
   dependencies.store(down, d)
   execution.save(tx, down)
   if #list == share then return #list, from + share end
-  resolve.decide(tx, flow.load(tx, down.spec.flow_id), down, d)
+  resolve.decide(tx, flow.load(tx, down.flow_id), down, d)
   return #list, nil
 end
 
 -- A member is about to run again; it has been saved.
 function reopen.member(tx, rec)
-  local f = flow.load(tx, rec.spec.flow_id)
+  local f = flow.load(tx, rec.flow_id)
   reopen_flow(tx, f)
   rec.reached, rec.halted, rec.fault = nil, nil, nil
   resolve.weigh(tx, f, rec)
@@ -123,8 +123,8 @@ end
 -- Called for every execution that is replayed, before it is placed; `skipped` says that it never ran.
 function reopen.execution(tx, rec, skipped)
   rec.freed = nil
-  if rec.spec.parent_id then
-    local parent = execution.load(tx, rec.spec.parent_id)
+  if rec.parent_id then
+    local parent = execution.load(tx, rec.parent_id)
     if parent then
       if parent.phase ~= "terminal" then rec.bound = 1 end
       local k = children.load(parent)
@@ -134,7 +134,7 @@ function reopen.execution(tx, rec, skipped)
       execution.save(tx, parent)
     end
   end
-  if rec.spec.flow_id then
+  if rec.flow_id then
     rec.bound = 1
     if skipped and rec.deps then
       local d = dependencies.load(rec)

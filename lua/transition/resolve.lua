@@ -63,7 +63,7 @@ local function needed_elsewhere(tx, up, down)
 end
 
 function owed.steps.spare(tx, down, from, share)
-  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
+  if tx:plans(keys.edges_in(tx, down.id)) then return 0, from end
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local up = execution.load(tx, item.from)
@@ -76,8 +76,8 @@ end
 
 -- A race was decided: the failures that hoped for it are taken up, or have one hope less.
 function owed.steps.hopes(tx, down, from, share)
-  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
-  local f = flow.load(tx, down.spec.flow_id)
+  if tx:plans(keys.edges_in(tx, down.id)) then return 0, from end
+  local f = flow.load(tx, down.flow_id)
   local ready = dependencies.load(down).decided == "ready"
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
@@ -105,7 +105,7 @@ end
 -- Decides a member whose edges changed. Nothing is decided before the flow is sealed, nor once it is stopped.
 function resolve.decide(tx, f, down, d)
   if d.decided or down.hidden or f.stop or down.phase ~= "runnable" then return end
-  local decided = dependencies.judge(down.spec.inbound, d)
+  local decided = dependencies.judge(down.inbound, d)
   if decided == nil then return end
   local hopes = d.hopes
   d.decided, d.hopes = decided, 0
@@ -115,15 +115,15 @@ function resolve.decide(tx, f, down, d)
   elseif d.bytes > limits.passed_bytes_max then
     finish.execution(tx, down, "failed", { by = "flow", attempt_state = "cancelled", failure = too_much(d) })
   else
-    down.start_by = down.spec.start_within_ms and tx.now + down.spec.start_within_ms or nil
+    down.start_by = down.start_within and tx.now + down.start_within or nil
     if down.reason == "waiting_for_dependencies" then
       runnable.settle(tx, down)
       execution.save(tx, down)
-      event.of_execution(tx, down, "execution.ready", { "cause", "dependencies" })
+      event.of_execution(tx, down, "execution.ready", "cause", "dependencies")
     else
       execution.save(tx, down)
     end
-    local inbound = down.spec.inbound
+    local inbound = down.inbound
     if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then owed.add(tx, down, "spare", 0) end
   end
   if hopes > 0 then owed.add(tx, down, "hopes", 0) end
@@ -186,7 +186,7 @@ end
 
 -- The edges of an ended member; `from` is the number of the first. A stopped flow decides nothing any more.
 function owed.steps.resolve(tx, up, from, share)
-  local f = flow.load(tx, up.spec.flow_id)
+  local f = flow.load(tx, up.flow_id)
   owed.look_at_flow(tx, f.id)
   if f.stop or up.phase ~= "terminal" then
     if up.phase == "terminal" then
@@ -219,12 +219,12 @@ end
 function owed.settle_flow(tx, f)
   if f.gone or f.sealed == nil or f.ended or f.owed or f.walk == "release" or f.walk == "cancel" then return end
   local open = flow.open(f)
-  local leaves_active = f.stop and flow.stopped(f).policy == "cancel_pending" and open == (f["n:active"] or 0)
+  local leaves_active = f.stop and flow.stopped(f).policy == "cancel_pending" and open == (f.n_active or 0)
   if open > 0 and not leaves_active then return end
   if f.outcome == nil then
     local fine = (f.uncaught or 0) == 0 or (f.policy == "isolate_branch" and (f.sinks or 0) > 0)
     f.outcome = fine and "completed" or "failed"
-    event.of_flow(tx, f, flow_event[f.outcome], {})
+    event.of_flow(tx, f, flow_event[f.outcome])
   end
   f.ended = tx.now
   if f.webhook then f.hook = webhook.of_flow(tx, f) end

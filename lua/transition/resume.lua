@@ -15,12 +15,12 @@ function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
   waitpoint.close(tx, rec, "resumed")
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1
+  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1, 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }
   if actor then data[5], data[6] = "actor", actor end
-  event.of_execution(tx, rec, "execution.resumed", data)
+  event.of_execution(tx, rec, "execution.resumed", unpack(data))
 end
 
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
@@ -31,7 +31,7 @@ local function escalate(tx, rec, w)
   while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
   waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
+  event.of_execution(tx, rec, "execution.escalated", "suspension_id", w.id, "waitpoint_id", review_id)
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
@@ -54,7 +54,7 @@ function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
   if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.expired", { "count", string.format("%d", closed) })
+  event.of_execution(tx, rec, "waitpoint.expired", "count", closed)
 end
 
 return resume

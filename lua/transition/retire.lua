@@ -18,12 +18,14 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
-  fair.forget(tx, execution.lane_path(rec), rec)
+  fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
-  tx:del(keys.spec(tx, rec.id))
-  tx.memo[keys.core(tx, rec.id)] = nil
-  if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
+  tx.memo[rec.id] = nil
+  if rec.said then tx:del(keys.spec(tx, rec.id)) end
+  if rec.input then tx:del(keys.input(tx, rec.id)) end
+  if rec.more then tx:del(keys.more(tx, rec.id)) end
+  if rec.waits then tx:del(keys.waits(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
@@ -31,20 +33,20 @@ local function remove(tx, rec)
   usage.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
-  if rec.spec.flow_id then flow.forget_member(tx, rec) end
-  if rec.spec.parent_id then children.forget(tx, rec) end
+  if rec.flow_id then flow.forget_member(tx, rec) end
+  if rec.parent_id then children.forget(tx, rec) end
 end
 
 -- `actor` is the operator who asked for it; none when its retention is over.
 function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  event.of_execution(tx, rec, "execution.retired", actor and { "actor", actor } or {})
+  if actor then event.of_execution(tx, rec, "execution.retired", "actor", actor) else event.of_execution(tx, rec, "execution.retired") end
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.
 function retire.hidden(tx, rec)
-  local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+  local nested = rec.nested and flow.load(tx, rec.nested)
   if nested then
     flow.walk_over(tx, nested, "remove")
     flow.save(tx, nested)

@@ -4,6 +4,7 @@ local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local spec = require "record.spec"
 local runnable = require "transition.runnable"
 
 local retry = {}
@@ -27,7 +28,7 @@ end
 function retry.after_failure(tx, rec, f)
   local failures = (rec.failures or 0) + 1
   rec.failures = failures
-  local policy = rec.spec.retry
+  local policy = spec.retry(tx, rec)
   if f.retryable == false or not allowed(policy, failures, f.category) then
     finish.execution(tx, rec, "failed", { by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category } })
     return nil
@@ -37,11 +38,11 @@ function retry.after_failure(tx, rec, f)
   rec.ended_by, rec.ended_value = f.by == "fail" and "retry" or f.by, at
   attempt.finish(tx, rec, f.attempt_state, { f.reason, f.category })
   rec.next, rec.delay, rec.reclaims = "retry", at, nil
-  local tiers = #(rec.spec.fallbacks or {})
+  local tiers = #spec.fallbacks(tx, rec)
   if tiers > 0 then rec.tier = math.min(rec.tier == nil and 0 or rec.tier + 1, tiers - 1) end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.retried", { "category", f.category, "delay_until", string.format("%.0f", at) })
+  event.of_execution(tx, rec, "execution.retried", "category", f.category, "delay_until", at)
   return at
 end
 

@@ -11,14 +11,14 @@ local runnable = {}
 
 -- A member that is a flow runs while the flow does.
 local function start_nested(tx, rec)
-  execution.block(rec, "waiting_for_children", { "flow_id", rec.spec.nested }, tx.now)
-  local f = flow.load(tx, rec.spec.nested)
-  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.nested) .. " core") end
+  execution.block(rec, "waiting_for_children", { "flow_id", rec.nested }, tx.now)
+  local f = flow.load(tx, rec.nested)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.nested) .. " core") end
   if f.sealed then return end
   f.sealed = tx.now
   flow.walk_over(tx, f, "release")
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.sealed", {})
+  event.of_flow(tx, f, "flow.sealed")
 end
 
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
@@ -32,15 +32,15 @@ function runnable.settle(tx, rec)
     rec.awaiting = nil
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
-  if rec.delay == nil and rec.spec.nested then return start_nested(tx, rec) end
-  if rec.delay == nil and rec.spec.queue ~= "any" then
-    local entry = queues.get(tx, execution.lane_path(rec), rec.spec.queue)
+  if rec.delay == nil and rec.nested then return start_nested(tx, rec) end
+  if rec.delay == nil and rec.queue ~= "any" then
+    local entry = queues.get(tx, rec.path, rec.queue)
     if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
   end
 end
 
 function runnable.block_route(rec, now)
-  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.spec.requires or {}, ",") }, now)
+  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.requires or {}, ",") }, now)
 end
 
 return runnable

@@ -7,8 +7,8 @@ local score = {}
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
   rec.fair, rec.fair_end = nil, nil
-  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
-  return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
+  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.fairness_key, tx.now) end
+  return (rec.fair or rec.created) - rec.prio * copy.priority_weight
 end
 
 return score

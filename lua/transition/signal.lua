@@ -2,7 +2,6 @@
 local condition = require "transition.condition"
 local event = require "lib.event"
 local execution = require "record.execution"
-local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 local resume = require "transition.resume"
@@ -15,9 +14,11 @@ local signal = {}
 -- One answer for every waitpoint that takes no signal: an outsider does not learn why.
 local function not_open() return reply.err("waitpoint_not_open") end
 
+-- The token with this digest, and all of them.
 local function token_of(w, digest)
-  for _, token in ipairs(w.tokens) do
-    if token[1] == digest then return token end
+  local tokens = waitpoint.tokens(w)
+  for _, token in ipairs(tokens) do
+    if token[1] == digest then return token, tokens end
   end
 end
 
@@ -32,7 +33,7 @@ end
 
 local function allowed(w, name)
   if w.allowed == nil then return true end
-  for _, known in ipairs(w.allowed) do
+  for _, known in ipairs(cmsgpack.unpack(w.allowed)) do
     if known == name then return true end
   end
   return false
@@ -47,15 +48,16 @@ local function repeated(tx, rec, a, approver)
 end
 
 -- Keeps an early signal with its waitpoint until the suspend.
-local function buffer(tx, w, ref, s)
-  w.early[#w.early + 1] = { ref, s.name, s.who }
-  tx:hset(keys.waitpoint(tx, w.id), { "early", cmsgpack.pack(w.early) })
+local function buffer(w, ref, s)
+  local early = waitpoint.early(w)
+  early[#early + 1] = { ref, s.name, s.who }
+  w.early = cmsgpack.pack(early)
 end
 
 local function accepted(tx, rec, a, approver, effect)
   signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.signalled", { "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect })
+  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect)
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
@@ -66,7 +68,7 @@ local function resumed(tx, rec, a, approver, refs)
 end
 
 function signal.arrive(tx, rec, w, a)
-  local token = token_of(w, a.token_digest)
+  local token, tokens = token_of(w, a.token_digest)
   if token == nil then return not_open() end
   local approver = token[2] or nil
   local answer = repeated(tx, rec, a, approver)
@@ -77,8 +79,8 @@ function signal.arrive(tx, rec, w, a)
 
   if token[3] then token[3] = token[3] - 1 end
   token[4] = true
-  waitpoint.save_tokens(tx, w)
-  tx:hset(keys.waitpoint(tx, w.id), { "signals", (w.signals or 0) + 1 })
+  w.tokens, w.signals = cmsgpack.pack(tokens), (w.signals or 0) + 1
+  waitpoint.save(tx, w)
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
   local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
@@ -86,7 +88,7 @@ function signal.arrive(tx, rec, w, a)
     payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
-    buffer(tx, w, s.ref, s)
+    buffer(w, s.ref, s)
     return accepted(tx, rec, a, approver, "buffered")
   end
   if w.review then return resumed(tx, rec, a, approver, { s.ref }) end

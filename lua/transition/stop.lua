@@ -11,13 +11,13 @@ function stop.flow(tx, f, how)
   f.sealed = f.sealed or tx.now
   flow.walk_over(tx, f, "cancel")
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow." .. how.outcome, how.data)
+  event.of_flow(tx, f, "flow." .. how.outcome, unpack(how.data or {}))
 end
 
 -- A failure that nobody takes up, in a flow that fails with its first.
 function stop.after_failure(tx, f, rec)
   if f.stop then return end
-  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.spec.key, "execution_id", rec.id } })
+  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.key, "execution_id", rec.id } })
 end
 
 return stop

@@ -1,6 +1,5 @@
 -- Turns a submission into an execution, or finds the one it repeats.
 local keys = require "lib.keys"
-local limits = require "lib.limits"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local lists = require "index.lists"
@@ -9,32 +8,21 @@ local timers = require "index.timers"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local spec = require "record.spec"
+local plain = require "transition.plain"
 local runnable = require "transition.runnable"
 local score = require "transition.score"
 
 local submit = {}
 
 local day_ms = 86400000
+local week_ms = 7 * day_ms
+local solo, nothing = {}, {}
 
--- Fills the gaps of a retry policy: first from the lane, then from the engine's defaults.
-local function whole_retry(given, of_lane)
-  given, of_lane = given or {}, of_lane or {}
-  local b = given.backoff or of_lane.backoff or { type = "exponential" }
-  local backoff
-  if b.type == "fixed" then
-    backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
-  else
-    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
-  end
-  return {
-    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
-    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
-  }
-end
-
+-- A list of tokens without repetitions, in order; nil when it is empty.
 local function sorted_set(tokens)
+  if tokens == nil or #tokens == 0 then return nil end
   local list, seen = {}, {}
-  for _, token in ipairs(tokens or {}) do
+  for _, token in ipairs(tokens) do
     if not seen[token] then
       seen[token] = true
       list[#list + 1] = token
@@ -44,8 +32,9 @@ local function sorted_set(tokens)
   return list
 end
 
--- The budgets of the flow or parent come on top of the execution's own.
+-- The budgets of the flow or parent come on top of the execution's own; nil when there are none.
 local function all_budgets(own, shared)
+  if own == nil and shared == nil then return nil end
   local list, seen = {}, {}
   for _, refs in ipairs({ own or {}, shared or {} }) do
     for _, ref in ipairs(refs) do
@@ -55,30 +44,45 @@ local function all_budgets(own, shared)
       end
     end
   end
-  return list
+  return #list > 0 and list or nil
 end
 
--- `place` says what the execution is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close },
--- with the budgets and the deadline it shares.
-local function spec_of(s, copy, now, place)
-  local requires = sorted_set(s.requires)
-  local budgets, quotas = all_budgets(s.budgets, place.budgets), s.quotas or {}
+-- Quotas with their weights; nil when there are none.
+local function all_quotas(quotas)
+  if quotas == nil or #quotas == 0 then return nil end
+  for _, ref in ipairs(quotas) do ref.weight = ref.weight or 1 end
+  return quotas
+end
+
+-- A record that is not stored yet. Constructed at once, with the fields nearly every execution has.
+local function new_record(s, path, copy, now)
   return {
-    namespace = s.namespace, kind = s.kind, input_encoding = s.input_encoding or "json", created_at = now,
-    start_within_ms = s.start_within_ms, attempt_timeout_ms = s.attempt_timeout_ms or copy.attempt_timeout_ms,
-    max_reclaims = s.max_reclaims or 5, max_replays = s.max_replays or 10, requires = requires, prefers = sorted_set(s.prefers),
-    fairness_key = s.fairness_key, budgets = budgets, quotas = quotas, fallbacks = s.fallbacks or {},
-    retention_ms = s.retention_ms or copy.retention_ms or 7 * day_ms, max_frames = s.stream and s.stream.max_frames or 10000,
-    trace_parent = s.trace_parent, webhook = s.completion_webhook, retry = whole_retry(s.retry, copy.retry), body_digest = s.body_digest,
-    queue = queues.name(requires, #budgets > 0 or #quotas > 0),
-    flow_id = place.flow_id, key = place.key, number = place.number, inbound = place.inbound, nested = place.nested,
-    parent_id = place.parent_id, parent_close = place.parent_close,
+    path = path, kind = s.kind, created = now, queue = "any", retention = s.retention_ms or copy.retention_ms or week_ms,
+    phase = nil, outcome = nil, prio = s.priority or 0, score = nil, updated = nil, wake = nil,
+    digest = s.body_digest, input = nil, tags = nil, id = s.execution_id, was_phase = nil, was_place = nil, was_score = nil,
   }
 end
 
-local function earliest(a, b)
-  if a and b then return math.min(a, b) end
-  return a or b
+-- What few submissions say, and what few lanes do.
+local function note_rare(rec, m, copy, now)
+  if m.deadline_at or m.deadline_ms then rec.deadline = m.deadline_at or now + m.deadline_ms end
+  if m.delay_until or m.delay_ms then rec.delay = m.delay_until or now + m.delay_ms end
+  if m.start_within_ms then rec.start_within, rec.start_by = m.start_within_ms, now + m.start_within_ms end
+  rec.timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
+  rec.max_reclaims, rec.max_replays = m.max_reclaims, m.max_replays
+  rec.fairness_key, rec.webhook = m.fairness_key, m.completion_webhook
+  if m.stream then rec.max_frames = m.stream.max_frames end
+  rec.lane_retry = copy.retry
+  if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
+  if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
+end
+
+-- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the budgets and the
+-- deadline it shares.
+local function note_place(rec, place)
+  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested = place.flow_id, place.key, place.number, place.inbound, place.nested
+  rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
+  if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
 
 local function duplicate(tx, id)
@@ -88,18 +92,22 @@ end
 
 -- The keys of a flow, of a parent's children and of everything else in a namespace are apart.
 local function key_digest(s, place)
-  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
+  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.more.idempotency_key)
+end
+
+local function has_key(s)
+  return s.more and s.more.idempotency_key
 end
 
 -- The id belongs to another execution. One of another namespace is nobody's to know about: as if it could not be found.
 local function taken(rec, s)
-  local code = rec.spec.namespace == s.namespace and "idempotency_conflict" or "execution_not_found"
+  local code = execution.namespace(rec) == s.namespace and "idempotency_conflict" or "execution_not_found"
   return reply.err(code, { execution_id = s.execution_id })
 end
 
 -- The execution this submission repeats, as an answer, or nil.
 local function known(tx, s, place)
-  if s.idempotency_key then
+  if has_key(s) then
     local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
     if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
@@ -107,13 +115,13 @@ local function known(tx, s, place)
   end
   local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
-  if rec.spec.namespace ~= s.namespace or rec.spec.body_digest ~= s.body_digest then return taken(rec, s) end
+  if execution.namespace(rec) ~= s.namespace or rec.digest ~= s.body_digest then return taken(rec, s) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
 local function remember_key(tx, s, place)
   local digest = key_digest(s, place)
-  local until_ms = tx.now + (s.idempotency_ttl_ms or day_ms)
+  local until_ms = tx.now + (s.more.idempotency_ttl_ms or day_ms)
   tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
   timers.set(tx, "idem:" .. digest, until_ms)
 end
@@ -121,9 +129,10 @@ end
 local function refused(copy, s)
   if not lane.accepts(copy) then return reply.err("lane_disabled", { lane = s.lane, state = copy.state }) end
   if copy.max_depth then
-    if s.lane_depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
-    if s.lane_depth >= copy.max_depth then
-      return reply.err("lane_full", { lane = s.lane, depth = s.lane_depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
+    local depth = s.more and s.more.lane_depth
+    if depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
+    if depth >= copy.max_depth then
+      return reply.err("lane_full", { lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
     end
   end
 end
@@ -133,21 +142,25 @@ local function invalid(field, problem)
 end
 
 -- Two ways to say the same thing must not contradict each other.
-local function contradiction(s)
-  if s.delay_until and s.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
-  if s.deadline_at and s.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
-  if s.idempotency_ttl_ms and not s.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
+local function contradiction(m)
+  if m.delay_until and m.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
+  if m.deadline_at and m.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
+  if m.idempotency_ttl_ms and not m.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
 end
 
 -- What a submission repeats, or why it contradicts itself; nil when it is new.
 function submit.repeated(tx, s, place)
-  return contradiction(s) or known(tx, s, place)
+  return s.more and contradiction(s.more) or known(tx, s, place)
 end
 
 function submit.one(tx, s)
-  local answer = submit.repeated(tx, s, {})
+  if s.more == nil and not tx.step_by_step then
+    local answer = plain.submit(tx, s)
+    if answer then return answer end
+  end
+  local answer = submit.repeated(tx, s, solo)
   if answer then return answer end
-  local rec, refusal = submit.new(tx, s, {})
+  local rec, refusal = submit.new(tx, s, solo)
   if refusal then return refusal end
   submit.place(tx, rec)
   return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
@@ -161,24 +174,29 @@ function submit.new(tx, s, place)
   if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
   if refusal then return nil, refusal end
-  local other = s.idempotency_key and execution.load(tx, s.execution_id, true)
+  local other = has_key(s) and execution.load(tx, s.execution_id, true)
   if other then return nil, taken(other, s) end
 
-  local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
-  rec.lane, rec.prio = s.lane, s.priority or 0
-  rec.deadline = earliest(earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms), place.deadline)
-  rec.delay = s.delay_until or (s.delay_ms and now + s.delay_ms)
-  rec.start_by = s.start_within_ms and now + s.start_within_ms
-  rec.tags = s.tags and next(s.tags) and cmsgpack.pack(spec.flatten(s.tags)) or nil
-  if s.input and #s.input > limits.inline_bytes_max then
-    rec.input_far = 1
-    tx:set(keys.payload(tx, rec.id), s.input)
-  elseif s.input and s.input ~= "" then
-    rec.spec.input = s.input
+  local rec, m = new_record(s, path, copy, now), s.more or nothing
+  note_rare(rec, m, copy, now)
+  if place ~= solo then note_place(rec, place) end
+  local requires, prefers = sorted_set(m.requires), sorted_set(m.prefers)
+  local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
+  if requires or budgets or quotas then
+    rec.requires, rec.budgets, rec.quotas = requires, budgets, quotas
+    rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
   end
+  if prefers then
+    rec.prefers = prefers
+    lane.remember(tx, copy, "prefers", "1")
+  end
+  if s.input and s.input ~= "" then
+    rec.input = 1
+    tx:set(keys.input(tx, rec.id), s.input)
+  end
+  spec.store(tx, rec, m)
   rec.score = score.of(tx, copy, rec)
-  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
-  if s.idempotency_key then remember_key(tx, s, place) end
+  if has_key(s) then remember_key(tx, s, place) end
   return rec
 end
 
@@ -187,7 +205,7 @@ function submit.place(tx, rec)
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
-  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+  event.of_execution(tx, rec, "execution.submitted", "state", execution.public_state(rec))
 end
 
 return submit

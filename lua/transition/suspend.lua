@@ -45,7 +45,7 @@ local function early_signals(tx, pending, answered)
   local loaded, early = {}, {}
   local function look(entry)
     local w = waitpoint.load(tx, entry[1])
-    for _, s in ipairs(w and w.early or {}) do
+    for _, s in ipairs(w and waitpoint.early(w) or {}) do
       early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }
     end
     return w
@@ -86,9 +86,9 @@ end
 local function go_on(tx, rec, a, state)
   local refs = condition.satisfying(state, signals.number)
   waitpoint.close(tx, rec, "already_satisfied")
-  rec.satisfied = cmsgpack.pack({ a.suspension_id, refs })
+  rec.satisfied, rec.waits = cmsgpack.pack({ a.suspension_id, refs }), 1
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.already_satisfied", { "suspension_id", a.suspension_id })
+  event.of_execution(tx, rec, "execution.already_satisfied", "suspension_id", a.suspension_id)
   return nil, "satisfied", refs
 end
 
@@ -102,7 +102,7 @@ local function set_aside(tx, rec, a, state, adopted_records)
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied, rec.woken = nil, nil, nil, nil, nil
   rec.phase, rec.attempt_state = "suspended", "suspended"
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.suspended", { "reason", a.reason, "suspension_id", a.suspension_id })
+  event.of_execution(tx, rec, "execution.suspended", "reason", a.reason, "suspension_id", a.suspension_id)
   return nil, "suspended"
 end
 

@@ -3,6 +3,7 @@
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 local flow = require "record.flow"
 local keys = require "lib.keys"
@@ -19,11 +20,11 @@ local walk = {}
 -- From here on everybody sees the member.
 local function show(tx, rec)
   rec.hidden = nil
-  if not dependencies.waits(rec) then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
+  if not dependencies.waits(rec) then rec.start_by = rec.start_within and tx.now + rec.start_within or nil end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
-  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+  event.of_execution(tx, rec, "execution.submitted", "state", execution.public_state(rec))
 end
 
 -- A member of a flow that is sealed: it runs, waits for its edges, or is skipped.
@@ -31,7 +32,7 @@ function walk.release(tx, f, rec)
   if not rec.hidden then return end
   show(tx, rec)
   local d = dependencies.load(rec)
-  if rec.deps or dependencies.judge(rec.spec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
+  if rec.deps or dependencies.judge(rec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
 
 -- What has no lease is cancelled; what runs ends with it or goes on, as the policy says.
@@ -41,7 +42,7 @@ function walk.cancel(tx, f, rec)
   if rec.hidden then show(tx, rec) end
   if rec.phase == "active" and how.policy ~= "cancel_all" then return end
   local actor = how.actor
-  if actor then execution.note_action(tx, rec, "cancel_flow", actor, how.reason) end
+  if actor then more.note_action(tx, rec, "cancel_flow", actor, how.reason) end
   finish.execution(tx, rec, "cancelled", {
     by = "flow", attempt_state = "cancelled", failure = { how.reason or "", "cancelled" }, actor = actor,
     data = { "cause", "flow_" .. f.outcome, "reason", how.reason or "" },
@@ -50,7 +51,7 @@ end
 
 -- A member of a stopped flow that somebody met before the walk did.
 function walk.cancel_member(tx, rec)
-  walk.cancel(tx, flow.load(tx, rec.spec.flow_id), rec)
+  walk.cancel(tx, flow.load(tx, rec.flow_id), rec)
 end
 
 -- The flow has ended: from now on the member is kept for as long as its retention says.
@@ -69,7 +70,7 @@ end
 -- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are known.
 function walk.seal(tx, f, all)
   f.sealed = tx.now
-  event.of_flow(tx, f, "flow.sealed", {})
+  event.of_flow(tx, f, "flow.sealed")
   if all == nil then
     flow.walk_over(tx, f, "release")
     return walk.step(tx, f, limits.batch_max)

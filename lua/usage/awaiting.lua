@@ -20,7 +20,7 @@ define.fn {
       local rec = execution.load(tx, item.member)
       if rec then
         items[#items + 1] = {
-          execution_id = rec.id, score = item.score, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
+          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
           detail = rec.detail and spec.unflatten(rec.detail) or nil,
         }
       end

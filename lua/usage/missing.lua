@@ -45,7 +45,7 @@ define.fn {
         if detail_of(rec).quota_id ~= a.quota_id then return { ok = false } end
         runnable.settle(tx, rec)
         execution.save(tx, rec)
-        event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_quota" })
+        event.of_execution(tx, rec, "execution.ready", "cause", "waiting_for_quota")
         return { ok = true }
       end)
       if answer and answer.err == "try_again" then

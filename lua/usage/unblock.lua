@@ -9,7 +9,7 @@ local spec = require "record.spec"
 
 -- What an execution asks of the budget; nil when it names another one below it, or reported to it unasked.
 local function named(rec, id)
-  for _, ref in ipairs(rec.spec.budgets or {}) do
+  for _, ref in ipairs(rec.budgets or {}) do
     if ref.budget_id == id then return ref end
   end
 end
@@ -45,7 +45,7 @@ local function unblock(tx, id, a)
     if not fits(rec, detail, a) then return { ok = false, passed = true } end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_budget" })
+    event.of_execution(tx, rec, "execution.ready", "cause", "waiting_for_budget")
     return { ok = true }
   end)
 end

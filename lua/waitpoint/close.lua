@@ -19,7 +19,7 @@ define.fn {
     local w = waitpoint.load(tx, a.waitpoint_id)
     if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
     if w.state == "closed" then
-      if rec.answered and #w.early > 0 then
+      if rec.answered and w.early then
         waitpoint.forget_answered(tx, rec, w.id)
         execution.save(tx, rec)
       end
@@ -27,7 +27,7 @@ define.fn {
     end
     waitpoint.close(tx, rec, "closed", function(entry) return entry[1] == a.waitpoint_id end)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "waitpoint.closed", { "waitpoint_id", a.waitpoint_id, "key", w.key })
+    event.of_execution(tx, rec, "waitpoint.closed", "waitpoint_id", a.waitpoint_id, "key", w.key)
     return reply.ok("closed", { replayed = false })
   end,
 }

@@ -24,7 +24,7 @@ define.fn {
     if #a.waitpoint.tokens == 0 then return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" }) end
     waitpoint.create(tx, rec, a.waitpoint, "pending")
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "waitpoint.created", { "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key })
+    event.of_execution(tx, rec, "waitpoint.created", "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key)
     local expires_at = a.waitpoint.expires_in_ms and tx.now + a.waitpoint.expires_in_ms or nil
     return reply.ok("created", { expires_at = expires_at, replayed = false })
   end,

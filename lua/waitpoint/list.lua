@@ -35,7 +35,7 @@ define.fn {
       if #items >= a.limit or i > limits.list_looks_max then return reply.ok("page", { items = items, last = last, more = true }) end
       local w = waitpoint.load(tx, entry.member)
       local rec = w and execution.load(tx, w.exec)
-      if rec and (a.namespace == nil or rec.spec.namespace == a.namespace) then items[#items + 1] = view.typed(rec, w) end
+      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then items[#items + 1] = view.typed(rec, w) end
       last = { created_at = entry.score, waitpoint_id = entry.member }
     end
     return reply.ok("page", { items = items, last = last, more = #entries > a.limit })

@@ -19,7 +19,7 @@ define.fn {
     worker.remove(tx, w)
     local data = { "worker_id", w.worker_id }
     if a.actor then data[3], data[4] = "actor", a.actor end
-    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, data)
+    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, unpack(data))
     return reply.ok("deregistered")
   end,
 }

@@ -16,7 +16,7 @@ define.fn {
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     if w.state == "draining" then return reply.ok("already") end
     worker.drain(tx, a.instance)
-    event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, { "actor", a.actor })
+    event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, "actor", a.actor)
     outbox.owe(tx, "yield_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("draining")
   end,

@@ -15,7 +15,7 @@ define.fn {
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     worker.remove(tx, w)
-    event.of_fleet(tx, "worker.marked_dead", w.namespace, nil, w.instance, { "actor", a.actor })
+    event.of_fleet(tx, "worker.marked_dead", w.namespace, nil, w.instance, "actor", a.actor)
     outbox.owe(tx, "revoke_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("marked")
   end,

@@ -27,7 +27,7 @@ define.fn {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
       state = "live", incarnation = a.incarnation, owner = a.owner, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
-    event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
+    event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, "worker_id", a.worker_id)
     tx:announce("fleet")
     if alive and known.incarnation and known.incarnation ~= a.incarnation then tx:announce("replaced", a.instance) end
     return reply.ok("registered", { expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3) })

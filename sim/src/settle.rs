@@ -232,18 +232,13 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
     for _ in 0..ROUNDS_MAX {
         let claim = ClaimExecutions {
             capabilities: all_capabilities(),
-            ids: (0..8)
-                .map(|_| LeaseIds {
-                    attempt_id: AttemptId::from_uuid(world.rng.uuid()),
-                    lease_id: LeaseId::from_uuid(world.rng.uuid()),
-                })
-                .collect(),
+            attempt_ids: (0..8).map(|_| AttemptId::from_uuid(world.rng.uuid())).collect(),
             instance: "last-worker".to_owned(),
             lane: lane.to_owned(),
+            lease_ids: (0..8).map(|_| LeaseId::from_uuid(world.rng.uuid())).collect(),
             lease_ttl_ms: LEASE_TTL_MS_MAX,
             max: 8,
             namespace: NAMESPACE.to_owned(),
-            request_id: world.rng.uuid(),
             worker_id: "pool".to_owned(),
         };
         let Reply::ClaimExecutions(ClaimExecutionsReply::Claimed { mut tasks, next_score, .. }) =
@@ -258,7 +253,7 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
             lane: lane.to_owned(),
             max: 4,
             namespace: NAMESPACE.to_owned(),
-            request_id: None,
+            lease_ids: None,
             ttl_ms: 1_000,
         };
         let mut granted = 0;
@@ -274,7 +269,6 @@ fn work(world: &mut World, route: Route, lane: &str) -> Check {
                     instance: "last-worker".to_owned(),
                     lease_id: LeaseId::from_uuid(world.rng.uuid()),
                     lease_ttl_ms: LEASE_TTL_MS_MAX,
-                    request_id: world.rng.uuid(),
                     worker_id: "pool".to_owned(),
                 };
                 if let Reply::ConsumeGrant(ConsumeGrantReply::Claimed { task }) =

@@ -242,8 +242,9 @@ impl Store {
     pub fn events(&self, route: Route, after: Option<&str>) -> Result<Vec<Event>, Violation> {
         let mut call = ReadEvents::new(1000);
         call.after = after.map(str::to_owned);
-        let ReadEventsReply::Events { items, .. } = self.ask(route, &call)?;
-        Ok(items)
+        let ReadEventsReply::Events { entries, .. } = self.ask(route, &call)?;
+        Event::read_all(&entries, after, 1000)
+            .map_err(|error| Violation::new(41, format!("events of {route} cannot be read: {error}")))
     }
 
     /// What the partitions announced since the last call; complete once any later call was answered.

@@ -328,7 +328,7 @@ impl World {
         for event in &events {
             self.totals.count("event", &event.r#type);
             if let Some(cause) = event.data.get("cause") {
-                self.totals.count("cause", cause);
+                self.totals.count("cause", &cause.to_string());
             }
             if let Some(trace) = &mut self.trace {
                 let id = event.execution_id.map_or_else(String::new, |id| id.to_string()[..8].to_owned());

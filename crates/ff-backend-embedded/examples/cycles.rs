@@ -10,10 +10,9 @@ use ff_core::PartitionConfig;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
     ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Fairness, Fence, InstallLane, LaneDefinition, LaneEntry,
-    LaneState, LeaseIds, Submission, SubmitExecution,
+    LaneState, Submission, SubmitExecution,
 };
 use ff_script::{Client, Host, Library};
-use uuid::Uuid;
 
 async fn cycle(client: &Client, worker: &str) -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
     let id = ExecutionId::mint();
@@ -34,8 +33,8 @@ async fn cycle(client: &Client, worker: &str) -> Result<u32, Box<dyn std::error:
         capabilities: Vec::new(),
         max: 1,
         lease_ttl_ms: 30_000,
-        request_id: Uuid::now_v7(),
-        ids: vec![LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }],
+        attempt_ids: vec![AttemptId::mint()],
+        lease_ids: vec![LeaseId::mint()],
     };
     let claimed = client.call_counted(route, &claim).await?;
     let ClaimExecutionsReply::Claimed { tasks, .. } = claimed.reply else {

@@ -132,6 +132,7 @@ impl Library {
         let cmsgpack = lua.create_table()?;
         cmsgpack.set("pack", natives.pack)?;
         cmsgpack.set("unpack", natives.unpack)?;
+        cmsgpack.set("unpack_limit", natives.unpack_limit)?;
         globals.set("cmsgpack", freeze_module.call::<Table>(cmsgpack)?)?;
 
         let loading = lua.create_table()?;
@@ -179,22 +180,20 @@ impl Library {
         self.functions.len()
     }
 
-    /// Runs a list of this many operations on the session and answers each. An error is what the list itself raised: nothing of it
-    /// counts then.
-    pub fn run(
-        &self,
-        session: &mut Session<'_>,
-        class: Class,
-        list: &[u8],
-        operations: usize,
-    ) -> Result<Vec<Vec<u8>>, String> {
+    /// Runs a list on the session: what holds for all of it, then its operations. Answers each of these. An error is what the list
+    /// itself raised: nothing of it counts then.
+    pub fn run(&self, session: &mut Session<'_>, class: Class, list: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
+        let operations = list.len() - 1;
         let function = class.function();
         let callback = self.functions.get(function).ok_or_else(|| format!("the library has no function {function}"))?;
         self.instructions.set(0);
         self.instructions_max.set(self.per_operation.saturating_mul(operations as u64));
         let run = || -> mlua::Result<Vec<Vec<u8>>> {
             let keys = self.lua.create_table()?;
-            let args = self.lua.create_sequence_from([self.lua.create_string(list)?])?;
+            let args = self.lua.create_table_with_capacity(list.len(), 0)?;
+            for (at, argument) in list.iter().enumerate() {
+                args.raw_set(at + 1, self.lua.create_string(argument)?)?;
+            }
             let answers: Table = raw::enter(session, || callback.call((keys, args)))?;
             answers.sequence_values::<mlua::String>().map(|answer| Ok(answer?.as_bytes().to_vec())).collect()
         };

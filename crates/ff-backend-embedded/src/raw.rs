@@ -78,6 +78,7 @@ pub(crate) struct Natives {
     pub settle: Function,
     pub pack: Function,
     pub unpack: Function,
+    pub unpack_limit: Function,
 }
 
 pub(crate) fn natives(lua: &Lua) -> mlua::Result<Natives> {
@@ -91,6 +92,7 @@ pub(crate) fn natives(lua: &Lua) -> mlua::Result<Natives> {
             settle: lua.create_c_function(lua_settle)?,
             pack: lua.create_c_function(lua_pack)?,
             unpack: lua.create_c_function(lua_unpack)?,
+            unpack_limit: lua.create_c_function(lua_unpack_limit)?,
         })
     }
 }
@@ -455,16 +457,24 @@ unsafe fn pack_on_stack(state: *mut lua_State) -> Result<(), &'static str> {
     }
     // SAFETY: four slots per level cover every push below.
     unsafe {
-        if ffi::lua_gettop(state) != 1 {
-            return Err("cmsgpack: pack takes one value");
+        let top = ffi::lua_gettop(state);
+        if top == 0 {
+            return Err("cmsgpack: pack takes a value");
         }
         if ffi::lua_checkstack(state, 4 * (NESTING_MAX as c_int + 2)) == 0 {
             return Err("cmsgpack: Lua stack overflow");
         }
         let mut buffer = BUFFER.take();
         buffer.clear();
-        let result = pack_value(state, &mut buffer, 0);
-        ffi::lua_settop(state, 1);
+        let mut result = Ok(());
+        for index in 1..=top {
+            ffi::lua_pushvalue(state, index);
+            result = pack_value(state, &mut buffer, 0);
+            ffi::lua_settop(state, top);
+            if result.is_err() {
+                break;
+            }
+        }
         if result.is_ok() {
             push_bytes(state, &buffer);
         }
@@ -475,7 +485,7 @@ unsafe fn pack_on_stack(state: *mut lua_State) -> Result<(), &'static str> {
     }
 }
 
-/// `cmsgpack.pack(value)`
+/// `cmsgpack.pack(value, ...)`: the values one after the other.
 unsafe extern "C-unwind" fn lua_pack(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`.
     unsafe {
@@ -633,31 +643,62 @@ unsafe fn unpack_map(
     Ok(())
 }
 
-unsafe fn unpack_on_stack(state: *mut lua_State) -> Result<(), &'static str> {
-    // SAFETY: the string stays on the stack at index 1 while its bytes are read.
+/// Pushes up to `limit` values of the string at index 1, from `offset` on. Returns how many there were and where the next would begin.
+unsafe fn unpack_on_stack(state: *mut lua_State, limit: usize, offset: usize) -> Result<(c_int, usize), &'static str> {
+    // SAFETY: the string stays on the stack at index 1 while its bytes are read, and each value has its room.
     unsafe {
         if ffi::lua_gettop(state) != 1 || ffi::lua_type(state, 1) != ffi::LUA_TSTRING {
             return Err("cmsgpack: unpack takes one string");
         }
         let mut len = 0;
         let bytes = ffi::lua_tolstring(state, 1, &mut len);
-        let mut input = Input(std::slice::from_raw_parts(bytes.cast(), len));
-        unpack_value(state, &mut input, 0)
+        let bytes: &[u8] = std::slice::from_raw_parts(bytes.cast(), len);
+        let mut input = Input(bytes.get(offset..).ok_or("cmsgpack: the offset is behind the end")?);
+        let mut count = 0;
+        while !input.0.is_empty() && count < limit {
+            if ffi::lua_checkstack(state, 8) == 0 {
+                return Err("cmsgpack: too many values");
+            }
+            unpack_value(state, &mut input, 0)?;
+            count += 1;
+        }
+        Ok((count as c_int, len - input.0.len()))
     }
 }
 
-/// `cmsgpack.unpack(string)`
+/// `cmsgpack.unpack(string)`: all values in it.
 unsafe extern "C-unwind" fn lua_unpack(state: *mut lua_State) -> c_int {
     // SAFETY: as in `lua_call`; the error text replaces whatever was half built.
     unsafe {
-        let raised = match unpack_on_stack(state) {
-            Ok(()) => false,
+        match unpack_on_stack(state, usize::MAX, 0) {
+            Ok((count, _)) => count,
             Err(text) => {
                 ffi::lua_settop(state, 0);
                 push_bytes(state, text.as_bytes());
-                true
+                ffi::lua_error(state)
             }
-        };
-        if raised { ffi::lua_error(state) } else { 1 }
+        }
+    }
+}
+
+/// `cmsgpack.unpack_limit(string, limit, offset)`: where the next value begins, or -1 at the end, and up to `limit` values.
+unsafe extern "C-unwind" fn lua_unpack_limit(state: *mut lua_State) -> c_int {
+    // SAFETY: as in `lua_unpack`.
+    unsafe {
+        let (limit, offset) = (ffi::lua_tonumber(state, 2), ffi::lua_tonumber(state, 3));
+        ffi::lua_settop(state, 1);
+        match unpack_on_stack(state, limit as usize, offset as usize) {
+            Ok((count, next)) => {
+                let is_end = next == ffi::lua_rawlen(state, 1);
+                ffi::lua_pushnumber(state, if is_end { -1.0 } else { next as f64 });
+                ffi::lua_insert(state, 2);
+                count + 1
+            }
+            Err(text) => {
+                ffi::lua_settop(state, 0);
+                push_bytes(state, text.as_bytes());
+                ffi::lua_error(state)
+            }
+        }
     }
 }

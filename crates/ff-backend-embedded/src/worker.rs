@@ -360,9 +360,11 @@ impl Worker {
         };
         session.start(operations.iter().map(call).collect(), now_us);
         let class = Class::of_all(operations.iter().map(|pending| pending.class));
-        let marks = Marks { guard: false, listen: self.shared.listening.load(Ordering::Relaxed) };
-        let packed = list::write(marks, operations.iter().map(|pending| &pending.invocation));
-        let answers = self.library.run(session, class, &packed, operations.len())?;
+        let marks = Marks { listen: self.shared.listening.load(Ordering::Relaxed), ..Marks::default() };
+        let head = std::iter::once(list::write_head(marks));
+        let packed: Vec<Vec<u8>> =
+            head.chain(operations.iter().map(|pending| list::write_operation(&pending.invocation))).collect();
+        let answers = self.library.run(session, class, &packed)?;
         let remarks = session.remarks.drain(..);
         Ok(operations
             .iter()

@@ -238,10 +238,16 @@ impl Carrier {
 
     fn command(&self, route: &str, jobs: &[Job]) -> Cmd {
         let class = Class::of_all(jobs.iter().map(|job| job.class));
-        let marks = Marks { guard: self.topology.is_cluster(), listen: self.listening.load(Ordering::Relaxed) };
+        let marks = Marks {
+            guard: self.topology.is_cluster(),
+            listen: self.listening.load(Ordering::Relaxed),
+            ..Marks::default()
+        };
         let mut command = redis::cmd(if class == Class::Read { "FCALL_RO" } else { "FCALL" });
-        let list = list::write(marks, jobs.iter().map(|job| &job.invocation));
-        command.arg(class.function()).arg(1).arg(route).arg(list);
+        command.arg(class.function()).arg(1).arg(route).arg(list::write_head(marks));
+        for job in jobs {
+            command.arg(list::write_operation(&job.invocation));
+        }
         command
     }
 

@@ -1,14 +1,18 @@
 //! Stored records as bytes, for tests that damage them.
 
-use ff_script::generated::EXECUTION_FIELDS;
 use rmpv::Value;
 
-/// The stored execution with one of its fields replaced, and what the field was.
-pub fn replaced(record: &[u8], field: &str, value: Value) -> (Vec<u8>, Value) {
-    let (_, at, within) =
-        EXECUTION_FIELDS.iter().find(|(name, ..)| *name == field).expect("the execution has this field");
-    let mut array = rmpv::decode::read_value(&mut &*record).expect("a stored execution is msgpack");
-    let Value::Array(positions) = &mut array else { panic!("a stored execution is an array") };
+/// Where the fields of a record stand.
+pub type Fields = &'static [(&'static str, usize, Option<usize>)];
+
+/// The stored record with one of its fields replaced, and what the field was.
+pub fn replaced(fields: Fields, record: &[u8], field: &str, value: Value) -> (Vec<u8>, Value) {
+    let (_, at, within) = fields.iter().find(|(name, ..)| *name == field).expect("the record has this field");
+    let mut array = rmpv::decode::read_value(&mut &*record).expect("a stored record is msgpack");
+    let Value::Array(positions) = &mut array else { panic!("a stored record is an array") };
+    while positions.len() <= *at {
+        positions.push(Value::Boolean(false));
+    }
     let place = match (&mut positions[*at], within) {
         (Value::Array(group), Some(within)) => &mut group[*within],
         (place, _) => place,

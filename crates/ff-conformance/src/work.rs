@@ -4,8 +4,8 @@ use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
     ClaimExecutions, ClaimExecutionsReply, CompleteExecution, CompleteExecutionReply, DescribeExecution,
     DescribeExecutionReply, Event, Execution, FailExecution, FailExecutionReply, Fairness, Fence, InstallLane,
-    InstallLaneReply, LaneDefinition, LaneEntry, LaneState, LeaseIds, PublicState, ReadEvents, ReadEventsReply,
-    Submission, SubmitExecution, SubmitExecutionReply, Task,
+    InstallLaneReply, LaneDefinition, LaneEntry, LaneState, PublicState, ReadEvents, ReadEventsReply, Submission,
+    SubmitExecution, SubmitExecutionReply, Task,
 };
 use ff_script::{Call, Error, Route};
 use sha2::{Digest, Sha256};
@@ -44,6 +44,15 @@ pub fn plain_lane() -> LaneDefinition {
 /// A digest that differs when the text does.
 pub fn digest(text: &str) -> String {
     hex::encode(&Sha256::digest(text)[..16])
+}
+
+/// Ids for one lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseIds {
+    /// The attempt it begins.
+    pub attempt_id: AttemptId,
+    /// The lease.
+    pub lease_id: LeaseId,
 }
 
 impl Store {
@@ -126,7 +135,6 @@ impl Store {
 
     /// A claim of the default lane; tests change what they care about.
     pub fn claim_call(&self, worker: &str, max: i64) -> ClaimExecutions {
-        let ids = (0..max).map(|_| self.lease_ids()).collect();
         ClaimExecutions {
             namespace: NAMESPACE.into(),
             lane: LANE.into(),
@@ -135,9 +143,17 @@ impl Store {
             capabilities: Vec::new(),
             max,
             lease_ttl_ms: LEASE_MS,
-            request_id: self.uuid(0),
-            ids,
+            lease_ids: self.request(max),
+            attempt_ids: (0..max).map(|_| self.lease_ids().attempt_id).collect(),
         }
+    }
+
+    /// The ids of the leases that a new request may take: they begin alike.
+    pub fn request(&self, max: i64) -> Vec<LeaseId> {
+        let base = self.uuid(0).as_u128() & !0xff;
+        (0..max)
+            .map(|at| LeaseId::from_uuid(Uuid::from_u128(base + u128::try_from(at).expect("not negative"))))
+            .collect()
     }
 
     /// Fresh ids for one lease.
@@ -228,11 +244,12 @@ impl Store {
         let mut all: Vec<Event> = Vec::new();
         loop {
             let call = ReadEvents { after: all.last().map(|event| event.id.clone()), ..ReadEvents::new(1_000) };
-            let ReadEventsReply::Events { items, .. } = self.call(route, &call).await.expect("events are read");
-            if items.is_empty() {
+            let ReadEventsReply::Events { entries, .. } = self.call(route, &call).await.expect("events are read");
+            let events = Event::read_all(&entries, call.after.as_deref(), 1_000).expect("events can be read");
+            if events.is_empty() {
                 return all;
             }
-            all.extend(items);
+            all.extend(events);
         }
     }
 

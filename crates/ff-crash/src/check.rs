@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use ff_core::state::{LifecyclePhase, PublicState};
 use ff_core::types::ExecutionId;
 use ff_engine::{Fsck, Operations};
-use ff_script::generated::{Execution, ReadEvents, ReadEventsReply};
+use ff_script::generated::Execution;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio_util::sync::CancellationToken;
 
@@ -175,10 +175,9 @@ impl History {
     async fn check_events(&self, operations: &Operations) -> Result<()> {
         let mut stories: BTreeMap<ExecutionId, BTreeMap<String, usize>> = BTreeMap::new();
         for route in operations.client().execution_routes() {
-            let mut after = None;
+            let mut after: Option<String> = None;
             loop {
-                let call = ReadEvents { after: after.clone(), ..ReadEvents::new(1_000) };
-                let ReadEventsReply::Events { items, .. } = operations.client().call(route, &call).await?;
+                let items = operations.client().events(route, after.as_deref(), 1_000).await?;
                 let Some(last) = items.last() else { break };
                 after = Some(last.id.clone());
                 for event in &items {

@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ff_core::error::{EngineError, ValidationKind};
 use ff_core::types::TimestampMs;
 use ff_script::generated::{Event, ReadEvents, ReadEventsReply};
-use ff_script::{Client, Error, HostError, Route, Wake};
+use ff_script::{Client, DecodeError, Error, HostError, Route, Wake};
 use futures::stream::{self, StreamExt};
 
 use crate::news::{Listener, News};
@@ -32,23 +32,36 @@ const LOOKS_AT_FIRST: u32 = 20;
 /// Events are kept this long; an older cursor has lost some.
 const KEPT_MS: i64 = 7 * 24 * 3600 * 1000;
 
-/// The place of an event in its partition's stream.
+/// The place of an event in its partition's stream: its entry, and its number there. The last one of an entry stands for all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     ms: u64,
     seq: u64,
+    inside: u32,
 }
 
+/// The number of an entry's last event.
+const WHOLE: u32 = u32::MAX;
+
 impl Place {
+    const fn entry(ms: u64, seq: u64) -> Self {
+        Self { ms, seq, inside: WHOLE }
+    }
+
     fn parse(id: &str) -> Option<Self> {
-        let (ms, seq) = id.split_once('-')?;
-        Some(Self { ms: ms.parse().ok()?, seq: seq.parse().ok()? })
+        let (entry, inside) = match id.split_once('.') {
+            Some((entry, inside)) => (entry, inside.parse().ok()?),
+            None => (id, WHOLE),
+        };
+        let (ms, seq) = entry.split_once('-')?;
+        Some(Self { ms: ms.parse().ok()?, seq: seq.parse().ok()?, inside })
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.ms, self.seq)
+        write!(f, "{}-{}", self.ms, self.seq)?;
+        if self.inside == WHOLE { Ok(()) } else { write!(f, ".{}", self.inside) }
     }
 }
 
@@ -75,7 +88,7 @@ impl Cursor {
     }
 
     fn of(&self, partition: u32) -> Option<Place> {
-        let floor = (self.all_to_ms > 0).then_some(Place { ms: self.all_to_ms, seq: u64::MAX });
+        let floor = (self.all_to_ms > 0).then_some(Place::entry(self.all_to_ms, u64::MAX));
         self.ahead.get(&partition).copied().max(floor)
     }
 
@@ -122,14 +135,18 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// The version of what a cursor says.
+const VERSION: u8 = 2;
+
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = vec![1];
+        let mut bytes = vec![VERSION];
         put(&mut bytes, self.all_to_ms);
         for (partition, place) in &self.ahead {
             put(&mut bytes, u64::from(*partition));
             put(&mut bytes, place.ms - self.all_to_ms);
             put(&mut bytes, place.seq);
+            put(&mut bytes, u64::from(place.inside.wrapping_add(1)));
         }
         f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
     }
@@ -142,7 +159,7 @@ impl FromStr for Cursor {
         let read = || {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
             let (version, mut rest) = bytes.split_first()?;
-            if *version != 1 {
+            if *version != VERSION {
                 return None;
             }
             let all_to_ms = take(&mut rest)?;
@@ -150,7 +167,8 @@ impl FromStr for Cursor {
             while !rest.is_empty() {
                 let partition = u32::try_from(take(&mut rest)?).ok()?;
                 let ms = all_to_ms.checked_add(take(&mut rest)?)?;
-                ahead.insert(partition, Place { ms, seq: take(&mut rest)? });
+                let (seq, inside) = (take(&mut rest)?, u32::try_from(take(&mut rest)?).ok()?);
+                ahead.insert(partition, Place { ms, seq, inside: inside.wrapping_sub(1) });
             }
             Some(Self { all_to_ms, ahead })
         };
@@ -374,10 +392,14 @@ impl Feed {
         let mut found: Vec<(Place, u32, Event)> = Vec::new();
         let mut complete_to = u64::MAX;
         for (route, page) in pages {
-            let ReadEventsReply::Events { items, oldest, full, now, .. } = page?;
+            let ReadEventsReply::Events { entries, oldest, latest, full, now } = page?;
             self.check_age(route, oldest.as_deref(), full, now)?;
-            let more = items.len() == limit;
-            for event in items {
+            let after = self.cursor.of(number(route)).map(|place| place.to_string());
+            let unreadable =
+                |error: DecodeError| Error::Decode { function: "ff_read_events", detail: error.to_string() };
+            let events = Event::read_all(&entries, after.as_deref(), limit).map_err(unreadable)?;
+            let more = events.last().is_some_and(|last| Some(&last.id) != latest.as_ref());
+            for event in events {
                 let place = Place::parse(&event.id).ok_or_else(|| Error::Decode {
                     function: "ff_read_events",
                     detail: format!("{} is not an event id", event.id),
@@ -410,6 +432,7 @@ impl Feed {
         let (Some(place), Some(oldest)) = (self.cursor.of(number(route)), oldest.and_then(Place::parse)) else {
             return Ok(());
         };
+        let oldest = Place { inside: 0, ..oldest };
         let too_old = i64::try_from(place.ms).unwrap_or(i64::MAX) < now - KEPT_MS;
         if oldest > place && (full || too_old) {
             return Err(FeedError::CursorExpired { oldest: Cursor::start() });
@@ -431,34 +454,32 @@ mod tests {
     fn a_cursor_survives_its_text() {
         let mut cursor = Cursor::at(TimestampMs(1_794_781_129_219));
         assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
-        cursor.deliver(3, Place { ms: 1_794_781_129_300, seq: 0 });
-        cursor.deliver(FLEET, Place { ms: 1_794_781_129_219, seq: 0 });
-        cursor.deliver(255, Place { ms: 1_794_781_130_000, seq: 17 });
-        cursor.deliver(number(Route::Budget(3)), Place { ms: 1_794_781_130_001, seq: 0 });
-        cursor.deliver(number(Route::Quota(3)), Place { ms: 1_794_781_130_002, seq: 0 });
+        cursor.deliver(3, Place::entry(1_794_781_129_300, 0));
+        cursor.deliver(FLEET, Place::entry(1_794_781_129_219, 0));
+        cursor.deliver(255, Place { inside: 5, ..Place::entry(1_794_781_130_000, 17) });
+        cursor.deliver(number(Route::Budget(3)), Place::entry(1_794_781_130_001, 0));
+        cursor.deliver(number(Route::Quota(3)), Place::entry(1_794_781_130_002, 0));
         assert_eq!(cursor.ahead.len(), 4, "a place behind the floor is not ahead");
         assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
         assert!(cursor.to_string().chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
     }
 
     #[test]
-    fn a_cursor_made_before_budgets_were_read_goes_on() {
-        // As it was written then: the time, and partition 3 delivered 81 ms beyond it.
-        let text = "AYPUqoqeNANRAA";
-        let cursor: Cursor = text.parse().unwrap();
-        assert_eq!(cursor.of(3), Some(Place { ms: cursor.all_to_ms + 81, seq: 0 }));
-        assert_eq!(cursor.of(number(Route::Budget(3))), Some(Place { ms: cursor.all_to_ms, seq: u64::MAX }));
-        assert_eq!(cursor.to_string(), text);
+    fn a_place_is_an_entry_or_inside_of_one() {
+        let whole = Place::parse("17-3").unwrap();
+        let inside = Place::parse("17-3.2").unwrap();
+        assert!(inside < whole && inside > Place::parse("17-3.1").unwrap() && inside > Place::parse("17-2").unwrap());
+        assert_eq!((whole.to_string(), inside.to_string()), ("17-3".to_owned(), "17-3.2".to_owned()));
     }
 
     #[test]
     fn raising_the_floor_forgets_who_was_ahead_of_the_old_one() {
         let mut cursor = Cursor::start();
-        cursor.deliver(1, Place { ms: 50, seq: 0 });
-        cursor.deliver(2, Place { ms: 70, seq: 3 });
+        cursor.deliver(1, Place::entry(50, 0));
+        cursor.deliver(2, Place::entry(70, 3));
         cursor.raise(60);
-        assert_eq!(cursor.of(1), Some(Place { ms: 60, seq: u64::MAX }));
-        assert_eq!(cursor.of(2), Some(Place { ms: 70, seq: 3 }));
+        assert_eq!(cursor.of(1), Some(Place::entry(60, u64::MAX)));
+        assert_eq!(cursor.of(2), Some(Place::entry(70, 3)));
         cursor.raise(10);
         assert_eq!(cursor.all_to_ms, 60);
     }

@@ -1,7 +1,7 @@
 //! The calls the model knows: each can be sent to a host and answered by the model, and both answers compared.
 
 use ff_script::generated as g;
-use ff_script::wire::{DecodeError, Fields, parse};
+use ff_script::wire::{DecodeError, Reader, Wire};
 use ff_script::{Call, Invocation, Route};
 
 use crate::model::{Answer, Model, Refusal};
@@ -25,12 +25,11 @@ impl std::fmt::Display for Disagreement {
 
 /// A typed answer from the raw reply.
 pub fn read_answer<C: Call>(bytes: &[u8]) -> Result<Answer<C::Reply>, DecodeError> {
-    let value = parse(bytes)?;
-    let fields = Fields::of(&value)?;
-    if let Some(ok) = fields.get("ok") {
-        return Ok(Ok(C::decode_reply(ok)?));
+    let mut input = Reader::new(bytes);
+    if input.boolean().is_ok() {
+        return Ok(Err(Refusal { code: Wire::read(&mut input)?, detail: Wire::read(&mut input)? }));
     }
-    Ok(Err(Refusal { code: fields.read("err")?, detail: fields.read("detail")? }))
+    Ok(Ok(C::decode_reply(&mut Reader::new(bytes))?))
 }
 
 fn compare<C: Call>(library: &[u8], model: Answer<C::Reply>) -> Result<bool, Disagreement>

@@ -68,11 +68,13 @@ impl Report {
     fn note(&mut self, op: &Op, reply: &[u8], accepted: bool) {
         self.calls += 1;
         self.accepted += u64::from(accepted);
-        let value = rmpv::decode::read_value(&mut &*reply).expect("it was read before");
-        let answer = value["ok"]["is"].as_str().or(value["err"].as_str()).unwrap_or("?").to_owned();
+        let mut rest = reply;
+        let mut next = || rmpv::decode::read_value(&mut rest).expect("it was read before");
+        let (word, fields) = (next(), next());
+        let answer = word.as_str().or(fields.as_str()).unwrap_or("?").to_owned();
         if let Op::AppendFrames(call) = op
             && accepted
-            && value["ok"]["replayed"] == rmpv::Value::from(false)
+            && fields["replayed"] == rmpv::Value::from(false)
         {
             self.frames += call.frames.len() as u64;
         }

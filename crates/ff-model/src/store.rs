@@ -137,7 +137,7 @@ impl Store {
     /// Everything the store holds.
     pub fn dump(&self) -> Dump {
         let dump = self.runtime.block_on(self.host().dump()).expect("an embedded store dumps");
-        dump.into_iter().map(|(key, value)| (key, plain(value))).collect()
+        ff_script::dump::ordered(dump.into_iter().map(|(key, value)| (key, plain(value))).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ff_core::EngineError;
 use ff_core::types::{AttemptId, LeaseId};
 use ff_engine::news::{Listener, News};
-use ff_engine::operations::{Claimant, lane_of_set};
+use ff_engine::operations::{Claimant, LeaseRequest, lane_of_set};
 use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
@@ -509,19 +509,19 @@ impl Inner {
         grants: Vec<Grant>,
         request_id: Uuid,
     ) -> Result<Vec<Task>, Error> {
-        let one = |grant: Grant| ConsumeGrant {
+        let lease_ids = LeaseRequest(request_id).ids(route, &who.lane, u16::try_from(grants.len()).unwrap_or(BATCH));
+        let one = |(grant, lease_id): (Grant, LeaseId)| ConsumeGrant {
             attempt_id: AttemptId::mint(),
             capabilities: who.capabilities.clone(),
             execution_id: grant.execution_id,
             grant_id: grant.grant_id,
             instance: who.instance.clone(),
             keep: grant.keep,
-            lease_id: LeaseId::mint(),
+            lease_id,
             lease_ttl_ms: who.lease_ttl_ms,
-            request_id,
             worker_id: who.worker_id.clone(),
         };
-        let calls: Vec<_> = grants.into_iter().map(|grant| (route, one(grant))).collect();
+        let calls: Vec<_> = grants.into_iter().zip(lease_ids).map(|grant| (route, one(grant))).collect();
         let replies = self.operations.client().call_all(&calls).await;
         let mut tasks = Vec::new();
         let mut failed = None;

@@ -10,7 +10,7 @@ use ff_core::EngineError;
 use ff_core::error::Detail;
 use ff_core::error_code::ErrorCode;
 use ff_engine::Operations;
-use ff_engine::operations::{Room, lane_of_set};
+use ff_engine::operations::{LeaseRequest, Room, lane_of_set};
 use ff_script::generated::{
     BlockExecution, Candidate, Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, KeepGrant,
     ReleaseGrant, Task,
@@ -74,9 +74,9 @@ impl Granting {
             grant_ids: (0..max).map(|_| Uuid::now_v7()).collect(),
             instance: who.instance.clone(),
             lane: who.lane.clone(),
+            lease_ids: request_id.map(|request| LeaseRequest(request).ids(route, &who.lane, max)),
             max: i64::from(max),
             namespace: who.namespace.clone(),
-            request_id,
             ttl_ms,
         };
         let (grants, mut next_score) = match self.operations.client().call(route, &call).await? {

@@ -1,8 +1,6 @@
 //! What a typed call is: a function's name, its arguments and its reply.
 
-use rmpv::ValueRef;
-
-use crate::wire::DecodeError;
+use crate::wire::{DecodeError, Reader};
 
 /// The arguments of one library function. Written by codegen for every contract.
 pub trait Call: Send + Sync {
@@ -16,6 +14,6 @@ pub trait Call: Send + Sync {
     /// The arguments as one msgpack map.
     fn encode(&self) -> Vec<u8>;
 
-    /// The reply, from the value under `ok`.
-    fn decode_reply(ok: &ValueRef<'_>) -> Result<Self::Reply, DecodeError>;
+    /// The reply: its outcome and the fields of it.
+    fn decode_reply(input: &mut Reader<'_>) -> Result<Self::Reply, DecodeError>;
 }

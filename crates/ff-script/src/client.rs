@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::call::Call;
 use crate::error::Error;
+use crate::generated::{Event, ReadEvents, ReadEventsReply};
 use crate::holder_set::HolderSet;
 use crate::host::{Host, Invocation, Route};
 use crate::refusal;
-use crate::wire::{DecodeError, Fields, parse};
+use crate::wire::{DecodeError, Reader};
 
 /// Makes typed calls to one store.
 #[derive(Clone)]
@@ -134,6 +135,14 @@ impl Client {
         Ok(Counted { reply, calls })
     }
 
+    /// Up to `limit` events of a partition, oldest first, behind the place of the last one seen.
+    pub async fn events(&self, route: Route, after: Option<&str>, limit: u16) -> Result<Vec<Event>, Error> {
+        let call = ReadEvents { after: after.map(str::to_owned), from_ms: None, limit: i64::from(limit) };
+        let ReadEventsReply::Events { entries, .. } = self.call(route, &call).await?;
+        Event::read_all(&entries, after, usize::from(limit))
+            .map_err(|error| Error::Decode { function: ReadEvents::FUNCTION, detail: error.to_string() })
+    }
+
     fn invocation<C: Call>(&self, route: Route, call: &C, count_calls: bool) -> Invocation {
         Invocation {
             route,
@@ -146,28 +155,28 @@ impl Client {
     }
 }
 
+/// A reply is its outcome and the fields of it, or false, the code of a refusal and its detail; the number of store calls follows when
+/// it was asked for.
 fn read_reply<C: Call>(bytes: &[u8]) -> Result<(C::Reply, Option<u32>), Error> {
     let unreadable = |error: DecodeError| Error::Decode { function: C::FUNCTION, detail: error.to_string() };
-    let value = parse(bytes).map_err(unreadable)?;
-    let fields = Fields::of(&value).map_err(unreadable)?;
-    if let Some(ok) = fields.get("ok") {
-        let reply = C::decode_reply(ok).map_err(unreadable)?;
-        let calls: Option<i64> = fields.read("calls").map_err(unreadable)?;
-        let calls =
-            calls.map(u32::try_from).transpose().map_err(|_| unreadable(DecodeError::new("calls: negative")))?;
-        return Ok((reply, calls));
+    let mut input = Reader::new(bytes);
+    if bytes.first() == Some(&rmp::Marker::False.to_u8()) {
+        input.skip().map_err(unreadable)?;
+        return Err(Error::Engine(refusal::read(&mut input).map_err(unreadable)?));
     }
-    Err(Error::Engine(refusal::read(&fields).map_err(unreadable)?))
+    let reply = C::decode_reply(&mut input).map_err(unreadable)?;
+    let calls = if input.is_empty() || input.nil() { None } else { Some(input.integer().map_err(unreadable)?) };
+    let calls = calls.map(u32::try_from).transpose().map_err(|_| unreadable(DecodeError::new("calls: negative")))?;
+    Ok((reply, calls))
 }
 
 #[cfg(test)]
 mod tests {
     use ff_core::EngineError;
     use ff_core::error::StateKind;
-    use rmpv::{Value, ValueRef};
+    use rmpv::Value;
 
     use super::*;
-    use crate::wire::Wire;
 
     struct Ping;
     impl Call for Ping {
@@ -177,14 +186,16 @@ mod tests {
         fn encode(&self) -> Vec<u8> {
             vec![0x80]
         }
-        fn decode_reply(ok: &ValueRef<'_>) -> Result<i64, DecodeError> {
-            Fields::of(ok)?.read("pong")
+        fn decode_reply(input: &mut Reader<'_>) -> Result<i64, DecodeError> {
+            input.integer().map_err(|error| error.within("pong"))
         }
     }
 
-    fn packed(value: &Value) -> Vec<u8> {
+    fn packed(values: &[Value]) -> Vec<u8> {
         let mut out = Vec::new();
-        rmpv::encode::write_value(&mut out, value).unwrap();
+        for value in values {
+            rmpv::encode::write_value(&mut out, value).unwrap();
+        }
         out
     }
 
@@ -193,15 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_ok_with_its_count_or_an_error() {
-        let ok = packed(&map(vec![("ok", map(vec![("pong", 7.into())])), ("calls", 3.into())]));
-        assert_eq!(read_reply::<Ping>(&ok), Ok((7, Some(3))));
+    fn a_reply_is_an_outcome_with_its_count_or_a_refusal() {
+        assert_eq!(read_reply::<Ping>(&packed(&[7.into(), 3.into()])), Ok((7, Some(3))));
+        assert_eq!(read_reply::<Ping>(&packed(&[7.into()])), Ok((7, None)));
 
-        let stale = packed(&map(vec![("err", "stale_lease".into()), ("detail", Value::Array(vec![]))]));
+        let stale = packed(&[false.into(), "stale_lease".into(), Value::Array(vec![])]);
         assert_eq!(read_reply::<Ping>(&stale), Err(Error::Engine(EngineError::State(StateKind::StaleLease))));
 
         let detail = map(vec![("field", "pong".into()), ("problem", "is missing".into())]);
-        let invalid = packed(&map(vec![("err", "invalid_argument".into()), ("detail", detail)]));
+        let invalid = packed(&[false.into(), "invalid_argument".into(), detail]);
         let error = read_reply::<Ping>(&invalid).unwrap_err();
         assert_eq!(error.to_string(), "invalid argument pong: is missing");
     }
@@ -209,18 +220,15 @@ mod tests {
     #[test]
     fn an_unreadable_reply_names_function_and_place() {
         for (bytes, text) in [
-            (vec![0xc1], "cannot read the reply of ff_ping: expected a map, got nil"),
-            (packed(&map(vec![("ok", map(vec![]))])), "cannot read the reply of ff_ping: pong: is missing"),
-            (packed(&map(vec![])), "cannot read the reply of ff_ping: err: is missing"),
+            (vec![0xc1], "cannot read the reply of ff_ping: pong: expected an integer, got nil"),
+            (vec![], "cannot read the reply of ff_ping: pong: not msgpack: cut short"),
+            (packed(&[false.into()]), "cannot read the reply of ff_ping: code: not msgpack: cut short"),
             (
-                packed(&map(vec![("err", "moon_phase".into())])),
+                packed(&[false.into(), "moon_phase".into(), Value::Nil]),
                 "cannot read the reply of ff_ping: unknown error code: \"moon_phase\"",
             ),
         ] {
             assert_eq!(read_reply::<Ping>(&bytes).unwrap_err().to_string(), text);
         }
-        let mut seven = Vec::new();
-        7_i64.write(&mut seven);
-        assert!(read_reply::<Ping>(&seven).is_err());
     }
 }

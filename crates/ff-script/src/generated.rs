@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use ff_core::types::{AttemptId, BudgetId, ExecutionId, FlowId, LeaseId, QuotaPolicyId, SignalId, SuspensionId, WaitpointId};
 use uuid::Uuid;
 
+pub use crate::stored::{Event, EventValue, Summary, Task};
 use crate::wire::Bytes;
-use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, wire_words};
+use crate::wire::declare::{
+    wire_call, wire_core_words, wire_record, wire_reply, wire_split_struct, wire_struct, wire_words,
+};
 
 pub use ff_core::policy::Jitter;
 pub use ff_core::state::{AttemptState, BlockingReason, LifecyclePhase, Outcome, PublicState};
@@ -451,16 +454,6 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Ids for one lease, minted by the caller.
-    LeaseIds {
-        /// `attempt_id`: a UUID in lower case
-        attempt_id ("attempt_id"): AttemptId,
-        /// `lease_id`: a UUID in lower case
-        lease_id ("lease_id"): LeaseId,
-    }
-}
-
-wire_struct! {
     /// The contract type `backoff`.
     Backoff {
         /// `backoff_type`: `fixed`, `exponential`
@@ -555,7 +548,7 @@ impl Default for StreamOptions {
     }
 }
 
-wire_struct! {
+wire_split_struct! {
     /// Everything a submitter may say about one execution.
     Submission {
         /// `execution_id`: a UUID in lower case
@@ -568,12 +561,17 @@ wire_struct! {
         kind ("kind"): String,
         /// `input?`: at most 1048576 bytes
         input ("input"): Option<Bytes>,
+        /// `priority?`: 0 to 9000
+        priority ("priority"): Option<i64>,
+        /// `duration_ms?`: 0 to 315360000000
+        retention_ms ("retention_ms"): Option<i64>,
+        /// `digest`: 32 to 64 bytes of `^%x+$`
+        body_digest ("body_digest"): String,
+    } apart ("more") {
         /// `encoding?`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
         input_encoding ("input_encoding"): Option<String>,
         /// `tags?`: map from `tag_key` to `tag_value`, at most 64
         tags ("tags"): Option<BTreeMap<String, String>>,
-        /// `priority?`: 0 to 9000
-        priority ("priority"): Option<i64>,
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         delay_until ("delay_until"): Option<i64>,
         /// `duration_ms?`: 0 to 315360000000
@@ -608,16 +606,12 @@ wire_struct! {
         quotas ("quotas"): Option<Vec<QuotaRef>>,
         /// `fallbacks?`: list of `fallback`, at most 16
         fallbacks ("fallbacks"): Option<Vec<Bytes>>,
-        /// `duration_ms?`: 0 to 315360000000
-        retention_ms ("retention_ms"): Option<i64>,
         /// `stream_options?`
         stream ("stream"): Option<StreamOptions>,
         /// `trace_parent?`: 1 to 256 bytes
         trace_parent ("trace_parent"): Option<String>,
         /// `url?`: 1 to 2048 bytes of `^https?://[^/%?#%s%c]+[^#%s%c]*$`. Where a webhook goes: an address without a fragment.
         completion_webhook ("completion_webhook"): Option<String>,
-        /// `digest`: 32 to 64 bytes of `^%x+$`
-        body_digest ("body_digest"): String,
         /// `count?`: 0 to 9007199254740991
         lane_depth ("lane_depth"): Option<i64>,
     }
@@ -626,7 +620,7 @@ impl Submission {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(execution_id: ExecutionId, namespace: String, lane: String, kind: String, body_digest: String) -> Self {
-        Self { execution_id, namespace, lane, kind, body_digest, input: None, input_encoding: None, tags: None, priority: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, retention_ms: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None }
+        Self { execution_id, namespace, lane, kind, body_digest, input: None, priority: None, retention_ms: None, input_encoding: None, tags: None, delay_until: None, delay_ms: None, deadline_at: None, deadline_ms: None, start_within_ms: None, idempotency_key: None, idempotency_ttl_ms: None, retry: None, attempt_timeout_ms: None, max_reclaims: None, max_replays: None, requires: None, prefers: None, fairness_key: None, budgets: None, quotas: None, fallbacks: None, stream: None, trace_parent: None, completion_webhook: None, lane_depth: None }
     }
 }
 
@@ -645,64 +639,6 @@ impl Default for Submitted {
     /// Nothing said.
     fn default() -> Self {
         Self { execution_id: None, state: None, duplicate: None }
-    }
-}
-
-wire_struct! {
-    /// A claimed execution, as its worker sees it.
-    Task {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `attempt_index`: 0 to 9007199254740991
-        attempt_index ("attempt_index"): i64,
-        /// `attempt_id`: a UUID in lower case
-        attempt_id ("attempt_id"): AttemptId,
-        /// `attempt_type`: `initial`, `retry`, `reclaim`, `replay`
-        attempt_type ("attempt_type"): AttemptType,
-        /// `lease_id`: a UUID in lower case
-        lease_id ("lease_id"): LeaseId,
-        /// `epoch`: 0 to 9007199254740991
-        lease_epoch ("lease_epoch"): i64,
-        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
-        lease_expires_at ("lease_expires_at"): i64,
-        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
-        namespace ("namespace"): String,
-        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
-        lane ("lane"): String,
-        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
-        kind ("kind"): String,
-        /// `input`: at most 1048576 bytes
-        input ("input"): Bytes,
-        /// `encoding`: 1 to 64 bytes of `^[%w%._%-/%+]+$`
-        input_encoding ("input_encoding"): String,
-        /// `tags`: map from `tag_key` to `tag_value`, at most 64
-        tags ("tags"): BTreeMap<String, String>,
-        /// `priority`: 0 to 9000
-        priority ("priority"): i64,
-        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
-        created_at ("created_at"): i64,
-        /// `count?`: 0 to 9007199254740991
-        fallback_index ("fallback_index"): Option<i64>,
-        /// `fallback?`: at most 4096 bytes
-        fallback ("fallback"): Option<Bytes>,
-        /// `trace_parent?`: 1 to 256 bytes
-        trace_parent ("trace_parent"): Option<String>,
-        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
-        deadline_at ("deadline_at"): Option<i64>,
-        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
-        attempt_deadline_at ("attempt_deadline_at"): Option<i64>,
-        /// `resume?`
-        resume ("resume"): Option<Resume>,
-        /// `count`: 0 to 9007199254740991
-        frames ("frames"): i64,
-        /// `passed?`: map from `pass_as` to `passed_value`
-        passed ("passed"): Option<BTreeMap<String, PassedValue>>,
-        /// `flow_id?`: a UUID in lower case
-        flow_id ("flow_id"): Option<FlowId>,
-        /// `execution_id?`: a UUID in lower case
-        parent_id ("parent_id"): Option<ExecutionId>,
-        /// `member_key?`: 1 to 128 bytes
-        key ("key"): Option<String>,
     }
 }
 
@@ -2330,46 +2266,6 @@ impl OperatorAction {
 }
 
 wire_struct! {
-    /// An execution in a list.
-    Summary {
-        /// `execution_id`: a UUID in lower case
-        execution_id ("execution_id"): ExecutionId,
-        /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
-        namespace ("namespace"): String,
-        /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
-        lane ("lane"): String,
-        /// `kind`: 1 to 128 bytes of `^[%w%p ]+$`
-        kind ("kind"): String,
-        /// `public_state`: `waiting`, `delayed`, `rate_limited`, `waiting_children`, `active`, `suspended`, `resumable`, `completed`, `failed`, `cancelled`, `expired`, `skipped`
-        state ("state"): PublicState,
-        /// `phase`: `runnable`, `active`, `suspended`, `terminal`
-        phase ("phase"): LifecyclePhase,
-        /// `blocking_reason?`: `waiting_for_capable_worker`, `waiting_for_quota`, `waiting_for_budget`, `waiting_for_dependencies`, `waiting_for_children`, `held_by_operator`
-        blocking_reason ("blocking_reason"): Option<BlockingReason>,
-        /// `outcome?`: `success`, `failed`, `cancelled`, `expired`, `skipped`
-        outcome ("outcome"): Option<Outcome>,
-        /// `priority`: 0 to 9000
-        priority ("priority"): i64,
-        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
-        created_at ("created_at"): i64,
-        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
-        updated_at ("updated_at"): i64,
-        /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
-        ended_at ("ended_at"): Option<i64>,
-        /// `attempt_index?`: 0 to 9007199254740991
-        attempt_index ("attempt_index"): Option<i64>,
-        /// `instance?`: 1 to 64 bytes of `^[%w%._%-]+$`
-        worker_instance ("worker_instance"): Option<String>,
-        /// `flow_id?`: a UUID in lower case
-        flow_id ("flow_id"): Option<FlowId>,
-        /// `execution_id?`: a UUID in lower case
-        parent_id ("parent_id"): Option<ExecutionId>,
-        /// `member_key?`: 1 to 128 bytes
-        key ("key"): Option<String>,
-    }
-}
-
-wire_struct! {
     /// Everything the store knows about one execution.
     Execution {
         /// `execution_id`: a UUID in lower case
@@ -2744,39 +2640,14 @@ impl LaneWaiter {
 }
 
 wire_struct! {
-    /// One transition.
-    Event {
+    /// Events that were appended together, packed one after the other; `number` is that of the first.
+    EventEntry {
         /// `stream_id`: 1 to 64 bytes of `^%d+%-%d+$`
         id ("id"): String,
-        /// `text`: 0 to 65536 bytes
-        r#type ("type"): String,
-        /// `time_ms`: 0 to 9007199254740991. Milliseconds since the epoch.
-        at ("at"): i64,
-        /// `text?`: 0 to 65536 bytes
-        namespace ("namespace"): Option<String>,
-        /// `text?`: 0 to 65536 bytes
-        lane ("lane"): Option<String>,
-        /// `text?`: 0 to 65536 bytes
-        kind ("kind"): Option<String>,
-        /// `execution_id?`: a UUID in lower case
-        execution_id ("execution_id"): Option<ExecutionId>,
-        /// `flow_id?`: a UUID in lower case
-        flow_id ("flow_id"): Option<FlowId>,
-        /// `attempt_index?`: 0 to 9007199254740991
-        attempt_index ("attempt_index"): Option<i64>,
-        /// `text?`: 0 to 65536 bytes
-        worker_instance ("worker_instance"): Option<String>,
-        /// `tags`: map from `tag_key` to `tag_value`, at most 64
-        tags ("tags"): BTreeMap<String, String>,
-        /// `detail`: map from `text` to `text`, at most 64
-        data ("data"): BTreeMap<String, String>,
-    }
-}
-impl Event {
-    /// What is required, with nothing optional said.
-    #[must_use]
-    pub fn new(id: String, r#type: String, at: i64, tags: BTreeMap<String, String>, data: BTreeMap<String, String>) -> Self {
-        Self { id, r#type, at, tags, data, namespace: None, lane: None, kind: None, execution_id: None, flow_id: None, attempt_index: None, worker_instance: None }
+        /// `count`: 0 to 9007199254740991
+        number ("number"): i64,
+        /// `bytes`: at most 1048576 bytes
+        events ("events"): Bytes,
     }
 }
 
@@ -3432,28 +3303,28 @@ wire_reply! {
 wire_call!(AwaitResult -> AwaitResultReply, "ff_await_result", read_only: false);
 
 wire_struct! {
-    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
+    /// Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.
     ///
     /// Calls `ff_claim_executions`.
     /// Refused with `try_again`.
     /// Refused with `capability_invalid`.
     ClaimExecutions {
+        /// `attempt_ids`: list of `attempt_id`, at most 64
+        attempt_ids ("attempt_ids"): Vec<AttemptId>,
         /// `capabilities`: list of `capability`, at most 64
         capabilities ("capabilities"): Vec<String>,
-        /// `id_pairs`: list of `lease_ids`, at most 64
-        ids ("ids"): Vec<LeaseIds>,
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
         lane ("lane"): String,
+        /// `lease_ids`: list of `lease_id`, at most 64
+        lease_ids ("lease_ids"): Vec<LeaseId>,
         /// `lease_ttl_ms`: 1000 to 3600000
         lease_ttl_ms ("lease_ttl_ms"): i64,
         /// `batch_size`: 1 to 64
         max ("max"): i64,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
-        /// `request_id`: a UUID in lower case
-        request_id ("request_id"): Uuid,
         /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
         worker_id ("worker_id"): String,
     }
@@ -3576,7 +3447,7 @@ wire_reply! {
 wire_call!(DrainLeases -> DrainLeasesReply, "ff_drain_leases", read_only: false);
 
 wire_struct! {
-    /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.
+    /// Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.
     ///
     /// Calls `ff_issue_grants`.
     /// Refused with `try_again`.
@@ -3590,12 +3461,12 @@ wire_struct! {
         instance ("instance"): String,
         /// `lane`: 1 to 64 bytes of `^[%w%._%-]+$`
         lane ("lane"): String,
+        /// `lease_ids?`: list of `lease_id`, at most 64
+        lease_ids ("lease_ids"): Option<Vec<LeaseId>>,
         /// `batch_size`: 1 to 64
         max ("max"): i64,
         /// `namespace`: 1 to 64 bytes of `^[%w%._%-]+$`
         namespace ("namespace"): String,
-        /// `request_id?`: a UUID in lower case
-        request_id ("request_id"): Option<Uuid>,
         /// `grant_ttl_ms`: 100 to 60000
         ttl_ms ("ttl_ms"): i64,
     }
@@ -3620,7 +3491,7 @@ impl IssueGrants {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(capabilities: Vec<String>, grant_ids: Vec<Uuid>, instance: String, lane: String, max: i64, namespace: String, ttl_ms: i64) -> Self {
-        Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, request_id: None }
+        Self { capabilities, grant_ids, instance, lane, max, namespace, ttl_ms, lease_ids: None }
     }
 }
 
@@ -3649,8 +3520,6 @@ wire_struct! {
         lease_id ("lease_id"): LeaseId,
         /// `lease_ttl_ms`: 1000 to 3600000
         lease_ttl_ms ("lease_ttl_ms"): i64,
-        /// `request_id`: a UUID in lower case
-        request_id ("request_id"): Uuid,
         /// `worker_id`: 1 to 64 bytes of `^[%w%._%-]+$`
         worker_id ("worker_id"): String,
     }
@@ -6916,11 +6785,11 @@ impl ListExecutions {
 }
 
 wire_struct! {
-    /// Events of this partition after an id (exclusive), oldest first; `from_ms` starts at a time instead. Says the oldest and latest kept, whether the stream is trimmed by length, and the time up to which this is complete.
+    /// Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. `after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the time up to which this is complete.
     ///
     /// Calls `ff_read_events`.
     ReadEvents {
-        /// `stream_id?`: 1 to 64 bytes of `^%d+%-%d+$`
+        /// `event_place?`: 1 to 64 bytes of `^%d+%-%d+%.?%d*$`. An entry of events, or with a dot and a number one of its events, counted from 0.
         after ("after"): Option<String>,
         /// `time_ms?`: 0 to 9007199254740991. Milliseconds since the epoch.
         from_ms ("from_ms"): Option<i64>,
@@ -6932,8 +6801,8 @@ wire_reply! {
     /// What [`ReadEvents`] answers.
     ReadEventsReply {
         Events ("events") {
+            entries ("entries"): Vec<EventEntry>,
             full ("full"): bool,
-            items ("items"): Vec<Event>,
             latest ("latest"): Option<String>,
             now ("now"): i64,
             oldest ("oldest"): Option<String>,
@@ -7055,14 +6924,14 @@ wire_reply! {
 wire_call!(CountAhead -> CountAheadReply, "ff_count_ahead", read_only: true);
 
 wire_struct! {
-    /// The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed.
+    /// The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed: their ids begin alike.
     ///
     /// Calls `ff_find_leases`.
     FindLeases {
         /// `instance`: 1 to 64 bytes of `^[%w%._%-]+$`
         instance ("instance"): String,
-        /// `request_id?`: a UUID in lower case
-        request_id ("request_id"): Option<Uuid>,
+        /// `lease_prefix?`: 23 to 23 bytes of `^[%x%-]+$`. What the ids of the leases of one request begin with.
+        lease_prefix ("lease_prefix"): Option<String>,
     }
 }
 wire_reply! {
@@ -7079,7 +6948,7 @@ impl FindLeases {
     /// What is required, with nothing optional said.
     #[must_use]
     pub fn new(instance: String) -> Self {
-        Self { instance, request_id: None }
+        Self { instance, lease_prefix: None }
     }
 }
 
@@ -7724,8 +7593,11 @@ pub const COMMANDS: &[&str] = &[
     "HDEL",
     "HGET",
     "HGETALL",
+    "HLEN",
     "HMGET",
     "HSET",
+    "INCRBY",
+    "MSET",
     "SET",
     "SPUBLISH",
     "TIME",
@@ -7790,7 +7662,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<WorkerState>("WorkerState"),
     crate::sample::Specimen::of::<Role>("Role"),
     crate::sample::Specimen::of::<Fence>("Fence"),
-    crate::sample::Specimen::of::<LeaseIds>("LeaseIds"),
     crate::sample::Specimen::of::<Backoff>("Backoff"),
     crate::sample::Specimen::of::<Retry>("Retry"),
     crate::sample::Specimen::of::<BudgetRef>("BudgetRef"),
@@ -7798,7 +7669,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<StreamOptions>("StreamOptions"),
     crate::sample::Specimen::of::<Submission>("Submission"),
     crate::sample::Specimen::of::<Submitted>("Submitted"),
-    crate::sample::Specimen::of::<Task>("Task"),
     crate::sample::Specimen::of::<Token>("Token"),
     crate::sample::Specimen::of::<NewWaitpoint>("NewWaitpoint"),
     crate::sample::Specimen::of::<ConditionNode>("ConditionNode"),
@@ -7878,7 +7748,6 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<HeldLease>("HeldLease"),
     crate::sample::Specimen::of::<Progress>("Progress"),
     crate::sample::Specimen::of::<OperatorAction>("OperatorAction"),
-    crate::sample::Specimen::of::<Summary>("Summary"),
     crate::sample::Specimen::of::<Execution>("Execution"),
     crate::sample::Specimen::of::<WaitpointPosition>("WaitpointPosition"),
     crate::sample::Specimen::of::<Position>("Position"),
@@ -7891,7 +7760,7 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<QueueFacts>("QueueFacts"),
     crate::sample::Specimen::of::<LaneCounts>("LaneCounts"),
     crate::sample::Specimen::of::<LaneWaiter>("LaneWaiter"),
-    crate::sample::Specimen::of::<Event>("Event"),
+    crate::sample::Specimen::of::<EventEntry>("EventEntry"),
     crate::sample::Specimen::of::<TallyLine>("TallyLine"),
     crate::sample::Specimen::of::<OnHand>("OnHand"),
     crate::sample::Specimen::of::<QuotaStanding>("QuotaStanding"),
@@ -8196,125 +8065,283 @@ pub const SPECIMENS: &[crate::sample::Specimen] = &[
     crate::sample::Specimen::of::<CheckKeysReply>("CheckKeysReply"),
 ];
 
-/// Where the fields of a stored access stand: the position, and the place in the group that shares it.
-pub const ACCESS_FIELDS: &[(&str, usize, Option<usize>)] = &[
-    ("access_id", 0, None),
-    ("digest", 1, None),
-    ("name", 2, None),
-    ("roles", 3, None),
-    ("namespaces", 4, None),
-    ("lanes", 5, None),
-    ("capabilities", 6, None),
-    ("created_at", 7, None),
-    ("created_by", 8, None),
-    ("expires_at", 9, None),
-];
+wire_record! {
+    /// A stored `access`.
+    AccessRecord {
+        access_id ("access_id"): Uuid,
+        digest ("digest"): String,
+        name ("name"): String,
+        roles ("roles"): Vec<String>,
+        namespaces ("namespaces"): Option<Vec<String>>,
+        lanes ("lanes"): Option<Vec<String>>,
+        capabilities ("capabilities"): Option<Vec<String>>,
+        created_at ("created_at"): i64,
+        created_by ("created_by"): String,
+        expires_at ("expires_at"): Option<i64>,
+    }
+}
 
-/// Where the fields of a stored execution stand: the position, and the place in the group that shares it.
-pub const EXECUTION_FIELDS: &[(&str, usize, Option<usize>)] = &[
-    ("spec.namespace", 0, None),
-    ("spec.kind", 1, None),
-    ("spec.created_at", 2, None),
-    ("spec.queue", 3, None),
-    ("spec.retention_ms", 4, None),
-    ("spec.max_reclaims", 5, None),
-    ("spec.attempt_timeout_ms", 6, None),
-    ("spec.max_frames", 7, None),
-    ("spec.webhook", 8, None),
-    ("phase", 9, None),
-    ("outcome", 10, None),
-    ("lane", 11, None),
-    ("prio", 12, None),
-    ("score", 13, None),
-    ("updated", 14, None),
-    ("ready", 15, None),
-    ("wake", 16, None),
-    ("attempt", 17, None),
-    ("attempt_id", 18, None),
-    ("attempt_type", 19, None),
-    ("attempt_state", 20, None),
-    ("started", 21, None),
-    ("first_started", 22, None),
-    ("timeout_at", 23, None),
-    ("lease_id", 24, None),
-    ("epoch", 25, None),
-    ("worker", 26, None),
-    ("worker_id", 27, None),
-    ("lease_until", 28, None),
-    ("lease_ttl", 29, None),
-    ("request", 30, None),
-    ("renewals", 31, None),
-    ("ended_by", 32, None),
-    ("ended_value", 33, None),
-    ("ended", 34, None),
-    ("result", 35, None),
-    ("result_encoding", 36, None),
-    ("history", 37, None),
-    ("spec.flow_id", 38, Some(0)),
-    ("spec.key", 38, Some(1)),
-    ("spec.number", 38, Some(2)),
-    ("spec.nested", 38, Some(3)),
-    ("spec.parent_id", 38, Some(4)),
-    ("spec.parent_close", 38, Some(5)),
-    ("reason", 39, Some(0)),
-    ("detail", 39, Some(1)),
-    ("since", 39, Some(2)),
-    ("delay", 39, Some(3)),
-    ("start_by", 39, Some(4)),
-    ("deadline", 39, Some(5)),
-    ("next", 39, Some(6)),
-    ("resume", 39, Some(7)),
-    ("fair", 39, Some(8)),
-    ("fair_end", 39, Some(9)),
-    ("grant", 40, Some(0)),
-    ("grant_worker", 40, Some(1)),
-    ("grant_until", 40, Some(2)),
-    ("grants", 40, Some(3)),
-    ("holds", 40, Some(4)),
-    ("wanted", 40, Some(5)),
-    ("failure", 41, Some(0)),
-    ("failures", 41, Some(1)),
-    ("reclaims", 41, Some(2)),
-    ("replays", 41, Some(3)),
-    ("tier", 41, Some(4)),
-    ("progress", 41, Some(5)),
-    ("cancel_by", 41, Some(6)),
-    ("cancel_reason", 41, Some(7)),
-    ("yield", 41, Some(8)),
-    ("wait", 42, Some(0)),
-    ("wait_until", 42, Some(1)),
-    ("open", 42, Some(2)),
-    ("open_due", 42, Some(3)),
-    ("time_left", 42, Some(4)),
-    ("woken", 42, Some(5)),
-    ("continued", 42, Some(6)),
-    ("past_waits", 42, Some(7)),
-    ("closed_waits", 42, Some(8)),
-    ("answered", 42, Some(9)),
-    ("satisfied", 42, Some(10)),
-    ("signals", 42, Some(11)),
-    ("frames", 43, Some(0)),
-    ("streams", 43, Some(1)),
-    ("tailed", 43, Some(2)),
-    ("deps", 44, Some(0)),
-    ("passes", 44, Some(1)),
-    ("outs", 44, Some(2)),
-    ("reached", 44, Some(3)),
-    ("halted", 44, Some(4)),
-    ("fault", 44, Some(5)),
-    ("verdict", 44, Some(6)),
-    ("hidden", 44, Some(7)),
-    ("bound", 44, Some(8)),
-    ("freed", 44, Some(9)),
-    ("kids", 44, Some(10)),
-    ("awaiting", 44, Some(11)),
-    ("owed", 44, Some(12)),
-    ("spilled", 45, Some(0)),
-    ("actions", 45, Some(1)),
-    ("tags", 45, Some(2)),
-    ("waited", 45, Some(3)),
-    ("input_far", 45, Some(4)),
-    ("result_far", 45, Some(5)),
-    ("reports", 45, Some(6)),
-    ("hook", 45, Some(7)),
-];
+wire_record! {
+    /// A stored `execution`.
+    ExecutionRecord {
+        path ("path"): String,
+        kind ("kind"): String,
+        created ("created"): i64,
+        queue ("queue"): String,
+        retention ("retention"): i64,
+        phase ("phase"): LifecyclePhase,
+        prio ("prio"): i64,
+        score ("score"): i64,
+        updated ("updated"): i64,
+        wake ("wake"): Option<i64>,
+        digest ("digest"): String,
+        input ("input"): Option<i64>,
+        tags ("tags"): Option<Bytes>,
+        attempt ("attempt"): Option<i64>,
+        attempt_id ("attempt_id"): Option<AttemptId>,
+        attempt_type ("attempt_type"): Option<AttemptType>,
+        attempt_state ("attempt_state"): Option<AttemptState>,
+        started ("started"): Option<i64>,
+        lease_id ("lease_id"): Option<LeaseId>,
+        epoch ("epoch"): Option<i64>,
+        worker ("worker"): Option<String>,
+        worker_id ("worker_id"): Option<String>,
+        lease_until ("lease_until"): Option<i64>,
+        lease_ttl ("lease_ttl"): Option<i64>,
+        ended_by ("ended_by"): Option<String>,
+        ended ("ended"): Option<i64>,
+        outcome ("outcome"): Option<Outcome>,
+        result ("result"): Option<Bytes>,
+        [
+        flow_id ("flow_id"): Option<FlowId>,
+        key ("key"): Option<String>,
+        number ("number"): Option<i64>,
+        nested ("nested"): Option<FlowId>,
+        parent_id ("parent_id"): Option<ExecutionId>,
+        parent_close ("parent_close"): Option<String>,
+        ]
+        [
+        reason ("reason"): Option<BlockingReason>,
+        detail ("detail"): Option<Bytes>,
+        since ("since"): Option<i64>,
+        delay ("delay"): Option<i64>,
+        start_by ("start_by"): Option<i64>,
+        start_within ("start_within"): Option<i64>,
+        deadline ("deadline"): Option<i64>,
+        next ("next"): Option<String>,
+        resume ("resume"): Option<i64>,
+        ready ("ready"): Option<i64>,
+        fair ("fair"): Option<i64>,
+        fair_end ("fair_end"): Option<i64>,
+        fairness_key ("fairness_key"): Option<String>,
+        ]
+        [
+        grant ("grant"): Option<Uuid>,
+        grant_worker ("grant_worker"): Option<String>,
+        grant_until ("grant_until"): Option<i64>,
+        grants ("grants"): Option<i64>,
+        holds ("holds"): Option<Bytes>,
+        wanted ("wanted"): Option<Bytes>,
+        budgets ("budgets"): Option<Vec<BudgetRef>>,
+        quotas ("quotas"): Option<Vec<QuotaRef>>,
+        requires ("requires"): Option<Vec<String>>,
+        prefers ("prefers"): Option<Vec<String>>,
+        ]
+        [
+        timeout ("timeout"): Option<i64>,
+        timeout_at ("timeout_at"): Option<i64>,
+        time_left ("time_left"): Option<i64>,
+        max_reclaims ("max_reclaims"): Option<i64>,
+        max_replays ("max_replays"): Option<i64>,
+        failure ("failure"): Option<Bytes>,
+        failures ("failures"): Option<i64>,
+        reclaims ("reclaims"): Option<i64>,
+        replays ("replays"): Option<i64>,
+        tier ("tier"): Option<i64>,
+        progress ("progress"): Option<Bytes>,
+        cancel_by ("cancel_by"): Option<i64>,
+        cancel_reason ("cancel_reason"): Option<String>,
+        r#yield ("yield"): Option<i64>,
+        renewals ("renewals"): Option<i64>,
+        ended_value ("ended_value"): Option<i64>,
+        lane_retry ("lane_retry"): Option<Retry>,
+        attempt_ended ("attempt_ended"): Option<i64>,
+        attempt_failure ("attempt_failure"): Option<Bytes>,
+        ]
+        [
+        waits ("waits"): Option<i64>,
+        wait_until ("wait_until"): Option<i64>,
+        open_due ("open_due"): Option<i64>,
+        continued ("continued"): Option<String>,
+        signals ("signals"): Option<Bytes>,
+        ]
+        [
+        frames ("frames"): Option<Bytes>,
+        streams ("streams"): Option<Bytes>,
+        tailed ("tailed"): Option<i64>,
+        max_frames ("max_frames"): Option<i64>,
+        attempt_frames ("attempt_frames"): Option<i64>,
+        ]
+        [
+        deps ("deps"): Option<Bytes>,
+        inbound ("inbound"): Option<Inbound>,
+        passes ("passes"): Option<i64>,
+        outs ("outs"): Option<i64>,
+        reached ("reached"): Option<i64>,
+        halted ("halted"): Option<i64>,
+        fault ("fault"): Option<Bytes>,
+        verdict ("verdict"): Option<String>,
+        hidden ("hidden"): Option<i64>,
+        bound ("bound"): Option<i64>,
+        freed ("freed"): Option<i64>,
+        kids ("kids"): Option<Bytes>,
+        awaiting ("awaiting"): Option<i64>,
+        owed ("owed"): Option<Bytes>,
+        ]
+        [
+        more ("more"): Option<i64>,
+        spilled ("spilled"): Option<i64>,
+        waited ("waited"): Option<i64>,
+        result_far ("result_far"): Option<i64>,
+        result_in ("result_in"): Option<String>,
+        input_in ("input_in"): Option<String>,
+        reports ("reports"): Option<i64>,
+        webhook ("webhook"): Option<String>,
+        hook ("hook"): Option<Bytes>,
+        said ("said"): Option<i64>,
+        ]
+    }
+}
+
+wire_record! {
+    /// A stored `flow`.
+    FlowRecord {
+        namespace ("namespace"): String,
+        kind ("kind"): String,
+        policy ("policy"): OnMemberFailure,
+        created ("created"): i64,
+        updated ("updated"): i64,
+        deadline ("deadline"): Option<i64>,
+        retention ("retention"): i64,
+        defaults ("defaults"): Option<Bytes>,
+        digest ("digest"): String,
+        parent ("parent"): Option<ExecutionId>,
+        adopted ("adopted"): Option<i64>,
+        sealed ("sealed"): Option<i64>,
+        touched ("touched"): Option<i64>,
+        version ("version"): i64,
+        backward ("backward"): Option<i64>,
+        outcome ("outcome"): Option<String>,
+        ended ("ended"): Option<i64>,
+        last ("last"): i64,
+        stored ("stored"): i64,
+        uncaught ("uncaught"): Option<i64>,
+        sinks ("sinks"): Option<i64>,
+        owed ("owed"): Option<i64>,
+        stop ("stop"): Option<Bytes>,
+        walk ("walk"): Option<String>,
+        walk_at ("walk_at"): Option<i64>,
+        walked ("walked"): Option<i64>,
+        wake ("wake"): Option<i64>,
+        waited ("waited"): Option<i64>,
+        webhook ("webhook"): Option<String>,
+        hook ("hook"): Option<Bytes>,
+        n_held ("n_held"): Option<i64>,
+        n_waiting ("n_waiting"): Option<i64>,
+        n_delayed ("n_delayed"): Option<i64>,
+        n_rate_limited ("n_rate_limited"): Option<i64>,
+        n_waiting_children ("n_waiting_children"): Option<i64>,
+        n_active ("n_active"): Option<i64>,
+        n_suspended ("n_suspended"): Option<i64>,
+        n_resumable ("n_resumable"): Option<i64>,
+        n_completed ("n_completed"): Option<i64>,
+        n_failed ("n_failed"): Option<i64>,
+        n_cancelled ("n_cancelled"): Option<i64>,
+        n_expired ("n_expired"): Option<i64>,
+        n_skipped ("n_skipped"): Option<i64>,
+    }
+}
+
+wire_record! {
+    /// A stored `lane`.
+    LaneRecord {
+        state ("state"): LaneState,
+        version ("version"): i64,
+        priority_weight ("priority_weight"): i64,
+        fairness ("fairness"): Fairness,
+        weight ("weight"): i64,
+        max_depth ("max_depth"): Option<i64>,
+        max_active ("max_active"): Option<i64>,
+        attempt_timeout_ms ("attempt_timeout_ms"): Option<i64>,
+        retention_ms ("retention_ms"): Option<i64>,
+        lease_ttl_ms ("lease_ttl_ms"): Option<i64>,
+        fairness_weights ("fairness_weights"): Option<BTreeMap<String, i64>>,
+        retry ("retry"): Option<Retry>,
+    }
+}
+
+wire_record! {
+    /// A stored `more`.
+    MoreRecord {
+        history ("history"): Option<Bytes>,
+        actions ("actions"): Option<Bytes>,
+    }
+}
+
+wire_record! {
+    /// A stored `spec`.
+    SpecRecord {
+        retry ("retry"): Option<Retry>,
+        fallbacks ("fallbacks"): Option<Vec<Bytes>>,
+        trace_parent ("trace_parent"): Option<String>,
+    }
+}
+
+wire_record! {
+    /// A stored `waitpoint`.
+    WaitpointRecord {
+        exec ("exec"): ExecutionId,
+        key ("key"): String,
+        state ("state"): WaitpointState,
+        attempt ("attempt"): i64,
+        created ("created"): i64,
+        expires ("expires"): Option<i64>,
+        uses ("uses"): Option<i64>,
+        closed ("closed"): Option<i64>,
+        why ("why"): Option<String>,
+        signals ("signals"): Option<i64>,
+        suspension ("suspension"): Option<SuspensionId>,
+        review ("review"): Option<i64>,
+        tokens ("tokens"): Bytes,
+        allowed ("allowed"): Option<Bytes>,
+        early ("early"): Option<Bytes>,
+    }
+}
+
+wire_record! {
+    /// A stored `waits`.
+    WaitsRecord {
+        wait ("wait"): Option<Bytes>,
+        open ("open"): Option<Bytes>,
+        answered ("answered"): Option<Bytes>,
+        past_waits ("past_waits"): Option<Bytes>,
+        satisfied ("satisfied"): Option<Bytes>,
+        woken ("woken"): Option<Bytes>,
+        closed_waits ("closed_waits"): Option<Bytes>,
+    }
+}
+
+wire_record! {
+    /// A stored `webhook`.
+    WebhookRecord {
+        of ("of"): String,
+        owner ("owner"): Uuid,
+        url ("url"): String,
+        said ("said"): Bytes,
+        owed ("owed"): i64,
+        due ("due"): Option<i64>,
+        tries ("tries"): i64,
+        status ("status"): Option<i64>,
+        error ("error"): Option<String>,
+    }
+}

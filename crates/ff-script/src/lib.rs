@@ -7,6 +7,7 @@ pub mod contents;
 pub mod dump;
 pub mod host;
 pub mod library;
+pub mod stored;
 
 pub mod call;
 pub mod list;

@@ -1,15 +1,15 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 44, hash = "8b6d1e17c10b4846ab95b149b1c1aafc21796705f4f43d182e64aa2e57c850d4" }
+local LIBRARY = { number = 45, hash = "facb8eda9da9cacc512e347d97c0f1f1a89e33c9e032bad9e0b13e814ab267a3" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
 -- Every module of the library, in reading order: the bundle is made of these, and booting requires each.
 return {
   "lib.limits", "lib.errors", "lib.types", "lib.check", "lib.define", "lib.reply", "lib.tx", "lib.keys", "lib.id", "lib.backoff", "lib.event", "lib.outbox",
-  "record.fields", "record.packed", "record.spec", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
+  "record.fields", "record.packed", "record.spec", "record.more", "record.waits", "record.lane", "record.holds", "record.quota", "record.flow", "record.execution", "record.dependencies", "record.children", "record.signals", "record.waitpoint", "record.suspension", "record.frames", "record.attempt", "record.fence", "record.view", "record.waitpoint_view", "record.worker", "record.tally",
   "index.queues", "index.awaits", "index.gone", "index.home", "index.leases", "index.timers", "index.lists", "index.fair", "index.holders", "index.room", "index.inbox",
-  "transition.runnable", "transition.score", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
+  "transition.runnable", "transition.score", "transition.plain", "transition.submit", "transition.owed", "transition.stop", "transition.resolve", "transition.aftermath", "transition.walk", "transition.grow", "transition.reopen", "transition.choose", "transition.grant", "transition.start", "transition.consume", "transition.block", "transition.renew",
   "transition.complete", "transition.finish", "transition.retry", "transition.interrupt", "transition.retire", "transition.condition", "transition.suspend",
   "transition.resume", "transition.signal", "transition.due",
   "execution.submit", "execution.complete", "execution.fail", "execution.cancel", "execution.cancel_attempt",
@@ -45,7 +45,7 @@ return {
   format = 2, -- of what is stored
   input_bytes_max = 1048576,
   result_bytes_max = 1048576,
-  inline_bytes_max = 4096, -- a payload up to this size lives in the execution's hash
+  result_inline_bytes_max = 512, -- a result up to this size stands in the execution's record
   reason_bytes_max = 4096,
   progress_message_bytes_max = 1024,
   kind_bytes_max = 128,
@@ -59,6 +59,9 @@ return {
   fairness_key_bytes_max = 256,
   priority_max = 9000,
   attempts_max = 10000,
+  reclaims_default = 5,
+  replays_default = 10,
+  frames_default = 10000,
   fallbacks_max = 16,
   fallback_bytes_max = 4096,
   budgets_max = 16,
@@ -85,7 +88,7 @@ return {
   batch_max = 64, -- items of one call
   claim_bytes_max = 4194304, -- inputs and passed results of the tasks of one claim
   prefer_window = 16, -- candidates compared by preferred capabilities
-  attempts_inline_max = 8, -- finished attempts kept in the execution's hash; older ones spill
+  attempts_inline_max = 8, -- attempts kept at hand: the last one in the record of the execution, the others beside it; older ones spill
   operator_actions_max = 100,
   list_looks_max = 1000, -- index entries one list call looks at
   list_limit_max = 1000,
@@ -94,6 +97,8 @@ return {
   renewals_reset_reclaims = 3,
   uncovered_grace_ms = 1000,
   events_max = 1000000,
+  events_per_entry_max = 64,
+  event_entry_bytes_max = 65536,
   events_age_ms_max = 604800000,
   tally_lines_max = 512, -- lanes a partition counts apart
   oldest_looks_max = 8, -- entries of a queue looked at for the oldest
@@ -238,6 +243,7 @@ local scalar = {
   { name = "execution_id", base = "uuid", rust = "ExecutionId" },
   { name = "attempt_id", base = "uuid", rust = "AttemptId" },
   { name = "lease_id", base = "uuid", rust = "LeaseId" },
+  { name = "lease_prefix", base = "text", min = 23, max = 23, pattern = "^[%x%-]+$", doc = "What the ids of the leases of one request begin with." },
   { name = "grant_id", base = "uuid" },
   { name = "request_id", base = "uuid" },
   { name = "time_ms", base = "int", min = 0, max = limits.time_ms_max, doc = "Milliseconds since the epoch." },
@@ -301,6 +307,9 @@ local scalar = {
   { name = "quota_key", base = "text", min = 1, max = 256 },
   { name = "amount", base = "int", min = 1, max = limits.time_ms_max },
   { name = "stream_id", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+$", digits_max = "18446744073709551615" },
+  { name = "event_place", base = "text", min = 1, max = 64, pattern = "^%d+%-%d+%.?%d*$", digits_max = "18446744073709551615", doc = "An entry of events, or with a dot and a number one of its events, counted from 0." },
+  { name = "task", base = "native", rust = "Task", doc = "A claimed execution, as its worker sees it: its id, its stored record, its input, and what only some have." },
+  { name = "summary", base = "native", rust = "Summary", doc = "An execution in a list: its id and its stored record." },
   { name = "suspension_id", base = "uuid", rust = "SuspensionId" },
   { name = "waitpoint_id", base = "uuid", rust = "WaitpointId" },
   { name = "signal_id", base = "uuid", rust = "SignalId" },
@@ -383,7 +392,8 @@ local list = {
   { name = "quota_refs", of = "quota_ref", max = limits.quotas_max },
   { name = "lane_names", of = "lane", max = limits.lanes_per_worker_max },
   { name = "capability_sets", of = "capabilities", max = 4096 },
-  { name = "id_pairs", of = "lease_ids", max = limits.batch_max },
+  { name = "lease_ids", of = "lease_id", max = limits.batch_max },
+  { name = "attempt_ids", of = "attempt_id", max = limits.batch_max },
   { name = "instances", of = "instance", max = 1024 },
   { name = "stream_ids", of = "stream_id", max = 1024 },
   { name = "key_ids", of = "key_id", max = 256 },
@@ -424,7 +434,6 @@ local map = {
 
 local struct = {
   { name = "fence", doc = "Proof of the current lease.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" }, { "lease_epoch", "epoch" } } },
-  { name = "lease_ids", doc = "Ids for one lease, minted by the caller.", fields = { { "attempt_id", "attempt_id" }, { "lease_id", "lease_id" } } },
   { name = "backoff", fields = { { "type", "backoff_type" }, { "delay_ms", "duration_ms?" }, { "initial_ms", "duration_ms?" }, { "factor", "backoff_factor?" }, { "max_ms", "duration_ms?" } } },
   { name = "retry", doc = "When and how often a failed attempt is tried again.", fields = { { "max_attempts", "attempts_limit?" }, { "backoff", "backoff?" }, { "jitter", "jitter?" }, { "retry_on", "categories?" }, { "never_on", "categories?" } } },
   { name = "budget_ref", fields = { { "budget_id", "uuid" }, { "estimate", "estimate?" } } },
@@ -432,23 +441,20 @@ local struct = {
   { name = "stream_options", fields = { { "max_frames", "frames_limit?" } } },
   { name = "submission", doc = "Everything a submitter may say about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
-    { "input", "input?" }, { "input_encoding", "encoding?" }, { "tags", "tags?" }, { "priority", "priority?" },
+    { "input", "input?" }, { "priority", "priority?" }, { "retention_ms", "duration_ms?" }, { "body_digest", "digest" },
+    -- What few submissions say. In Rust these are fields of the submission itself.
+    { "more", "submission_more?", flat = true },
+  } },
+  { name = "submission_more", doc = "What few submissions say.", fields = {
+    { "input_encoding", "encoding?" }, { "tags", "tags?" },
     { "delay_until", "time_ms?" }, { "delay_ms", "duration_ms?" }, { "deadline_at", "time_ms?" }, { "deadline_ms", "duration_ms?" },
     { "start_within_ms", "duration_ms?" }, { "idempotency_key", "idempotency_key?" }, { "idempotency_ttl_ms", "duration_ms?" },
     { "retry", "retry?" }, { "attempt_timeout_ms", "duration_ms?" }, { "max_reclaims", "times_limit?" }, { "max_replays", "times_limit?" },
     { "requires", "capabilities?" }, { "prefers", "capabilities?" }, { "fairness_key", "fairness_key?" },
-    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" }, { "retention_ms", "duration_ms?" },
-    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" },
-    { "body_digest", "digest" }, { "lane_depth", "count?" },
+    { "budgets", "budget_refs?" }, { "quotas", "quota_refs?" }, { "fallbacks", "fallbacks?" },
+    { "stream", "stream_options?" }, { "trace_parent", "trace_parent?" }, { "completion_webhook", "url?" }, { "lane_depth", "count?" },
   } },
   { name = "submitted", doc = "What became of one submission of several.", fields = { { "execution_id", "execution_id?" }, { "state", "public_state?" }, { "duplicate", "bool?" } } },
-  { name = "task", doc = "A claimed execution, as its worker sees it.", fields = {
-    { "execution_id", "execution_id" }, { "attempt_index", "attempt_index" }, { "attempt_id", "attempt_id" }, { "attempt_type", "attempt_type" },
-    { "lease_id", "lease_id" }, { "lease_epoch", "epoch" }, { "lease_expires_at", "time_ms" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" },
-    { "input", "input" }, { "input_encoding", "encoding" }, { "tags", "tags" }, { "priority", "priority" }, { "created_at", "time_ms" },
-    { "fallback_index", "count?" }, { "fallback", "fallback?" }, { "trace_parent", "trace_parent?" }, { "deadline_at", "time_ms?" }, { "attempt_deadline_at", "time_ms?" },
-    { "resume", "resume?" }, { "frames", "count" }, { "passed", "passed?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" },
-  } },
   { name = "token", doc = "A waitpoint token: its digest, never the token.", fields = { { "digest", "token_digest" }, { "approver", "approver?" } } },
   { name = "new_waitpoint", doc = "A waitpoint to open; `uses` bounds each of its tokens.", fields = {
     { "waitpoint_id", "waitpoint_id" }, { "key", "waitpoint_key" }, { "expires_in_ms", "duration_ms?" }, { "allowed_signals", "signal_names?" }, { "uses", "uses?" }, { "tokens", "tokens" } } },
@@ -582,10 +588,6 @@ local struct = {
   { name = "held_lease", doc = "A lease a worker holds.", fields = { { "execution_id", "execution_id" }, { "lease_id", "lease_id" }, { "lease_expires_at", "time_ms" } } },
   { name = "progress", fields = { { "pct", "pct" }, { "message", "progress_message?" } } },
   { name = "operator_action", fields = { { "action", "text" }, { "actor", "actor" }, { "at", "time_ms" }, { "reason", "reason?" } } },
-  { name = "summary", doc = "An execution in a list.", fields = {
-    { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
-    { "blocking_reason", "blocking_reason?" }, { "outcome", "outcome?" }, { "priority", "priority" }, { "created_at", "time_ms" }, { "updated_at", "time_ms" }, { "ended_at", "time_ms?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "instance?" }, { "flow_id", "flow_id?" }, { "parent_id", "execution_id?" }, { "key", "member_key?" } } },
   { name = "execution", doc = "Everything the store knows about one execution.", fields = {
     { "execution_id", "execution_id" }, { "namespace", "namespace" }, { "lane", "lane" }, { "kind", "kind" }, { "state", "public_state" }, { "phase", "phase" },
     { "blocking_reason", "blocking_reason?" }, { "blocking_detail", "detail?" }, { "blocked_since", "time_ms?" }, { "outcome", "outcome?" }, { "attempt_state", "attempt_state?" }, { "continues", "bool" }, { "granted_until", "time_ms?" },
@@ -619,9 +621,8 @@ local struct = {
     { "head_score", "int?" }, { "oldest_eligible_at", "time_ms?" }, { "queues", "[queue_facts]" } } },
   { name = "lane_waiter", doc = "One that waits in a lane, and for what.", fields = {
     { "execution_id", "execution_id" }, { "state", "public_state" }, { "reason", "blocking_reason?" }, { "requires", "capabilities" }, { "detail", "detail?" } } },
-  { name = "event", doc = "One transition.", fields = {
-    { "id", "stream_id" }, { "type", "text" }, { "at", "time_ms" }, { "namespace", "text?" }, { "lane", "text?" }, { "kind", "text?" }, { "execution_id", "execution_id?" }, { "flow_id", "flow_id?" },
-    { "attempt_index", "attempt_index?" }, { "worker_instance", "text?" }, { "tags", "tags" }, { "data", "detail" } } },
+  { name = "event_entry", doc = "Events that were appended together, packed one after the other; `number` is that of the first.", fields = {
+    { "id", "stream_id" }, { "number", "count" }, { "events", "bytes" } } },
   { name = "tally_line", doc = "What was counted of one lane, or of what has none: how many events of each name, in the order of the names; of each duration the sum in milliseconds and how many fell under each bound.", fields = {
     { "namespace", "text" }, { "lane", "text" }, { "counts", "[count]" }, { "waited", "[count]" }, { "ran", "[count]" }, { "took", "[count]" } } },
   { name = "on_hand", doc = "What a partition has to do, and since when.", fields = {
@@ -720,6 +721,11 @@ scalars["enum"] = function(t)
   end
 end
 
+-- Only in replies, which nothing checks.
+function scalars.native()
+  return function() return problem("is not for arguments") end
+end
+
 local compile
 
 -- How many items a list holds, or nil when it is none. Entries are counted: the length operator may stop at either side of a
@@ -775,7 +781,7 @@ function check.struct(fields)
     local optional = string.sub(spec, -1) == "?"
     if optional then spec = string.sub(spec, 1, -2) else required[#required + 1] = field[1] end
     local of = compile(spec)
-    checks[i] = { field[1], of, optional }
+    checks[i] = { field[1], of, optional, field.flat }
     known[field[1]] = of
   end
 
@@ -809,7 +815,8 @@ function check.struct(fields)
         if not optional then return "is missing", "." .. name end
       else
         local text, path, code = of(value)
-        if text then return text, "." .. name .. path, code end
+        -- A caller knows the fields of a flat struct as fields of this one.
+        if text then return text, (checks[i][4] and "" or "." .. name) .. path, code end
       end
     end
   end
@@ -855,12 +862,16 @@ return check
 end
 
 source["lib.define"] = function(require, LIBRARY)
--- Binds contracts to operations, and runs lists of them: each is checked, planned, committed and answered on its own.
+-- Binds contracts to operations, and runs lists of them: each is checked, planned and answered on its own.
 local define = {}
 
 local functions = {} -- name -> contract
 local order = {}
-local booted = false
+local plain = {} -- variant without fields -> its packed answer
+local tx -- the view of the partition that every operation gets
+
+local pack, unpack_, pcall, type = cmsgpack.pack, cmsgpack.unpack, pcall, type
+local settle_host = redis.settle
 
 -- Makes an operation known by its contract.
 function define.fn(contract)
@@ -898,69 +909,81 @@ end
 local function boot()
   for _, module in ipairs(require "manifest") do require(module) end
   for _, name in ipairs(order) do compile(functions[name]) end
-  booted = true
+  tx = require "lib.tx"
 end
 
--- What raised, as text.
-local function text_of(problem)
-  if type(problem) == "table" then return problem.err or "unknown" end
-  return problem
+-- A packed answer: the variant and its fields, or false, the code of a refusal and its detail. What raised, and what is not known,
+-- is nil, the word and a text. The number of store calls comes last when it was asked for.
+local function packed(answer, calls)
+  local fields, variant = answer.fields, answer.ok
+  if answer.bytes then return calls and answer.bytes .. pack(calls) or answer.bytes end
+  if answer.err then return pack(false, answer.err, answer.detail, calls) end
+  if calls == nil and fields == nil then
+    local known = plain[variant]
+    if known == nil then
+      known = pack(variant, nil)
+      plain[variant] = known
+    end
+    return known
+  end
+  return pack(variant, fields, calls)
 end
 
--- Plans and commits. Answers the reply, or nil and the text of what raised.
-local function carry_out(contract, tx, args)
+-- The answer of an operation that raised.
+local function raised(problem)
+  if type(problem) == "table" then problem = problem.err or "unknown" end
+  local refusal = require("lib.reply").corrupt(problem)
+  return refusal and packed(refusal) or pack(nil, "raised", problem), refusal and "refused" or "raised"
+end
+
+-- An operation: its name, its route, its arguments, the time or nil, and whether its store calls are counted. `trusted` says that
+-- the arguments were checked by the same rules.
+local function operate(trusted, at, name, route, args, now, counted)
+  local contract = functions[name]
+  if contract == nil then return pack(nil, "unknown", name) end
+  if tx.kind == "read" and not contract.read_only then
+    return pack(nil, "raised", name .. " writes and cannot be called read-only")
+  end
+  if not trusted then
+    local refusal = contract.check(args)
+    if refusal then return packed(refusal, counted and 0 or nil) end
+  end
+  tx:operation(at, route, now)
   local fine, answer = pcall(contract.call, tx, args, tx.now)
+  local reply, outcome
   if not fine then
-    answer = text_of(answer)
-    local refusal = require("lib.reply").corrupt(answer)
-    if refusal then return refusal end
-    return nil, answer
+    tx:reset()
+    reply, outcome = raised(answer)
+  elseif answer.err then
+    tx:reset()
+    reply, outcome = packed(answer, counted and tx.calls or nil), "refused"
+  else
+    if not contract.read_only then tx:finish() end
+    reply, outcome = packed(answer, counted and tx.calls or nil), "ok"
   end
-  if answer.ok and not contract.read_only then
-    local committed, busy = pcall(tx.commit, tx)
-    if not committed then return nil, text_of(busy) end
-    if busy then return { err = "try_again", detail = { problem = busy } } end
-  end
-  return answer
+  if settle_host then settle_host(outcome) end
+  return tx.lost or reply
 end
 
--- An operation: { name, route, arguments, the time or nil, whether its store calls are counted }.
-local function operate(shared, operation, at)
-  local contract = functions[operation[1]]
-  if contract == nil then return { unknown = operation[1] } end
-  if shared.kind == "read" and not contract.read_only then
-    return { raised = contract.name .. " writes and cannot be called read-only" }
-  end
-  local args = operation[3]
-  local answer, problem = contract.check(args), nil
-  local tx
-  if answer == nil then
-    tx = shared.Tx.new(shared, operation[2], operation[4] or nil, at)
-    if redis.begin then redis.begin(at) end
-    answer, problem = carry_out(contract, tx, args)
-    if redis.settle then redis.settle(problem and "raised" or answer.err and "refused" or "ok") end
-    if answer == nil then return { raised = problem } end
-  end
-  if operation[5] then answer.calls = tx and tx.calls or 0 end
-  return answer
-end
-
--- Runs a list: what holds for all of it, then its operations. `kind` is the class of the function it came by.
+-- Runs a list: `argv` holds what is true for all of it, then its operations. `kind` is the class of the function it came by.
 function define.run(kind, argv)
-  if not booted then boot() end
-  local list = cmsgpack.unpack(argv[1])
-  local Tx = require "lib.tx"
-  local shared = Tx.share(kind, list[1])
-  local answers = {}
-  for at = 1, #list - 1 do answers[at] = cmsgpack.pack(operate(shared, list[at + 1], at)) end
-  Tx.say(shared)
+  if tx == nil then boot() end
+  local marks, number = unpack_(argv[1])
+  tx:list(kind, marks)
+  local answers, trusted = tx.answers, number == LIBRARY.number
+  for i = 2, #argv do
+    -- An answer may be replaced while those behind it run.
+    answers[i - 1] = operate(trusted, i - 1, unpack_(argv[i]))
+  end
+  tx:close()
   return answers
 end
 
--- The one function that is called by its own name: what is loaded, asked before anything else is.
+-- The one function that is called by its own name: what is loaded, asked before anything else is. Every version reads its reply, so it
+-- has a shape of its own.
 function define.library()
-  if not booted then boot() end
-  return cmsgpack.pack(functions.ff_library.call())
+  if tx == nil then boot() end
+  return pack({ ok = functions.ff_library.call().fields })
 end
 
 return define
@@ -971,9 +994,7 @@ source["lib.reply"] = function(require, LIBRARY)
 local reply = {}
 
 function reply.ok(variant, fields)
-  fields = fields or {}
-  fields.is = variant
-  return { ok = fields }
+  return { ok = variant, fields = fields }
 end
 
 -- Details are texts, so that every host and client reads them alike.
@@ -997,294 +1018,392 @@ return reply
 end
 
 source["lib.tx"] = function(require, LIBRARY)
--- One operation's view of its partition: reads see the plan, writes are planned and happen together at commit.
+-- One operation's view of its partition: reads see the plan, writes are planned.
+--
+-- What finished operations planned waits and goes out together: before something reads a range of a key it touches, when the list
+-- turns to another partition, and at the end of the list. What the running operation plans is dropped when it is refused or raises.
+--
+-- The plan is kept in lists that are used again and again: they hold nothing that outlives a list of operations.
+local limits = require "lib.limits"
+local places = require "lib.keys"
+
+local redis_call, redis_pcall, commit = redis.call, redis.pcall, redis.commit
+local begin_host, settle_host = redis.begin, redis.settle
+local pack = cmsgpack.pack
+local floor, format, find, concat = math.floor, string.format, string.find, table.concat
+local pcall, type, unpack, tonumber, error, ipairs, next = pcall, type, unpack, tonumber, error, ipairs, next
+
+-- The one view there is; an operation begins it anew.
 local Tx = {}
-Tx.__index = Tx
 
-local function text(v)
-  if type(v) == "number" then
-    if v ~= math.floor(v) then error("a stored number must be an integer, got " .. v) end
-    return string.format("%.0f", v)
+-- Planned writes are commands as they will be sent: a list of the word, the key and the arguments. A write joins the last command of its
+-- key when that has the same word. `before` leads from a command to the one that precedes it for the same key.
+local order, count, last, before = {}, 0, {}, {}
+-- How many commands finished operations planned; and the commands that the running operation's writes have joined. A SET has its
+-- operation's number as a fourth item.
+local settled, joined, join_count, number = 0, {}, 0, 0
+-- SETs of records that are packed when the operation is done, each with the function that does it.
+local open, closers, open_count = {}, {}, 0
+-- Events of the partition the list is at, in order; how many there are, how many of finished operations, and how many of those whose
+-- writes are done.
+local events, event_count, event_settled, event_done = {}, 0, 0, 0
+-- How many finished operations have writes that are not done, and the places of the first and the last of them in the list.
+local owners, first_owner, last_owner = 0, 0, 0
+
+-- True when the running operation has planned a command of this key.
+local function is_own(command)
+  for i = settled + 1, count do
+    if order[i] == command then return true end
   end
-  if type(v) ~= "string" then error("a stored value must be text or an integer, got " .. type(v)) end
+  for i = 1, join_count do
+    if joined[i] == command then return true end
+  end
+  return false
+end
+
+local function add(key, command, previous)
+  if previous then
+    if previous[1] == "DEL" and is_own(previous) then error("write after delete of " .. key) end
+    before[command] = previous
+  end
+  last[key] = command
+  count = count + 1
+  order[count] = command
+end
+
+-- Takes the last commands out of the plan, down to the first `n`.
+local function cut(n)
+  for i = count, n + 1, -1 do
+    local command = order[i]
+    last[command[2]], before[command], order[i] = before[command], nil, nil
+  end
+  count = n
+end
+
+-- How many arguments one write of a command has that others can join.
+local width = { ZADD = 2, HSET = 2, ZREM = 1, HDEL = 1, XDEL = 1 }
+
+-- Takes back what the running operation has planned since its last finished item, and answers it as commands. What joined a command of
+-- another operation comes first: what the operation planned for the same key afterwards has a command of its own.
+local function take_back()
+  local taken = {}
+  for i = join_count, 1, -1 do
+    local command = joined[i]
+    local size, word = #command, command[1]
+    local write = { word, command[2] }
+    for at = size - width[word] + 1, size do
+      write[#write + 1] = command[at]
+      command[at] = nil
+    end
+    taken[i], joined[i] = write, nil
+  end
+  for i = settled + 1, count do taken[#taken + 1] = order[i] end
+  cut(settled)
+  join_count, open_count = 0, 0
+  return taken
+end
+
+-- The host's text of a number.
+local function text(v)
+  if type(v) == "number" then return format("%.0f", v) end
   return v
 end
 
--- A score, which travels as the number it is.
-local function whole(v)
-  if type(v) ~= "number" or v ~= math.floor(v) then error("a score must be an integer, got " .. tostring(v)) end
-  return v
-end
+-- Lists ----------------------------------------------------------------------------------------
 
--- What the operations of one list have in common: the time, the lanes they met and what they announce. `marks` is 1 when slots may
--- move and 2 when someone reads events, or their sum.
-function Tx.share(kind, marks)
-  local time = redis.call("TIME")
+local append, say
+
+-- Begins a list. `kind` is the class of the function it came by; `marks` is 1 when slots may move and 2 when someone reads events,
+-- or their sum. A test adds 4 to have every transition made step by step.
+function Tx:list(kind, marks)
+  if count > 0 then cut(0) end
+  settled, join_count, open_count, owners = 0, 0, 0, 0
+  event_count, event_settled, event_done = 0, 0, 0
+  local time = redis_call("TIME")
   local sec, usec = tonumber(time[1]), tonumber(time[2])
-  return {
-    Tx = Tx, kind = kind, guard = marks % 2 == 1, listen = marks >= 2,
-    now = sec * 1000 + math.floor(usec / 1000), now_us = sec * 1000000 + usec,
-    said = {}, tags = {},
-    lanes = {}, -- copies of lanes, by key, as they are stored
-  }
+  self.kind, self.guard, self.listen = kind, marks % 2 == 1, marks % 4 >= 2
+  self.step_by_step = LIBRARY.test and marks >= 4
+  self.list_now, self.list_now_us = sec * 1000 + floor(usec / 1000), sec * 1000000 + usec
+  self.route, self.lanes, self.said, self.answers = nil, {}, nil, {}
 end
 
-function Tx.new(shared, route, now, at)
-  local tx = setmetatable({
-    shared = shared,
-    at = at,
-    route = route,
-    tag = string.match(route, "{.-}"),
-    guard = shared.guard,
-    listen = shared.listen,
-    now = shared.now,
-    now_us = shared.now_us,
-    calls = 1, -- the time
-  }, Tx)
-  if now and LIBRARY.test then tx.now, tx.now_us = now, now * 1000 end
-  tx:reset()
-  return tx
+-- Begins the operation at this place of the list.
+function Tx:operation(at, route, now)
+  if route ~= self.route then
+    self.at = nil
+    self:flush()
+    append(self)
+    local names = places.of(route)
+    self.route, self.names, self.tag = route, names, names.tag
+  end
+  number = number + 1
+  self.at, self.calls, self.memo, self.messages, self.lost = at, 1, {}, nil, nil
+  self.now, self.now_us = self.list_now, self.list_now_us
+  if now and LIBRARY.test then self.now, self.now_us = now, now * 1000 end
+  if begin_host then begin_host(at) end
 end
 
--- `memo`: records read once per plan, by key.
+-- Drops what the operation planned since its last finished item.
 function Tx:reset()
-  self.plan, self.order, self.messages, self.memo = {}, {}, {}, {}
+  if join_count > 0 or count > settled then take_back() end
+  event_count = event_settled
+  self.memo, self.messages, self.lanes = {}, nil, {}
 end
 
 function Tx:read(...)
   self.calls = self.calls + 1
-  return redis.call(...)
+  return redis_call(...)
 end
 
-local first_word = { hash = "HSET", zset = "ZADD", string = "SET", stream = "XADD", key = "DEL" }
+-- Reads of keys with planned writes -------------------------------------------------------------
 
--- What is planned for one key: the command that will write it, as it grows, and where in it each name's value stands: `at`, or as
--- long as there is only one, `only` and `place`. `gone` (names that go) is made when first needed.
-local function begin(self, key, kind, command, size, only, place)
-  local entry = { key = key, kind = kind, command = command, size = size, only = only, place = place }
-  self.plan[key] = entry
-  self.order[#self.order + 1] = entry
-  self.shared.lanes[key] = nil
-  return entry
-end
-
-local function planned(self, key, kind)
-  local entry = self.plan[key]
-  if entry == nil then return begin(self, key, kind, { first_word[kind], key }, 2) end
-  if entry.kind ~= kind then error("planned " .. kind .. " write on " .. entry.kind .. " key " .. key) end
-  if entry.deleted then error("write after delete of " .. key) end
-  return entry
-end
-
--- Where the values of an entry stand, by name.
-local function places(entry)
-  local at = entry.at
-  if not at then
-    at = {}
-    if entry.only then at[entry.only] = entry.place end
-    entry.at, entry.only = at, nil
-  end
-  return at
-end
-
--- A command without one of its pairs; `at` follows.
-local function without(entry, name)
-  if not entry.at and entry.only ~= name then return end
-  local places = places(entry)
-  local at = places[name]
-  if at == nil then return end
-  local first = entry.kind == "zset" and at or at - 1
-  table.remove(entry.command, first)
-  table.remove(entry.command, first)
-  places[name], entry.size = nil, entry.size - 2
-  for other, place in pairs(places) do
-    if place > at then places[other] = place - 2 end
+-- The value planned for a name of a key: false when it will be gone, nil when no plan says so.
+local function planned(command, name)
+  while command do
+    local word = command[1]
+    if word == "DEL" then return false end
+    if word == "ZADD" then
+      for at = #command, 4, -2 do
+        if command[at] == name then return command[at - 1] end
+      end
+    elseif word == "HSET" then
+      for at = #command - 1, 3, -2 do
+        if command[at] == name then return command[at + 1] end
+      end
+    elseif width[word] then
+      for at = 3, #command do
+        if command[at] == name then return false end
+      end
+    end
+    command = before[command]
   end
 end
 
-local function take(self, key, kind, name)
-  local entry = self.plan[key]
-  if entry and entry.deleted then return end
-  entry = planned(self, key, kind)
-  without(entry, name)
-  if not entry.gone then
-    entry.gone, entry.gone_order = { [name] = true }, { name }
-  elseif not entry.gone[name] then
-    entry.gone[name] = true
-    entry.gone_order[#entry.gone_order + 1] = name
-  end
+-- A range of a key is about to be read: what others planned for it goes out first. What this operation planned cannot be seen
+-- by a range.
+local function ranged(self, key)
+  local command = last[key]
+  if command == nil then return end
+  if is_own(command) then error("range read of a key with planned writes: " .. key) end
+  self:give_way()
 end
 
-local function is_gone(entry, name)
-  return entry.deleted or (entry.gone and entry.gone[name])
+-- True when this operation has planned a write to the key.
+function Tx:plans(key)
+  local command = last[key]
+  return command ~= nil and is_own(command)
 end
 
--- The value planned under a name, or nil.
-local function planned_value(entry, name)
-  if entry.at then
-    local at = entry.at[name]
-    return at and entry.command[at]
-  end
-  if entry.only == name then return entry.command[entry.place] end
+-- True when a write to the key is planned and not done yet.
+function Tx:touches(key)
+  return last[key] ~= nil
 end
 
-local function refuse_planned(self, key)
-  if self.plan[key] then error("range read of a key with planned writes: " .. key) end
+-- The last command this operation planned for a key; those of others go out first.
+local function own_of(self, key)
+  local command = last[key]
+  if command == nil or (is_own(command) and before[command] == nil and join_count == 0) then return command end
+  self:give_way()
+  return last[key]
 end
 
 -- Hashes ---------------------------------------------------------------------------------------
 
--- All fields of a hash as a flat list of names and values, or nil when there is none.
-function Tx:hflat(key)
-  if self.plan[key] == nil then
-    local flat = self:read("HGETALL", key)
-    if #flat > 0 then return flat end
-    return nil
-  end
-  local fields = self:hgetall(key)
-  if fields == nil then return nil end
-  local flat = {}
-  for name, value in pairs(fields) do
-    flat[#flat + 1] = name
-    flat[#flat + 1] = value
-  end
-  return flat
-end
-
 -- All fields of a hash as a table, or nil when there is none.
 function Tx:hgetall(key)
-  local entry = self.plan[key]
-  if entry and entry.deleted then return nil end
+  local command = own_of(self, key)
+  if command and command[1] == "DEL" then return nil end
   local flat = self:read("HGETALL", key)
-  local fields, any = {}, false
-  for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1]; any = true end
-  if entry then
-    for name, at in pairs(places(entry)) do fields[name] = entry.command[at]; any = true end
-    if entry.gone then
-      for name in pairs(entry.gone) do fields[name] = nil end
+  local fields = {}
+  for at = 1, #flat, 2 do fields[flat[at]] = flat[at + 1] end
+  if command then
+    -- From the first to the last.
+    local all = {}
+    while command do
+      table.insert(all, 1, command)
+      command = before[command]
+    end
+    for _, c in ipairs(all) do
+      if c[1] == "HSET" then
+        for at = 3, #c, 2 do fields[c[at]] = text(c[at + 1]) end
+      else
+        for at = 3, #c do fields[c[at]] = nil end
+      end
     end
   end
-  if any then return fields end
+  if next(fields) ~= nil then return fields end
 end
 
 function Tx:hget(key, field)
-  local entry = self.plan[key]
-  if entry then
-    if is_gone(entry, field) then return nil end
-    local value = planned_value(entry, field)
-    if value then return value end
+  local command = last[key]
+  if command then
+    local value = planned(command, field)
+    if value then return text(value) end
+    if value == false then return nil end
   end
-  return self:read("HGET", key, field) or nil
+  self.calls = self.calls + 1
+  return redis_call("HGET", key, field) or nil
 end
 
--- Several fields of a hash nothing is planned for, in this order; an absent one is false.
+function Tx:hlen(key)
+  ranged(self, key)
+  return self:read("HLEN", key)
+end
+
+-- Several fields of a hash this operation has planned nothing for, in this order; an absent one is false.
 function Tx:hmget(key, fields)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("HMGET", key, unpack(fields))
+end
+
+-- One field of a hash.
+function Tx:hput(key, field, value)
+  local command = last[key]
+  if command and command[1] == "HSET" then
+    local n = #command
+    command[n + 1], command[n + 2] = field, value
+    join_count = join_count + 1
+    joined[join_count] = command
+  else
+    add(key, { "HSET", key, field, value }, command)
+  end
 end
 
 -- `list` is flat: field, value, field, value, …
 function Tx:hset(key, list)
-  if self.plan[key] == nil and #list == 2 then
-    begin(self, key, "hash", { "HSET", key, list[1], text(list[2]) }, 4, list[1], 4)
-    return
+  for i = 1, #list, 2 do self:hput(key, list[i], list[i + 1]) end
+end
+
+-- Plans the removal of a name from a key.
+local function remove(word, key, name)
+  local command = last[key]
+  if command and command[1] == word then
+    command[#command + 1] = name
+    join_count = join_count + 1
+    joined[join_count] = command
+  elseif not (command and command[1] == "DEL") then
+    add(key, { word, key, name }, command)
   end
-  local entry = planned(self, key, "hash")
-  local command, at, gone, size = entry.command, places(entry), entry.gone, entry.size
-  for i = 1, #list, 2 do
-    local name, value = list[i], list[i + 1]
-    if type(value) ~= "string" then value = text(value) end
-    local place = at[name]
-    if place then
-      command[place] = value
-    else
-      command[size + 1], command[size + 2] = name, value
-      size = size + 2
-      at[name] = size
-    end
-    if gone then gone[name] = nil end
-  end
-  entry.size = size
 end
 
 function Tx:hdel(key, field)
-  take(self, key, "hash", field)
+  remove("HDEL", key, field)
 end
 
 -- Strings --------------------------------------------------------------------------------------
 
-function Tx:get(key)
-  local entry = self.plan[key]
-  if entry then
-    if entry.deleted then return nil end
-    return entry.command[3]
+-- The text that a planned SET will leave. A record is packed when its operation is done, or when it is asked for.
+local function text_of(command)
+  if command[1] == "DEL" then return nil end
+  local value = command[3]
+  if type(value) == "table" then
+    for i = 1, open_count do
+      if open[i] == command then return closers[i](value) end
+    end
   end
-  return self:read("GET", key) or nil
+  return value
+end
+
+function Tx:get(key)
+  local command = last[key]
+  if command then return text_of(command) end
+  self.calls = self.calls + 1
+  return redis_call("GET", key) or nil
+end
+
+-- What a record's key holds, or nil. A key that holds anything else than a text is damaged.
+function Tx:record(key)
+  local command = last[key]
+  if command then return text_of(command) end
+  self.calls = self.calls + 1
+  local stored = redis_pcall("GET", key)
+  if type(stored) == "string" then return stored end
+  if stored then
+    if find(stored.err, "WRONGTYPE", 1, true) then error("CORRUPT " .. key .. " type", 0) end
+    error(stored.err, 0)
+  end
 end
 
 function Tx:set(key, value)
-  if self.plan[key] == nil then
-    begin(self, key, "string", { "SET", key, text(value) }, 3)
-    return
+  local command = last[key]
+  if command and command[4] == number and command[1] == "SET" then
+    command[3] = value
+  else
+    add(key, { "SET", key, value, number }, command)
   end
-  local entry = planned(self, key, "string")
-  entry.command[3], entry.size = text(value), 3
+end
+
+-- Plans a record; `close` packs it when the operation is done, however often it is changed until then.
+function Tx:put(key, record, close)
+  local command = last[key]
+  if command and command[4] == number and command[1] == "SET" and command[3] == record then return end
+  command = { "SET", key, record, number }
+  add(key, command, last[key])
+  open_count = open_count + 1
+  open[open_count], closers[open_count] = command, close
 end
 
 -- Removes a whole key, whatever it holds.
 function Tx:del(key)
-  local entry = self.plan[key] or planned(self, key, "key")
-  entry.deleted = true
-  entry.command, entry.size, entry.at, entry.only, entry.gone, entry.gone_order = { "DEL", key }, 2, nil, nil, nil, nil
+  local command = last[key]
+  if not (command and command[1] == "DEL") then add(key, { "DEL", key }, command) end
 end
 
 -- Sorted sets ----------------------------------------------------------------------------------
 
 function Tx:zscore(key, member)
-  local entry = self.plan[key]
-  if entry then
-    if is_gone(entry, member) then return nil end
-    local score = planned_value(entry, member)
-    if score then return tonumber(score) end
+  local command = last[key]
+  if command then
+    local score = planned(command, member)
+    if score then return score end
+    if score == false then return nil end
   end
   return tonumber(self:read("ZSCORE", key, member) or nil)
 end
 
 function Tx:zadd(key, score, member)
-  if self.plan[key] == nil then
-    begin(self, key, "zset", { "ZADD", key, whole(score), member }, 4, member, 3)
-    return
-  end
-  local entry = planned(self, key, "zset")
-  local at = places(entry)
-  local place = at[member]
-  if place then
-    entry.command[place] = whole(score)
+  if score % 1 ~= 0 then error("a score must be an integer, got " .. score) end
+  local command = last[key]
+  if command and command[1] == "ZADD" then
+    local n = #command
+    command[n + 1], command[n + 2] = score, member
+    join_count = join_count + 1
+    joined[join_count] = command
   else
-    local size = entry.size
-    entry.command[size + 1], entry.command[size + 2] = whole(score), member
-    at[member], entry.size = size + 1, size + 2
+    add(key, { "ZADD", key, score, member }, command)
   end
-  if entry.gone then entry.gone[member] = nil end
 end
 
 function Tx:zrem(key, member)
-  take(self, key, "zset", member)
+  remove("ZREM", key, member)
 end
 
 function Tx:zcard(key)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZCARD", key)
 end
 
 function Tx:zcount(key, min, max)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZCOUNT", key, min, max)
 end
 
 function Tx:zrank(key, member)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("ZRANK", key, member) or nil
+end
+
+-- The number of entries as stored, whatever this operation plans for them.
+function Tx:zstored(key)
+  if last[key] then self:give_way() end
+  return self:read("ZCARD", key)
+end
+
+-- Members between two positions, as the store answers them.
+function Tx:zrange(key, ...)
+  if last[key] then ranged(self, key) end
+  self.calls = self.calls + 1
+  return redis_call("ZRANGE", key, ...)
 end
 
 local function pairs_of(flat)
@@ -1294,53 +1413,46 @@ local function pairs_of(flat)
 end
 
 -- Lowest scores first, after the first `skip`: a list of { member, score }.
-function Tx:zlowest(key, min, max, count, skip)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, min, max, "BYSCORE", "LIMIT", text(skip or 0), text(count), "WITHSCORES"))
+function Tx:zlowest(key, min, max, limit, skip)
+  return pairs_of(self:zrange(key, min, max, "BYSCORE", "LIMIT", skip or 0, limit, "WITHSCORES"))
 end
 
 -- Highest scores first, between max and min, after the first `offset`.
-function Tx:zhighest(key, max, min, count, offset)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, max, min, "BYSCORE", "REV", "LIMIT", text(offset or 0), text(count), "WITHSCORES"))
+function Tx:zhighest(key, max, min, limit, offset)
+  return pairs_of(self:zrange(key, max, min, "BYSCORE", "REV", "LIMIT", offset or 0, limit, "WITHSCORES"))
 end
 
 function Tx:zhead(key)
-  refuse_planned(self, key)
-  return pairs_of(self:read("ZRANGE", key, "0", "0", "WITHSCORES"))[1]
+  return pairs_of(self:zrange(key, 0, 0, "WITHSCORES"))[1]
 end
 
 -- Streams --------------------------------------------------------------------------------------
 
--- Appends an entry; the stream is kept near `max` entries when given.
-function Tx:xadd(key, max, field, value)
-  local entry = planned(self, key, "stream")
-  entry.appended = entry.appended or {}
-  entry.appended[#entry.appended + 1] = { max and text(max), field, value }
+-- Appends an entry.
+function Tx:xadd(key, field, value)
+  add(key, { "XADD", key, "*", field, value }, last[key])
 end
 
 -- Appends an entry under an id the caller chose; it must come after every id the stream ever held.
 function Tx:xput(key, id, field, value)
-  local entry = planned(self, key, "stream")
-  entry.appended = entry.appended or {}
-  entry.appended[#entry.appended + 1] = { false, field, value, id }
+  add(key, { "XADD", key, id, field, value }, last[key])
 end
 
 function Tx:xdel(key, id)
-  take(self, key, "stream", id)
+  remove("XDEL", key, id)
 end
 
-function Tx:xrange(key, from, to, count)
-  refuse_planned(self, key)
-  return self:read("XRANGE", key, from, to, "COUNT", text(count))
+function Tx:xrange(key, from, to, limit)
+  ranged(self, key)
+  return self:read("XRANGE", key, from, to, "COUNT", limit)
 end
 
 -- As xrange, but in steps, so that large entries are not all read at once: stops after `bytes_max`. The second answer says
 -- that it stopped there and more may follow.
-function Tx:xsome(key, from, to, count, bytes_max)
+function Tx:xsome(key, from, to, limit, bytes_max)
   local out, bytes, step = {}, 0, 16
-  while #out < count do
-    local want = math.min(step, count - #out)
+  while #out < limit do
+    local want = math.min(step, limit - #out)
     local page = self:xrange(key, from, to, want)
     for _, entry in ipairs(page) do
       out[#out + 1] = entry
@@ -1349,47 +1461,67 @@ function Tx:xsome(key, from, to, count, bytes_max)
     if #page < want then return out, false end
     if bytes > bytes_max then return out, true end
     from = "(" .. page[#page][1]
-    step = math.floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
+    step = floor((bytes_max - bytes) * #out / math.max(bytes, 1)) + 1
   end
   return out, false
 end
 
 function Tx:xtrim(key, id)
-  planned(self, key, "stream").trim = { "~", id }
+  add(key, { "XTRIM", key, "MINID", "~", id }, last[key])
 end
 
 -- Removes exactly the entries before the id, counting those appended in this call.
 function Tx:xcut(key, id)
-  planned(self, key, "stream").trim = { "=", id }
+  add(key, { "XTRIM", key, "MINID", "=", id }, last[key])
 end
 
 function Tx:xlen(key)
-  refuse_planned(self, key)
+  ranged(self, key)
   return self:read("XLEN", key)
 end
 
 function Tx:xlast(key)
-  refuse_planned(self, key)
-  return self:read("XREVRANGE", key, "+", "-", "COUNT", "1")[1]
+  ranged(self, key)
+  return self:read("XREVRANGE", key, "+", "-", "COUNT", 1)[1]
 end
 
 function Tx:exists(key)
-  local entry = self.plan[key]
-  if entry then return not entry.deleted and entry.size > 2 end
+  local command = own_of(self, key)
+  if command then return command[1] ~= "DEL" end
   return self:read("EXISTS", key) == 1
 end
 
 -- True when the store holds one of these keys; nothing is planned for them yet.
 function Tx:any_exists(list)
-  for _, key in ipairs(list) do refuse_planned(self, key) end
+  for _, key in ipairs(list) do ranged(self, key) end
   return #list > 0 and self:read("EXISTS", unpack(list)) > 0
 end
 
--- Announcements --------------------------------------------------------------------------------
+-- Announcements and events ---------------------------------------------------------------------
 
 -- Says something on the partition's channel after the list; the same thing once.
 function Tx:announce(...)
-  self.messages[#self.messages + 1] = { ... }
+  local messages = self.messages
+  if messages == nil then
+    messages = {}
+    self.messages = messages
+  end
+  messages[#messages + 1] = { ... }
+end
+
+-- What the list announces to the partition it is at.
+local function said_of(self, at)
+  local said = self.said
+  if said == nil then
+    said = {}
+    self.said = said
+  end
+  local of_tag = said[self.tag]
+  if of_tag == nil then
+    of_tag = { at = at, tag = self.tag, messages = {}, known = {} }
+    said[self.tag], said[#said + 1] = of_tag, of_tag
+  end
+  return of_tag
 end
 
 -- What makes a message another one: of ready queues the best score counts, of timers the earliest.
@@ -1397,18 +1529,12 @@ local function identity(message)
   local kind = message[1]
   if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
   if kind == "timer" then return "timer", 2 end
-  return table.concat(message, "\0"), nil
+  return concat(message, "\0"), nil
 end
 
--- Takes what a committed plan announced into the list's messages.
+-- Takes what a finished operation announced into the list's messages.
 local function gather(self)
-  local shared = self.shared
-  local of_tag = shared.said[self.tag]
-  if of_tag == nil then
-    of_tag = { at = self.at, messages = {}, known = {} }
-    shared.said[self.tag] = of_tag
-    shared.tags[#shared.tags + 1] = self.tag
-  end
+  local of_tag = said_of(self, self.at)
   local messages, known = of_tag.messages, of_tag.known
   for _, message in ipairs(self.messages) do
     local name, least = identity(message)
@@ -1420,113 +1546,245 @@ local function gather(self)
       other[least] = message[least]
     end
   end
+  self.messages = nil
 end
 
 -- Says what the list announced, once per partition.
-function Tx.say(shared)
-  for _, tag in ipairs(shared.tags) do
-    local of_tag = shared.said[tag]
-    if redis.begin then redis.begin(of_tag.at) end
-    redis.call("SPUBLISH", "ff:wake:" .. tag, cmsgpack.pack(of_tag.messages))
-    if redis.settle then redis.settle("ok") end
+function say(self)
+  for _, of_tag in ipairs(self.said) do
+    if begin_host then begin_host(of_tag.at) end
+    redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
+    if settle_host then settle_host("ok") end
   end
 end
 
--- Commit ---------------------------------------------------------------------------------------
-
-local remove = { hash = "HDEL", zset = "ZREM", stream = "XDEL" }
-
-local function appends(list, entry)
-  for _, item in ipairs(entry.appended or {}) do
-    if item[1] then
-      list[#list + 1] = { "XADD", entry.key, "MAXLEN", "~", item[1], "*", item[2], item[3] }
-    else
-      list[#list + 1] = { "XADD", entry.key, item[4] or "*", item[2], item[3] }
-    end
-  end
-  if entry.trim then list[#list + 1] = { "XTRIM", entry.key, "MINID", entry.trim[1], entry.trim[2] } end
+-- An event for the partition's stream, packed.
+function Tx:note(event)
+  event_count = event_count + 1
+  events[event_count] = event
 end
 
-local function removal(entry)
-  local command
-  for _, name in ipairs(entry.gone_order) do
-    if entry.gone[name] then
-      command = command or { remove[entry.kind], entry.key }
-      command[#command + 1] = name
-    end
+-- Events beyond those that are kept leave, a few at a time. `newest` is the number of the last one.
+local function drop_oldest(key, newest)
+  local first = redis_call("XRANGE", key, "-", "+", "COUNT", 1)[1]
+  local beyond = first and newest - limits.events_max - tonumber(first[2][1]) + 1 or 0
+  if beyond <= 0 then return end
+  local entries = redis_call("XRANGE", key, "-", "+", "COUNT", math.min(beyond, 128) + 1)
+  local keep
+  for i = 2, #entries do
+    if tonumber(entries[i][2][1]) > newest - limits.events_max + 1 then break end
+    keep = entries[i][1]
   end
-  return command
+  if keep then redis_call("XTRIM", key, "MINID", "=", keep) end
 end
 
-local function commands(self)
-  local list, removals, order = {}, nil, self.order
-  for i = 1, #order do
-    local entry = order[i]
-    if entry.deleted then
-      removals = removals or {}
-      removals[#removals + 1] = entry.command
-    else
-      if entry.kind == "stream" then
-        appends(list, entry)
-      elseif entry.size > 2 then
-        list[#list + 1] = entry.command
-      end
-      if entry.gone then
-        removals = removals or {}
-        removals[#removals + 1] = removal(entry)
+-- Appends the events of the partition in as few entries as they fit into. The name of an entry's field is the number of its first
+-- event.
+function append(self)
+  local n = event_done
+  if n == 0 then return end
+  local names = self.names
+  if begin_host then begin_host(self.event_owner) end
+  local newest = redis_call("INCRBY", names.event_count, n)
+  local first = newest - n + 1
+  if floor(newest / 64) > floor((first - 1) / 64) then drop_oldest(names.events, newest) end
+  if n == 1 then
+    redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first, events[1])
+  else
+    local from, bytes = 1, 0
+    for i = 1, n do
+      bytes = bytes + #events[i]
+      local following = i < n and events[i + 1]
+      if not following or i - from + 1 == limits.events_per_entry_max or bytes + #following > limits.event_entry_bytes_max then
+        redis_call("XADD", names.events, "MAXLEN", "~", limits.events_max, "*", first + from - 1, concat(events, "", from, i))
+        from, bytes = i + 1, 0
       end
     end
   end
-  if removals then
-    for i = 1, #removals do list[#list + 1] = removals[i] end
+  if settle_host then settle_host("ok") end
+  for i = 1, n do events[i] = false end
+  event_count, event_settled, event_done = 0, 0, 0
+  if self.listen then
+    local messages = said_of(self, self.event_owner).messages
+    messages[#messages + 1] = { "events" }
   end
-  return list
 end
+
+-- Writing ---------------------------------------------------------------------------------------
 
 -- Touches every key about to be written: in a migrating slot this refuses before the first write.
 local function moving(self)
   local keys = {}
-  for _, entry in ipairs(self.order) do keys[#keys + 1] = entry.key end
-  if #keys == 0 then return nil end
-  local answer = redis.pcall("EXISTS", unpack(keys))
-  if type(answer) == "table" and answer.err then return answer.err end
+  if event_settled > event_done then keys = { self.names.events, self.names.event_count } end
+  for i = 1, count do
+    local command = order[i]
+    if before[command] == nil then keys[#keys + 1] = command[2] end
+  end
+  for from = 1, #keys, 1000 do
+    local answer = redis_pcall("EXISTS", unpack(keys, from, math.min(from + 999, #keys)))
+    if type(answer) == "table" and answer.err then return answer.err end
+  end
 end
 
--- Executes the plan; returns the reason when the partition is moving and nothing was written.
-function Tx:commit()
-  if #self.order == 0 and #self.messages == 0 then return nil end
-  if self.guard then
-    local busy = moving(self)
-    if busy then
-      self:reset()
-      return busy
+-- Sends one command; one with very many arguments in parts.
+local function send_one(command)
+  local size = #command
+  if size <= 1000 then return redis_call(unpack(command, 1, size)) end
+  for from = 3, size, 996 do
+    redis_call(command[1], command[2], unpack(command, from, math.min(from + 995, size)))
+  end
+end
+
+-- Sends all commands. Texts are set together, first of all: but for keys that other commands write too.
+local function send()
+  if commit then
+    for i = 1, count do
+      if order[i][1] == "SET" then order[i][4] = nil end
+    end
+    commit(order)
+    return
+  end
+  local sets = 0
+  for i = 1, count do
+    local command = order[i]
+    if command[1] == "SET" and before[command] == nil and last[command[2]] == command then sets = sets + 1 end
+  end
+  local all, n = sets > 1 and {} or nil, 0
+  for i = 1, count do
+    local command = order[i]
+    if command[1] == "SET" and before[command] == nil and last[command[2]] == command then
+      if all then
+        all[n + 1], all[n + 2] = command[2], command[3]
+        n = n + 2
+        if n >= 1000 then
+          redis_call("MSET", unpack(all, 1, n))
+          all, n = {}, 0
+        end
+      else
+        redis_call("SET", command[2], command[3])
+      end
     end
   end
-  local list = commands(self)
-  self.calls = self.calls + #list
-  if redis.commit then
-    redis.commit(list)
-  else
-    local call = redis.call
-    for i = 1, #list do call(unpack(list[i])) end
+  if n > 0 then redis_call("MSET", unpack(all, 1, n)) end
+  for i = 1, count do
+    local command = order[i]
+    local word = command[1]
+    if word ~= "SET" then
+      local size = #command
+      if size == 4 then
+        redis_call(word, command[2], command[3], command[4])
+      elseif size == 3 then
+        redis_call(word, command[2], command[3])
+      else
+        send_one(command)
+      end
+    elseif before[command] or last[command[2]] ~= command then
+      redis_call("SET", command[2], command[3])
+    end
   end
-  if #self.messages > 0 then gather(self) end
-  self:reset()
 end
 
+-- What raised, as text.
 local function raised(problem)
   if type(problem) == "table" then problem = problem.err or "unknown" end
   return problem
 end
 
-local function is_moving(problem)
-  return string.find(problem, "TRYAGAIN") or string.find(problem, "ASK ") or string.find(problem, "MOVED ") or string.find(problem, "CLUSTERDOWN")
+-- What finished operations planned could not be written: each of them answers this instead.
+local function lose(self, answer)
+  for at = first_owner, last_owner do
+    if at ~= self.at then self.answers[at] = answer end
+  end
+  event_count, event_settled = event_done, event_done
+  self.lost = answer
 end
 
--- Plans one item of a batch and commits it. Answers what `plan` answered; `try_again` when the partition is
--- moving; nil and the message when it raised, with nothing written.
-function Tx:item(plan)
-  local fine, answer = pcall(plan)
+-- Writes what finished operations planned. False when it could not be written. Nothing else is in the plan.
+function Tx:flush()
+  if count == 0 and event_settled == event_done then return true end
+  local lost
+  if self.guard then
+    local busy = moving(self)
+    if busy then lost = pack(false, "try_again", { problem = busy }) end
+  end
+  if lost == nil then
+    if begin_host then begin_host(first_owner) end
+    local fine, problem = pcall(send)
+    if settle_host then settle_host(fine and "ok" or "raised") end
+    if not fine then lost = pack(nil, "raised", raised(problem)) end
+  end
+  for i = 1, count do
+    local command = order[i]
+    last[command[2]], before[command], order[i] = nil, nil, nil
+  end
+  count, settled, owners = 0, 0, 0
+  if lost then
+    lose(self, lost)
+    return false
+  end
+  if event_done == 0 then self.event_owner = first_owner end
+  event_done = event_settled
+  return true
+end
+
+-- A flush in the middle of an operation. When it fails the operation ends: it may have seen what was lost.
+function Tx:give_way()
+  local own, closing = nil, {}
+  if join_count > 0 or count > settled then
+    for i = 1, open_count do closing[open[i]] = closers[i] end
+    own = take_back()
+  end
+  if settle_host then settle_host("ok") end
+  local fine = self:flush()
+  if begin_host then begin_host(self.at) end
+  if not fine then error("what the operations before it planned could not be written", 0) end
+  for _, command in ipairs(own or {}) do
+    add(command[2], command, last[command[2]])
+    if closing[command] then
+      open_count = open_count + 1
+      open[open_count], closers[open_count] = command, closing[command]
+    end
+  end
+end
+
+-- The running operation, or an item of it, is done: what it planned is written with the next flush.
+function Tx:finish()
+  if self.messages then gather(self) end
+  if count == settled and join_count == 0 and event_count == event_settled then return end
+  for i = 1, open_count do
+    local command = open[i]
+    command[3], open[i] = closers[i](command[3]), nil
+  end
+  self.calls = self.calls + count - settled + join_count
+  local at = self.at
+  if owners == 0 then first_owner = at end
+  if owners == 0 or last_owner ~= at then owners = owners + 1 end
+  last_owner, settled, join_count, open_count, event_settled = at, count, 0, 0, event_count
+  number = number + 1
+end
+
+-- Ends the list: the rest is written, and each partition gets its events and says what there is to say. Only a damaged stream refuses
+-- events; every operation of the list says so then, since no raise may leave it.
+function Tx:close()
+  self.at = nil
+  self:flush()
+  local fine, problem = pcall(append, self)
+  if not fine then
+    if settle_host then settle_host("raised") end
+    problem = pack(nil, "raised", raised(problem))
+    for at = 1, #self.answers do self.answers[at] = problem end
+  end
+  if self.said then say(self) end
+end
+
+local function is_moving(problem)
+  return find(problem, "TRYAGAIN") or find(problem, "ASK ") or find(problem, "MOVED ") or find(problem, "CLUSTERDOWN")
+end
+
+-- Plans one item of a batch: `item(...)`. Answers what it answered; `try_again` when the partition is moving; nil and the
+-- message when it raised. Of one that is refused or raises nothing stays planned.
+function Tx:item(item, ...)
+  local fine, answer = pcall(item, ...)
   if not fine then
     self:reset()
     local problem = raised(answer)
@@ -1537,8 +1795,8 @@ function Tx:item(plan)
     self:reset()
     return answer
   end
-  local busy = self:commit()
-  if busy then return { err = "try_again", detail = { problem = busy } } end
+  self:finish()
+  self.memo = {}
   return answer
 end
 
@@ -1549,20 +1807,57 @@ source["lib.keys"] = function(require, LIBRARY)
 -- Every key of the store; all but the configuration record carry the partition's tag.
 local keys = {}
 
-function keys.digest(s)
-  return string.sub(redis.sha1hex(s), 1, 20)
+local sub, match, sha1hex = string.sub, string.match, redis.sha1hex
+
+-- Names that are made over and over are kept, up to a number.
+local routes = {}
+local kept_max = 256
+
+-- The names of a partition that hold nothing but its tag, and those of its lanes. The configuration record has no tag: whoever asks
+-- for a key of a partition there has the wrong route.
+function keys.of(route)
+  local names = routes[route]
+  if names then return names end
+  local tag = match(route, "{.-}")
+  names = { tag = tag, kinds = {}, lanes = {}, kept = 0 }
+  if tag then
+    local idx, events = "ff:idx:" .. tag .. ":", "ff:events:" .. tag
+    names.exec, names.idx, names.lane, names.workers = "ff:exec:" .. tag .. ":", idx, idx .. "lane:", idx .. "workers:"
+    names.timers, names.all, names.outbox = idx .. "timers", idx .. "all", "ff:outbox:" .. tag
+    names.events, names.event_count = events, events .. ":count"
+  end
+  routes[route] = names
+  return names
 end
 
-function keys.core(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":core" end
-function keys.spec(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":spec" end
-function keys.payload(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":payload" end
-function keys.result(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":result" end
-function keys.attempts(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":attempts" end
+function keys.digest(s)
+  return sub(sha1hex(s), 1, 20)
+end
 
-function keys.continuation(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":continuation" end
-function keys.signals(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signals" end
+-- The names of one lane, by what they are for.
+local function of_lane(names, path)
+  local lane = names.lanes[path]
+  if lane then return lane end
+  if names.kept >= kept_max then names.lanes, names.kinds, names.kept = {}, {}, 0 end
+  names.kept = names.kept + 1
+  local copy = "ff:lane:" .. names.tag .. ":" .. path
+  lane = { copy = copy, memory = copy .. ":memory", place = names.lane .. path .. ":", places = {}, queues = {} }
+  names.lanes[path] = lane
+  return lane
+end
+
+function keys.core(tx, id) return tx.names.exec .. id end
+function keys.spec(tx, id) return tx.names.exec .. id .. ":spec" end
+function keys.input(tx, id) return tx.names.exec .. id .. ":input" end
+function keys.more(tx, id) return tx.names.exec .. id .. ":more" end
+function keys.waits(tx, id) return tx.names.exec .. id .. ":waits" end
+function keys.result(tx, id) return tx.names.exec .. id .. ":result" end
+function keys.attempts(tx, id) return tx.names.exec .. id .. ":attempts" end
+
+function keys.continuation(tx, id) return tx.names.exec .. id .. ":continuation" end
+function keys.signals(tx, id) return tx.names.exec .. id .. ":signals" end
 -- What makes a signal known: its id, and its idempotency key at its waitpoint.
-function keys.signal_keys(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":signal_keys" end
+function keys.signal_keys(tx, id) return tx.names.exec .. id .. ":signal_keys" end
 
 function keys.waitpoint(tx, id) return "ff:wp:" .. tx.tag .. ":" .. id end
 function keys.inbox(tx) return "ff:idx:" .. tx.tag .. ":waitpoints" end
@@ -1575,13 +1870,13 @@ function keys.flows(tx) return "ff:idx:" .. tx.tag .. ":flows" end
 -- Flows that still owe their members a cancel.
 function keys.cancel_backlog(tx) return "ff:idx:" .. tx.tag .. ":cancel_backlog" end
 -- Edges out of a member by number; those into it, as upstreams with the edge's number there; what is passed along them; children.
-function keys.edges_out(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":out" end
-function keys.edges_in(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":in" end
-function keys.passed(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":passed" end
-function keys.children(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":children" end
+function keys.edges_out(tx, id) return tx.names.exec .. id .. ":out" end
+function keys.edges_in(tx, id) return tx.names.exec .. id .. ":in" end
+function keys.passed(tx, id) return tx.names.exec .. id .. ":passed" end
+function keys.children(tx, id) return tx.names.exec .. id .. ":children" end
 
 -- What it used: reports that wait, and the ledger.
-function keys.usage(tx, id) return "ff:exec:" .. tx.tag .. ":" .. id .. ":usage" end
+function keys.usage(tx, id) return tx.names.exec .. id .. ":usage" end
 
 function keys.stream(tx, id, attempt) return string.format("ff:stream:%s:%s:%.0f", tx.tag, id, attempt) end
 function keys.stream_live(tx, id, attempt) return keys.stream(tx, id, attempt) .. ":live" end
@@ -1589,29 +1884,61 @@ function keys.stream_summary(tx, id, attempt) return keys.stream(tx, id, attempt
 
 function keys.idempotency(tx, digest) return "ff:idem:" .. tx.tag .. ":" .. digest end
 
-function keys.lane(tx, lane) return "ff:lane:" .. tx.tag .. ":" .. lane end
+function keys.lane(tx, path) return of_lane(tx.names, path).copy end
+-- What a partition remembers of a lane.
+function keys.lane_memory(tx, path) return of_lane(tx.names, path).memory end
 function keys.lanes(tx) return "ff:idx:" .. tx.tag .. ":lanes" end
 function keys.queues(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queues" end
-function keys.queue(tx, lane, queue) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":queue:" .. queue end
+function keys.queue(tx, path, queue)
+  local lane = of_lane(tx.names, path)
+  local key = lane.queues[queue]
+  if key == nil then
+    key = lane.place .. "queue:" .. queue
+    if tx.names.kept >= kept_max then return key end
+    tx.names.kept = tx.names.kept + 1
+    lane.queues[queue] = key
+  end
+  return key
+end
 function keys.fair(tx, lane) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":fair" end
 -- `place`: delayed, suspended, terminal, blocked:route, …
-function keys.place(tx, lane, place) return "ff:idx:" .. tx.tag .. ":lane:" .. lane .. ":" .. place end
+function keys.place(tx, path, place)
+  local lane = of_lane(tx.names, path)
+  local key = lane.places[place]
+  if key == nil then
+    key = lane.place .. place
+    lane.places[place] = key
+  end
+  return key
+end
 
 -- Who waits for a budget, by queue score; who waits for a quota that is not there.
 function keys.awaits(tx, id) return "ff:idx:" .. tx.tag .. ":awaits:" .. id end
 function keys.missing(tx) return "ff:idx:" .. tx.tag .. ":missing" end
 
-function keys.timers(tx) return "ff:idx:" .. tx.tag .. ":timers" end
+function keys.timers(tx) return tx.names.timers end
 function keys.stuck(tx) return "ff:idx:" .. tx.tag .. ":timers:stuck" end
 function keys.told(tx) return "ff:idx:" .. tx.tag .. ":told" end
-function keys.leases(tx, instance) return "ff:idx:" .. tx.tag .. ":workers:" .. instance end
+function keys.leases(tx, instance) return tx.names.workers .. instance end
 
-function keys.all(tx) return "ff:idx:" .. tx.tag .. ":all" end
-function keys.kind(tx, kind) return "ff:idx:" .. tx.tag .. ":kind:" .. keys.digest(kind) end
+function keys.all(tx) return tx.names.all end
+function keys.kind(tx, kind)
+  local names = tx.names
+  local key = names.kinds[kind]
+  if key == nil then
+    if names.kept >= kept_max then names.lanes, names.kinds, names.kept = {}, {}, 0 end
+    key = names.idx .. "kind:" .. keys.digest(kind)
+    names.kept = names.kept + 1
+    names.kinds[kind] = key
+  end
+  return key
+end
 function keys.tag(tx, name, value) return "ff:idx:" .. tx.tag .. ":tag:" .. keys.digest(#name .. ":" .. name .. value) end
 
-function keys.events(tx) return "ff:events:" .. tx.tag end
-function keys.outbox(tx) return "ff:outbox:" .. tx.tag end
+function keys.events(tx) return tx.names.events end
+-- How many events the partition ever had.
+function keys.event_count(tx) return tx.names.event_count end
+function keys.outbox(tx) return tx.names.outbox end
 -- What was counted of the events.
 function keys.tally(tx) return "ff:tally:" .. tx.tag end
 -- What is owed to receivers outside: a webhook, each receiver's line of them by the time of the next try, and the receivers by
@@ -1704,59 +2031,49 @@ return backoff
 end
 
 source["lib.event"] = function(require, LIBRARY)
--- One event per transition, appended to the partition's stream inside the same call.
-local keys = require "lib.keys"
-local limits = require "lib.limits"
+-- One event per transition, appended to the partition's stream with the list that made it.
+--
+-- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
+-- its data, name and value in turn. An entry of the stream holds events one after the other.
+local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
 
-local function append(tx, list)
-  tx:xadd(keys.events(tx), limits.events_max, "e", cmsgpack.pack(list))
-  if tx.listen then tx:announce("events") end
-end
-
--- `data` is a flat list of texts: name, value, … The order of the list is the order of the fields.
-function event.of_execution(tx, rec, kind, data)
-  data = data or {}
-  -- The change that ended the lease says how long it lasted.
-  if rec.ran then
-    data[#data + 1], data[#data + 2] = "ran_ms", string.format("%.0f", rec.ran)
+-- What follows the kind of an event are its data: name, value, … in the order in which they are shown. The change that ended a lease
+-- says how long it lasted.
+function event.of_execution(tx, rec, kind, ...)
+  local ran = rec.ran
+  if ran then
     rec.ran = nil
+    return tx:note(pack({
+      kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, "ran_ms", ran, ...
+    }))
   end
-  append(tx, {
-    kind, tx.now, rec.spec.namespace, rec.lane, rec.spec.kind, rec.id, rec.spec.flow_id or false,
-    rec.attempt or false, rec.worker or false,
-    rec.tags and cmsgpack.unpack(rec.tags) or {}, data,
-  })
+  tx:note(pack({ kind, tx.now, rec.path, rec.kind, rec.id, rec.flow_id or false, rec.attempt or false, rec.worker or false, rec.tags or false, ... }))
 end
 
-function event.of_flow(tx, f, kind, data)
-  append(tx, { kind, tx.now, f.namespace, false, f.kind, false, f.id, false, false, {}, data or {} })
+function event.of_flow(tx, f, kind, ...)
+  tx:note(pack({ kind, tx.now, f.namespace .. "/", f.kind, false, f.id, false, false, false, ... }))
 end
 
-function event.of_fleet(tx, kind, namespace, lane, worker, data)
-  append(tx, { kind, tx.now, namespace or false, lane or false, false, false, false, false, worker or false, {}, data or {} })
+-- Of the fleet: a worker, a budget, a lane or what an operator did.
+function event.of_fleet(tx, kind, namespace, lane, worker, ...)
+  tx:note(pack({ kind, tx.now, (namespace or "") .. "/" .. (lane or ""), false, false, false, false, worker or false, false, ... }))
 end
 
--- What became of a webhook belongs to what it tells of; `tags` are a flat list.
-function event.of_webhook(tx, w, kind, tags, data)
-  append(tx, { kind, tx.now, w.namespace, w.lane or false, w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags, data })
+-- What became of a webhook belongs to what it tells of; `tags` are a packed flat list.
+function event.of_webhook(tx, w, kind, tags, ...)
+  tx:note(pack({
+    kind, tx.now, w.namespace .. "/" .. (w.lane or ""), w.kind, w.execution_id or false, w.flow_id or false, w.attempt_index or false, false, tags or false, ...
+  }))
 end
 
-local function map_of(flat)
-  local map = {}
-  for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
-  return map
-end
+-- Where the data of an event begin.
+event.data_from = 10
 
--- The typed form of a stored entry.
-function event.parse(entry)
-  local e = cmsgpack.unpack(entry[2][2])
-  return {
-    id = entry[1], type = e[1], at = e[2], namespace = e[3] or nil, lane = e[4] or nil, kind = e[5] or nil,
-    execution_id = e[6] or nil, flow_id = e[7] or nil, attempt_index = e[8] or nil, worker_instance = e[9] or nil,
-    tags = map_of(e[10]), data = map_of(e[11]),
-  }
+-- The events of an entry, each as it was packed.
+function event.all(entry)
+  return { unpack_(entry) }
 end
 
 return event
@@ -1770,7 +2087,7 @@ local outbox = {}
 
 -- `data` is a flat list of texts: name, value, …
 function outbox.owe(tx, kind, data)
-  tx:xadd(keys.outbox(tx), nil, "e", cmsgpack.pack({ kind, tx.now, data }))
+  tx:xadd(keys.outbox(tx), "e", cmsgpack.pack({ kind, tx.now, data }))
   tx:announce("fleet")
 end
 
@@ -1785,37 +2102,96 @@ return outbox
 end
 
 source["record.fields"] = function(require, LIBRARY)
--- The fields of stored records: a record is one packed array, its values at the positions in which they stand here. A list in the
--- place of a name is a group that shares one position and is absent as a whole. Append only: a position never changes its meaning.
+-- The fields of stored records. A record is one packed array, its values in the order in which they stand here; false stands for one
+-- that is absent. A list in the place of a field is a group that shares one position and is absent as a whole. Append only: a
+-- position never changes its meaning.
 --
--- `spec.` marks what the common path needs of what the submitter said; the rest of it is stored apart.
+-- A field is its name and its type. `!` marks one that a record cannot be without. Without a field marked `|`, none of those that
+-- follow it is there, up to the groups: a record may end before it.
 return {
-  access = { "access_id", "digest", "name", "roles", "namespaces", "lanes", "capabilities", "created_at", "created_by", "expires_at" },
+  access = {
+    "access_id uuid!", "digest text!", "name text!", "roles [text]!", "namespaces [text]", "lanes [text]", "capabilities [text]", "created_at time_ms!", "created_by text!", "expires_at time_ms",
+  },
 
   execution = {
-    "spec.namespace", "spec.kind", "spec.created_at", "spec.queue", "spec.retention_ms", "spec.max_reclaims",
-    "spec.attempt_timeout_ms", "spec.max_frames", "spec.webhook",
-    "phase", "outcome", "lane", "prio", "score", "updated", "ready", "wake",
-    "attempt", "attempt_id", "attempt_type", "attempt_state", "started", "first_started", "timeout_at",
-    "lease_id", "epoch", "worker", "worker_id", "lease_until", "lease_ttl", "request", "renewals",
-    "ended_by", "ended_value", "ended", "result", "result_encoding", "history",
-    -- Of a member: its flow, its key and number there, the flow that runs in its place. Of a child: its parent, its number there, and
-    -- what the parent's end means for it.
-    { "spec.flow_id", "spec.key", "spec.number", "spec.nested", "spec.parent_id", "spec.parent_close" },
+    -- `path` is "namespace/lane", `digest` that of what was submitted; `input` says that there is one, `tags` are a packed flat list.
+    "path text!", "kind kind!", "created time_ms!", "queue queue!", "retention duration_ms!",
+    "phase phase!", "prio priority!", "score int!", "updated time_ms!", "wake time_ms", "digest text!", "input count", "tags bytes",
+    -- The last attempt and its lease, and what ended it.
+    "attempt attempt_index|", "attempt_id attempt_id", "attempt_type attempt_type", "attempt_state attempt_state", "started time_ms",
+    "lease_id lease_id", "epoch epoch", "worker instance", "worker_id worker_id", "lease_until time_ms", "lease_ttl lease_ttl_ms",
+    "ended_by text",
+    -- The end, and the result unless it is stored apart.
+    "ended time_ms|", "outcome outcome", "result bytes",
+    -- Of a member: its flow, its key and number there, the flow that runs in its place. Of a child: its parent, its key and number
+    -- there, and what the parent's end means for it.
+    { "flow_id flow_id", "key text", "number count", "nested flow_id", "parent_id execution_id", "parent_close text" },
     -- Why and since when it does not run, until when, and how it goes on.
-    { "reason", "detail", "since", "delay", "start_by", "deadline", "next", "resume", "fair", "fair_end" },
-    { "grant", "grant_worker", "grant_until", "grants", "holds", "wanted" },
-    { "failure", "failures", "reclaims", "replays", "tier", "progress", "cancel_by", "cancel_reason", "yield" },
-    -- Waiting, and what came of it.
-    { "wait", "wait_until", "open", "open_due", "time_left", "woken", "continued", "past_waits", "closed_waits", "answered", "satisfied", "signals" },
-    { "frames", "streams", "tailed" },
+    { "reason blocking_reason", "detail bytes", "since time_ms", "delay time_ms", "start_by time_ms", "start_within duration_ms", "deadline time_ms", "next text", "resume count", "ready time_ms", "fair int", "fair_end int", "fairness_key text" },
+    -- What must admit it, and what has.
+    { "grant grant_id", "grant_worker instance", "grant_until time_ms", "grants count", "holds bytes", "wanted bytes", "budgets [budget_ref]", "quotas [quota_ref]", "requires [text]", "prefers [text]" },
+    -- Limits that were given, and what went wrong so far. When and why the last attempt ended, unless it ended with the execution.
+    { "timeout duration_ms", "timeout_at time_ms", "time_left duration_ms", "max_reclaims count", "max_replays count", "failure bytes", "failures count", "reclaims count", "replays count", "tier count", "progress bytes", "cancel_by time_ms", "cancel_reason text", "yield count", "renewals count", "ended_value int", "lane_retry retry", "attempt_ended time_ms", "attempt_failure bytes" },
+    -- Waiting, and what came of it. The wait itself, the open waitpoints and what answered them are a record of their own.
+    { "waits count", "wait_until time_ms", "open_due time_ms", "continued text", "signals bytes" },
+    -- Frames of the running attempt, attempts that have some, that someone follows them, how many are kept, and how many the last
+    -- attempt wrote.
+    { "frames bytes", "streams bytes", "tailed count", "max_frames count", "attempt_frames count" },
     -- Of a member: what it waits for, its edges out and how many of them its end has reached, that its flow was stopped before it
     -- reached all, what its outcome means for the flow; that it is not seen by anyone until its flow is sealed; that it is kept while
     -- its flow or parent has not ended, and since when it is not. Its children and the wait for them; what is owed to others.
-    { "deps", "passes", "outs", "reached", "halted", "fault", "verdict", "hidden", "bound", "freed", "kids", "awaiting", "owed" },
-    -- Older attempts that are stored apart, what operators did, tags, that someone waits for its end, parts stored apart, how many
-    -- reports of what it used were made, the webhook of its last end.
-    { "spilled", "actions", "tags", "waited", "input_far", "result_far", "reports", "hook" },
+    { "deps bytes", "inbound inbound", "passes count", "outs count", "reached count", "halted count", "fault bytes", "verdict text", "hidden count", "bound count", "freed time_ms", "kids bytes", "awaiting count", "owed bytes" },
+    -- That older attempts and what operators did are stored apart, and how many attempts stand further away; that someone waits for
+    -- its end; that its result is stored apart; encodings other than json; how many reports of what it used were made; where its end
+    -- is told, and the webhook of its last end; that the submitter said more than this.
+    { "more count", "spilled count", "waited count", "result_far count", "result_in text", "input_in text", "reports count", "webhook text", "hook bytes", "said count" },
+    -- Known while it is in use: its id, and what it was when it was read.
+    beside = { "id", "was_phase", "was_place", "was_score" },
+  },
+
+  -- What a submitter said that is seldom asked for. It is stored as it came.
+  spec = { "retry retry", "fallbacks [fallback]", "trace_parent text" },
+
+  -- What an execution waits for: the suspension, its open waitpoints, those that were answered before their time was over, past
+  -- suspensions, the signals that were enough before it began to wait, why it goes on, and closed waitpoints that are kept.
+  waits = { "wait bytes", "open bytes", "answered bytes", "past_waits bytes", "satisfied bytes", "woken bytes", "closed_waits bytes" },
+
+  -- Finished attempts but the last, and what operators did.
+  more = { "history bytes", "actions bytes" },
+
+  flow = {
+    "namespace namespace!", "kind kind!", "policy on_member_failure!", "created time_ms!", "updated time_ms!", "deadline time_ms", "retention duration_ms!", "defaults bytes", "digest text!", "parent execution_id",
+    -- Made for a member that is there: it goes with the member.
+    "adopted count",
+    "sealed time_ms", "touched time_ms", "version count!", "backward count", "outcome text", "ended time_ms",
+    -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe
+    -- something.
+    "last count!", "stored count!", "uncaught count", "sinks count", "owed count",
+    -- Why nothing of it may start any more: { policy, reason, actor, at }.
+    "stop bytes",
+    -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
+    "walk text", "walk_at time_ms", "walked count", "wake time_ms", "waited count",
+    -- Where its end is told, and the webhook of its last one.
+    "webhook text", "hook bytes",
+    -- Members by state.
+    "n_held count", "n_waiting count", "n_delayed count", "n_rate_limited count", "n_waiting_children count", "n_active count", "n_suspended count", "n_resumable count",
+    "n_completed count", "n_failed count", "n_cancelled count", "n_expired count", "n_skipped count",
+    beside = { "id" },
+  },
+
+  -- Tokens are { digest, approver or false, uses left or false, answered }; early signals are kept until a suspension counts them.
+  waitpoint = {
+    "exec execution_id!", "key waitpoint_key!", "state waitpoint_state!", "attempt attempt_index!", "created time_ms!", "expires time_ms", "uses uses", "closed time_ms", "why text",
+    "signals count", "suspension suspension_id", "review count", "tokens bytes!", "allowed bytes", "early bytes",
+    beside = { "id" },
+  },
+
+  webhook = { "of text!", "owner uuid!", "url url!", "said bytes!", "owed time_ms!", "due time_ms", "tries count!", "status http_status", "error webhook_error", beside = { "id", "receiver" } },
+
+  lane = {
+    "state lane_state!", "version count!", "priority_weight priority_weight!", "fairness fairness!", "weight weight!", "max_depth count", "max_active max_active",
+    "attempt_timeout_ms duration_ms", "retention_ms duration_ms", "lease_ttl_ms lease_ttl_ms", "fairness_weights fairness_weights", "retry retry",
+    beside = { "path" },
   },
 }
 end
@@ -1824,249 +2200,399 @@ source["record.packed"] = function(require, LIBRARY)
 -- Written by `cargo xtask codegen` from lua/record/fields.lua; do not edit.
 local packed = {}
 
--- Positions a newer library knows are kept as they are.
-local function tail(a, known)
-  local list = {}
-  for i = known + 1, #a do list[i - known] = a[i] end
-  return list
+local pack, unpack_limit, byte = cmsgpack.pack, cmsgpack.unpack_limit, string.byte
+local pcall, select, error = pcall, select, error
+
+-- The values of an array: as many as it says, and nothing behind them.
+local function whole(key, count, fine, _, ...)
+  if not fine or count ~= select("#", ...) then error("CORRUPT " .. key .. " array", 0) end
+  return key, ...
 end
 
-function packed.open_access(a)
+-- The values of a stored array, without a table for it: they begin behind its head. The key comes first.
+local function values(key, stored)
+  local head, high, low = byte(stored, 1, 3)
+  if head == 220 and low then return whole(key, high * 256 + low, pcall(unpack_limit, stored, 1000, 3)) end
+  if head and head > 144 and head < 160 then return whole(key, head - 144, pcall(unpack_limit, stored, 1000, 1)) end
+  error("CORRUPT " .. key .. " array", 0)
+end
+
+packed.values = values
+
+local function missing(key, names, ...)
+  for i = 1, #names do
+    if (select(i, ...)) == nil then error("CORRUPT " .. key .. " " .. names[i], 0) end
+  end
+end
+
+-- Packs a record with the values that a newer library put behind the known ones.
+local function with_tail(array, known, tail)
+  for i = #array + 1, known do array[i] = false end
+  for i = 1, #tail do array[known + i] = tail[i] end
+  return pack(array)
+end
+
+local function open_access(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a8 or not a9 then missing(key, { "access_id", "digest", "name", "roles", "created_at", "created_by" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a8 or nil, a9 or nil) end
   local rec = {
-    access_id = a[1] or nil,
-    digest = a[2] or nil,
-    name = a[3] or nil,
-    roles = a[4] or nil,
-    namespaces = a[5] or nil,
-    lanes = a[6] or nil,
-    capabilities = a[7] or nil,
-    created_at = a[8] or nil,
-    created_by = a[9] or nil,
-    expires_at = a[10] or nil,
+    access_id = a1,
+    digest = a2,
+    name = a3,
+    roles = a4,
+    namespaces = a5 or nil,
+    lanes = a6 or nil,
+    capabilities = a7 or nil,
+    created_at = a8,
+    created_by = a9,
+    expires_at = a10 or nil,
   }
-  local g
-  if a[10 + 1] ~= nil then rec.tail = tail(a, 10) end
+  if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
+end
+
+function packed.open_access(key, stored)
+  return open_access(values(key, stored))
 end
 
 function packed.close_access(rec)
-  local a = {
-    rec.access_id or false,
-    rec.digest or false,
-    rec.name or false,
-    rec.roles or false,
-    rec.namespaces or false,
-    rec.lanes or false,
-    rec.capabilities or false,
-    rec.created_at or false,
-    rec.created_by or false,
-    rec.expires_at or false,
-  }
-  if rec.tail then
-    for i, value in ipairs(rec.tail) do a[10 + i] = value end
-  end
-  return a
+  if rec.tail then return with_tail({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false }, 10, rec.tail) end
+  return pack({ rec.access_id, rec.digest, rec.name, rec.roles, rec.namespaces or false, rec.lanes or false, rec.capabilities or false, rec.created_at, rec.created_by, rec.expires_at or false })
 end
 
-function packed.open_execution(a)
+local function open_execution(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a6 or not a7 or not a8 or not a9 or not a11 then missing(key, { "path", "kind", "created", "queue", "retention", "phase", "prio", "score", "updated", "digest" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a6 or nil, a7 or nil, a8 or nil, a9 or nil, a11 or nil) end
   local rec = {
-    phase = a[10] or nil,
-    outcome = a[11] or nil,
-    lane = a[12] or nil,
-    prio = a[13] or nil,
-    score = a[14] or nil,
-    updated = a[15] or nil,
-    ready = a[16] or nil,
-    wake = a[17] or nil,
-    attempt = a[18] or nil,
-    attempt_id = a[19] or nil,
-    attempt_type = a[20] or nil,
-    attempt_state = a[21] or nil,
-    started = a[22] or nil,
-    first_started = a[23] or nil,
-    timeout_at = a[24] or nil,
-    lease_id = a[25] or nil,
-    epoch = a[26] or nil,
-    worker = a[27] or nil,
-    worker_id = a[28] or nil,
-    lease_until = a[29] or nil,
-    lease_ttl = a[30] or nil,
-    request = a[31] or nil,
-    renewals = a[32] or nil,
-    ended_by = a[33] or nil,
-    ended_value = a[34] or nil,
-    ended = a[35] or nil,
-    result = a[36] or nil,
-    result_encoding = a[37] or nil,
-    history = a[38] or nil,
-    spec = { namespace = a[1] or nil, kind = a[2] or nil, created_at = a[3] or nil, queue = a[4] or nil, retention_ms = a[5] or nil, max_reclaims = a[6] or nil, attempt_timeout_ms = a[7] or nil, max_frames = a[8] or nil, webhook = a[9] or nil },
+    path = a1,
+    kind = a2,
+    created = a3,
+    queue = a4,
+    retention = a5,
+    phase = a6,
+    prio = a7,
+    score = a8,
+    updated = a9,
+    wake = a10 or nil,
+    digest = a11,
+    input = a12 or nil,
+    tags = a13 or nil,
+    attempt = a14 or nil,
+    attempt_id = a15 or nil,
+    attempt_type = a16 or nil,
+    attempt_state = a17 or nil,
+    started = a18 or nil,
+    lease_id = a19 or nil,
+    epoch = a20 or nil,
+    worker = a21 or nil,
+    worker_id = a22 or nil,
+    lease_until = a23 or nil,
+    lease_ttl = a24 or nil,
+    ended_by = a25 or nil,
+    ended = a26 or nil,
+    outcome = a27 or nil,
+    result = a28 or nil,
+    id = nil,
+    was_phase = nil,
+    was_place = nil,
+    was_score = nil,
   }
-  local g
-  g = a[39]
-  if g then
-    rec.spec.flow_id = g[1] or nil
-    rec.spec.key = g[2] or nil
-    rec.spec.number = g[3] or nil
-    rec.spec.nested = g[4] or nil
-    rec.spec.parent_id = g[5] or nil
-    rec.spec.parent_close = g[6] or nil
+  if a29 then
+    rec.flow_id, rec.key, rec.number, rec.nested, rec.parent_id, rec.parent_close =
+      a29[1] or nil, a29[2] or nil, a29[3] or nil, a29[4] or nil, a29[5] or nil, a29[6] or nil
   end
-  g = a[40]
-  if g then
-    rec.reason = g[1] or nil
-    rec.detail = g[2] or nil
-    rec.since = g[3] or nil
-    rec.delay = g[4] or nil
-    rec.start_by = g[5] or nil
-    rec.deadline = g[6] or nil
-    rec.next = g[7] or nil
-    rec.resume = g[8] or nil
-    rec.fair = g[9] or nil
-    rec.fair_end = g[10] or nil
+  if a30 then
+    rec.reason, rec.detail, rec.since, rec.delay, rec.start_by, rec.start_within, rec.deadline, rec.next, rec.resume, rec.ready, rec.fair, rec.fair_end, rec.fairness_key =
+      a30[1] or nil, a30[2] or nil, a30[3] or nil, a30[4] or nil, a30[5] or nil, a30[6] or nil, a30[7] or nil, a30[8] or nil, a30[9] or nil, a30[10] or nil, a30[11] or nil, a30[12] or nil, a30[13] or nil
   end
-  g = a[41]
-  if g then
-    rec.grant = g[1] or nil
-    rec.grant_worker = g[2] or nil
-    rec.grant_until = g[3] or nil
-    rec.grants = g[4] or nil
-    rec.holds = g[5] or nil
-    rec.wanted = g[6] or nil
+  if a31 then
+    rec.grant, rec.grant_worker, rec.grant_until, rec.grants, rec.holds, rec.wanted, rec.budgets, rec.quotas, rec.requires, rec.prefers =
+      a31[1] or nil, a31[2] or nil, a31[3] or nil, a31[4] or nil, a31[5] or nil, a31[6] or nil, a31[7] or nil, a31[8] or nil, a31[9] or nil, a31[10] or nil
   end
-  g = a[42]
-  if g then
-    rec.failure = g[1] or nil
-    rec.failures = g[2] or nil
-    rec.reclaims = g[3] or nil
-    rec.replays = g[4] or nil
-    rec.tier = g[5] or nil
-    rec.progress = g[6] or nil
-    rec.cancel_by = g[7] or nil
-    rec.cancel_reason = g[8] or nil
-    rec.yield = g[9] or nil
+  if a32 then
+    rec.timeout, rec.timeout_at, rec.time_left, rec.max_reclaims, rec.max_replays, rec.failure, rec.failures, rec.reclaims, rec.replays, rec.tier, rec.progress, rec.cancel_by, rec.cancel_reason, rec.yield, rec.renewals, rec.ended_value, rec.lane_retry, rec.attempt_ended, rec.attempt_failure =
+      a32[1] or nil, a32[2] or nil, a32[3] or nil, a32[4] or nil, a32[5] or nil, a32[6] or nil, a32[7] or nil, a32[8] or nil, a32[9] or nil, a32[10] or nil, a32[11] or nil, a32[12] or nil, a32[13] or nil, a32[14] or nil, a32[15] or nil, a32[16] or nil, a32[17] or nil, a32[18] or nil, a32[19] or nil
   end
-  g = a[43]
-  if g then
-    rec.wait = g[1] or nil
-    rec.wait_until = g[2] or nil
-    rec.open = g[3] or nil
-    rec.open_due = g[4] or nil
-    rec.time_left = g[5] or nil
-    rec.woken = g[6] or nil
-    rec.continued = g[7] or nil
-    rec.past_waits = g[8] or nil
-    rec.closed_waits = g[9] or nil
-    rec.answered = g[10] or nil
-    rec.satisfied = g[11] or nil
-    rec.signals = g[12] or nil
+  if a33 then
+    rec.waits, rec.wait_until, rec.open_due, rec.continued, rec.signals =
+      a33[1] or nil, a33[2] or nil, a33[3] or nil, a33[4] or nil, a33[5] or nil
   end
-  g = a[44]
-  if g then
-    rec.frames = g[1] or nil
-    rec.streams = g[2] or nil
-    rec.tailed = g[3] or nil
+  if a34 then
+    rec.frames, rec.streams, rec.tailed, rec.max_frames, rec.attempt_frames =
+      a34[1] or nil, a34[2] or nil, a34[3] or nil, a34[4] or nil, a34[5] or nil
   end
-  g = a[45]
-  if g then
-    rec.deps = g[1] or nil
-    rec.passes = g[2] or nil
-    rec.outs = g[3] or nil
-    rec.reached = g[4] or nil
-    rec.halted = g[5] or nil
-    rec.fault = g[6] or nil
-    rec.verdict = g[7] or nil
-    rec.hidden = g[8] or nil
-    rec.bound = g[9] or nil
-    rec.freed = g[10] or nil
-    rec.kids = g[11] or nil
-    rec.awaiting = g[12] or nil
-    rec.owed = g[13] or nil
+  if a35 then
+    rec.deps, rec.inbound, rec.passes, rec.outs, rec.reached, rec.halted, rec.fault, rec.verdict, rec.hidden, rec.bound, rec.freed, rec.kids, rec.awaiting, rec.owed =
+      a35[1] or nil, a35[2] or nil, a35[3] or nil, a35[4] or nil, a35[5] or nil, a35[6] or nil, a35[7] or nil, a35[8] or nil, a35[9] or nil, a35[10] or nil, a35[11] or nil, a35[12] or nil, a35[13] or nil, a35[14] or nil
   end
-  g = a[46]
-  if g then
-    rec.spilled = g[1] or nil
-    rec.actions = g[2] or nil
-    rec.tags = g[3] or nil
-    rec.waited = g[4] or nil
-    rec.input_far = g[5] or nil
-    rec.result_far = g[6] or nil
-    rec.reports = g[7] or nil
-    rec.hook = g[8] or nil
+  if a36 then
+    rec.more, rec.spilled, rec.waited, rec.result_far, rec.result_in, rec.input_in, rec.reports, rec.webhook, rec.hook, rec.said =
+      a36[1] or nil, a36[2] or nil, a36[3] or nil, a36[4] or nil, a36[5] or nil, a36[6] or nil, a36[7] or nil, a36[8] or nil, a36[9] or nil, a36[10] or nil
   end
-  if a[46 + 1] ~= nil then rec.tail = tail(a, 46) end
+  if select("#", ...) > 0 then rec.tail = { ... } end
   return rec
 end
 
+function packed.open_execution(key, stored)
+  return open_execution(values(key, stored))
+end
+
 function packed.close_execution(rec)
-  local spec = rec.spec
-  local g1 = (spec.flow_id or spec.key or spec.number or spec.nested or spec.parent_id or spec.parent_close) and true or false
-  if g1 then g1 = { spec.flow_id or false, spec.key or false, spec.number or false, spec.nested or false, spec.parent_id or false, spec.parent_close or false } end
-  local g2 = (rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.deadline or rec.next or rec.resume or rec.fair or rec.fair_end) and true or false
-  if g2 then g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.fair or false, rec.fair_end or false } end
-  local g3 = (rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted) and true or false
-  if g3 then g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false } end
-  local g4 = (rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield) and true or false
-  if g4 then g4 = { rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false } end
-  local g5 = (rec.wait or rec.wait_until or rec.open or rec.open_due or rec.time_left or rec.woken or rec.continued or rec.past_waits or rec.closed_waits or rec.answered or rec.satisfied or rec.signals) and true or false
-  if g5 then g5 = { rec.wait or false, rec.wait_until or false, rec.open or false, rec.open_due or false, rec.time_left or false, rec.woken or false, rec.continued or false, rec.past_waits or false, rec.closed_waits or false, rec.answered or false, rec.satisfied or false, rec.signals or false } end
-  local g6 = (rec.frames or rec.streams or rec.tailed) and true or false
-  if g6 then g6 = { rec.frames or false, rec.streams or false, rec.tailed or false } end
-  local g7 = (rec.deps or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed) and true or false
-  if g7 then g7 = { rec.deps or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false } end
-  local g8 = (rec.spilled or rec.actions or rec.tags or rec.waited or rec.input_far or rec.result_far or rec.reports or rec.hook) and true or false
-  if g8 then g8 = { rec.spilled or false, rec.actions or false, rec.tags or false, rec.waited or false, rec.input_far or false, rec.result_far or false, rec.reports or false, rec.hook or false } end
-  local a = {
-    spec.namespace or false,
-    spec.kind or false,
-    spec.created_at or false,
-    spec.queue or false,
-    spec.retention_ms or false,
-    spec.max_reclaims or false,
-    spec.attempt_timeout_ms or false,
-    spec.max_frames or false,
-    spec.webhook or false,
-    rec.phase or false,
-    rec.outcome or false,
-    rec.lane or false,
-    rec.prio or false,
-    rec.score or false,
-    rec.updated or false,
-    rec.ready or false,
-    rec.wake or false,
-    rec.attempt or false,
-    rec.attempt_id or false,
-    rec.attempt_type or false,
-    rec.attempt_state or false,
-    rec.started or false,
-    rec.first_started or false,
-    rec.timeout_at or false,
-    rec.lease_id or false,
-    rec.epoch or false,
-    rec.worker or false,
-    rec.worker_id or false,
-    rec.lease_until or false,
-    rec.lease_ttl or false,
-    rec.request or false,
-    rec.renewals or false,
-    rec.ended_by or false,
-    rec.ended_value or false,
-    rec.ended or false,
-    rec.result or false,
-    rec.result_encoding or false,
-    rec.history or false,
-    g1,
-    g2,
-    g3,
-    g4,
-    g5,
-    g6,
-    g7,
-    g8,
-  }
-  if rec.tail then
-    for i, value in ipairs(rec.tail) do a[46 + i] = value end
+  local g1 = false
+  if rec.flow_id or rec.key or rec.number or rec.nested or rec.parent_id or rec.parent_close
+  then
+    g1 = { rec.flow_id or false, rec.key or false, rec.number or false, rec.nested or false, rec.parent_id or false, rec.parent_close or false }
   end
-  return a
+  local g2 = false
+  if rec.reason or rec.detail or rec.since or rec.delay or rec.start_by or rec.start_within or rec.deadline or rec.next or rec.resume or rec.ready or rec.fair or rec.fair_end or rec.fairness_key
+  then
+    g2 = { rec.reason or false, rec.detail or false, rec.since or false, rec.delay or false, rec.start_by or false, rec.start_within or false, rec.deadline or false, rec.next or false, rec.resume or false, rec.ready or false, rec.fair or false, rec.fair_end or false, rec.fairness_key or false }
+  end
+  local g3 = false
+  if rec.grant or rec.grant_worker or rec.grant_until or rec.grants or rec.holds or rec.wanted or rec.budgets or rec.quotas or rec.requires or rec.prefers
+  then
+    g3 = { rec.grant or false, rec.grant_worker or false, rec.grant_until or false, rec.grants or false, rec.holds or false, rec.wanted or false, rec.budgets or false, rec.quotas or false, rec.requires or false, rec.prefers or false }
+  end
+  local g4 = false
+  if rec.timeout or rec.timeout_at or rec.time_left or rec.max_reclaims or rec.max_replays or rec.failure or rec.failures or rec.reclaims or rec.replays or rec.tier or rec.progress or rec.cancel_by or rec.cancel_reason or rec.yield or rec.renewals or rec.ended_value or rec.lane_retry or rec.attempt_ended or rec.attempt_failure
+  then
+    g4 = { rec.timeout or false, rec.timeout_at or false, rec.time_left or false, rec.max_reclaims or false, rec.max_replays or false, rec.failure or false, rec.failures or false, rec.reclaims or false, rec.replays or false, rec.tier or false, rec.progress or false, rec.cancel_by or false, rec.cancel_reason or false, rec.yield or false, rec.renewals or false, rec.ended_value or false, rec.lane_retry or false, rec.attempt_ended or false, rec.attempt_failure or false }
+  end
+  local g5 = false
+  if rec.waits or rec.wait_until or rec.open_due or rec.continued or rec.signals
+  then
+    g5 = { rec.waits or false, rec.wait_until or false, rec.open_due or false, rec.continued or false, rec.signals or false }
+  end
+  local g6 = false
+  if rec.frames or rec.streams or rec.tailed or rec.max_frames or rec.attempt_frames
+  then
+    g6 = { rec.frames or false, rec.streams or false, rec.tailed or false, rec.max_frames or false, rec.attempt_frames or false }
+  end
+  local g7 = false
+  if rec.deps or rec.inbound or rec.passes or rec.outs or rec.reached or rec.halted or rec.fault or rec.verdict or rec.hidden or rec.bound or rec.freed or rec.kids or rec.awaiting or rec.owed
+  then
+    g7 = { rec.deps or false, rec.inbound or false, rec.passes or false, rec.outs or false, rec.reached or false, rec.halted or false, rec.fault or false, rec.verdict or false, rec.hidden or false, rec.bound or false, rec.freed or false, rec.kids or false, rec.awaiting or false, rec.owed or false }
+  end
+  local g8 = false
+  if rec.more or rec.spilled or rec.waited or rec.result_far or rec.result_in or rec.input_in or rec.reports or rec.webhook or rec.hook or rec.said
+  then
+    g8 = { rec.more or false, rec.spilled or false, rec.waited or false, rec.result_far or false, rec.result_in or false, rec.input_in or false, rec.reports or false, rec.webhook or false, rec.hook or false, rec.said or false }
+  end
+  if rec.tail then return with_tail({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }, 36, rec.tail) end
+  if g1 or g2 or g3 or g4 or g5 or g6 or g7 or g8 then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false, g1, g2, g3, g4, g5, g6, g7, g8 }) end
+  if rec.attempt == nil and rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false }) end
+  if rec.ended == nil then return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false }) end
+  return pack({ rec.path, rec.kind, rec.created, rec.queue, rec.retention, rec.phase, rec.prio, rec.score, rec.updated, rec.wake or false, rec.digest, rec.input or false, rec.tags or false, rec.attempt or false, rec.attempt_id or false, rec.attempt_type or false, rec.attempt_state or false, rec.started or false, rec.lease_id or false, rec.epoch or false, rec.worker or false, rec.worker_id or false, rec.lease_until or false, rec.lease_ttl or false, rec.ended_by or false, rec.ended or false, rec.outcome or false, rec.result or false })
+end
+
+local function open_flow(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 or not a9 or not a14 or not a18 or not a19 then missing(key, { "namespace", "kind", "policy", "created", "updated", "retention", "digest", "version", "last", "stored" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil, a9 or nil, a14 or nil, a18 or nil, a19 or nil) end
+  local rec = {
+    namespace = a1,
+    kind = a2,
+    policy = a3,
+    created = a4,
+    updated = a5,
+    deadline = a6 or nil,
+    retention = a7,
+    defaults = a8 or nil,
+    digest = a9,
+    parent = a10 or nil,
+    adopted = a11 or nil,
+    sealed = a12 or nil,
+    touched = a13 or nil,
+    version = a14,
+    backward = a15 or nil,
+    outcome = a16 or nil,
+    ended = a17 or nil,
+    last = a18,
+    stored = a19,
+    uncaught = a20 or nil,
+    sinks = a21 or nil,
+    owed = a22 or nil,
+    stop = a23 or nil,
+    walk = a24 or nil,
+    walk_at = a25 or nil,
+    walked = a26 or nil,
+    wake = a27 or nil,
+    waited = a28 or nil,
+    webhook = a29 or nil,
+    hook = a30 or nil,
+    n_held = a31 or nil,
+    n_waiting = a32 or nil,
+    n_delayed = a33 or nil,
+    n_rate_limited = a34 or nil,
+    n_waiting_children = a35 or nil,
+    n_active = a36 or nil,
+    n_suspended = a37 or nil,
+    n_resumable = a38 or nil,
+    n_completed = a39 or nil,
+    n_failed = a40 or nil,
+    n_cancelled = a41 or nil,
+    n_expired = a42 or nil,
+    n_skipped = a43 or nil,
+    id = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_flow(key, stored)
+  return open_flow(values(key, stored))
+end
+
+function packed.close_flow(rec)
+  if rec.tail then return with_tail({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false }, 43, rec.tail) end
+  return pack({ rec.namespace, rec.kind, rec.policy, rec.created, rec.updated, rec.deadline or false, rec.retention, rec.defaults or false, rec.digest, rec.parent or false, rec.adopted or false, rec.sealed or false, rec.touched or false, rec.version, rec.backward or false, rec.outcome or false, rec.ended or false, rec.last, rec.stored, rec.uncaught or false, rec.sinks or false, rec.owed or false, rec.stop or false, rec.walk or false, rec.walk_at or false, rec.walked or false, rec.wake or false, rec.waited or false, rec.webhook or false, rec.hook or false, rec.n_held or false, rec.n_waiting or false, rec.n_delayed or false, rec.n_rate_limited or false, rec.n_waiting_children or false, rec.n_active or false, rec.n_suspended or false, rec.n_resumable or false, rec.n_completed or false, rec.n_failed or false, rec.n_cancelled or false, rec.n_expired or false, rec.n_skipped or false })
+end
+
+local function open_lane(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 then missing(key, { "state", "version", "priority_weight", "fairness", "weight" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil) end
+  local rec = {
+    state = a1,
+    version = a2,
+    priority_weight = a3,
+    fairness = a4,
+    weight = a5,
+    max_depth = a6 or nil,
+    max_active = a7 or nil,
+    attempt_timeout_ms = a8 or nil,
+    retention_ms = a9 or nil,
+    lease_ttl_ms = a10 or nil,
+    fairness_weights = a11 or nil,
+    retry = a12 or nil,
+    path = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_lane(key, stored)
+  return open_lane(values(key, stored))
+end
+
+function packed.close_lane(rec)
+  if rec.tail then return with_tail({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false }, 12, rec.tail) end
+  return pack({ rec.state, rec.version, rec.priority_weight, rec.fairness, rec.weight, rec.max_depth or false, rec.max_active or false, rec.attempt_timeout_ms or false, rec.retention_ms or false, rec.lease_ttl_ms or false, rec.fairness_weights or false, rec.retry or false })
+end
+
+local function open_more(key, a1, a2, ...)
+  local rec = {
+    history = a1 or nil,
+    actions = a2 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_more(key, stored)
+  return open_more(values(key, stored))
+end
+
+function packed.close_more(rec)
+  if rec.tail then return with_tail({ rec.history or false, rec.actions or false }, 2, rec.tail) end
+  return pack({ rec.history or false, rec.actions or false })
+end
+
+local function open_spec(key, a1, a2, a3, ...)
+  local rec = {
+    retry = a1 or nil,
+    fallbacks = a2 or nil,
+    trace_parent = a3 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_spec(key, stored)
+  return open_spec(values(key, stored))
+end
+
+function packed.close_spec(rec)
+  if rec.tail then return with_tail({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false }, 3, rec.tail) end
+  return pack({ rec.retry or false, rec.fallbacks or false, rec.trace_parent or false })
+end
+
+local function open_waitpoint(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a13 then missing(key, { "exec", "key", "state", "attempt", "created", "tokens" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a13 or nil) end
+  local rec = {
+    exec = a1,
+    key = a2,
+    state = a3,
+    attempt = a4,
+    created = a5,
+    expires = a6 or nil,
+    uses = a7 or nil,
+    closed = a8 or nil,
+    why = a9 or nil,
+    signals = a10 or nil,
+    suspension = a11 or nil,
+    review = a12 or nil,
+    tokens = a13,
+    allowed = a14 or nil,
+    early = a15 or nil,
+    id = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_waitpoint(key, stored)
+  return open_waitpoint(values(key, stored))
+end
+
+function packed.close_waitpoint(rec)
+  if rec.tail then return with_tail({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false }, 15, rec.tail) end
+  return pack({ rec.exec, rec.key, rec.state, rec.attempt, rec.created, rec.expires or false, rec.uses or false, rec.closed or false, rec.why or false, rec.signals or false, rec.suspension or false, rec.review or false, rec.tokens, rec.allowed or false, rec.early or false })
+end
+
+local function open_waits(key, a1, a2, a3, a4, a5, a6, a7, ...)
+  local rec = {
+    wait = a1 or nil,
+    open = a2 or nil,
+    answered = a3 or nil,
+    past_waits = a4 or nil,
+    satisfied = a5 or nil,
+    woken = a6 or nil,
+    closed_waits = a7 or nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_waits(key, stored)
+  return open_waits(values(key, stored))
+end
+
+function packed.close_waits(rec)
+  if rec.tail then return with_tail({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false }, 7, rec.tail) end
+  return pack({ rec.wait or false, rec.open or false, rec.answered or false, rec.past_waits or false, rec.satisfied or false, rec.woken or false, rec.closed_waits or false })
+end
+
+local function open_webhook(key, a1, a2, a3, a4, a5, a6, a7, a8, a9, ...)
+  if not a1 or not a2 or not a3 or not a4 or not a5 or not a7 then missing(key, { "of", "owner", "url", "said", "owed", "tries" }, a1 or nil, a2 or nil, a3 or nil, a4 or nil, a5 or nil, a7 or nil) end
+  local rec = {
+    of = a1,
+    owner = a2,
+    url = a3,
+    said = a4,
+    owed = a5,
+    due = a6 or nil,
+    tries = a7,
+    status = a8 or nil,
+    error = a9 or nil,
+    id = nil,
+    receiver = nil,
+  }
+  if select("#", ...) > 0 then rec.tail = { ... } end
+  return rec
+end
+
+function packed.open_webhook(key, stored)
+  return open_webhook(values(key, stored))
+end
+
+function packed.close_webhook(rec)
+  if rec.tail then return with_tail({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false }, 9, rec.tail) end
+  return pack({ rec.of, rec.owner, rec.url, rec.said, rec.owed, rec.due or false, rec.tries, rec.status or false, rec.error or false })
 end
 
 return packed
@@ -2074,48 +2600,55 @@ return packed
 end
 
 source["record.spec"] = function(require, LIBRARY)
--- What a submitter said, as one packed value: it never changes after submission. What the common path needs of it stands in the
--- execution's own record as well, so that the rest is read only when something asks for it.
+-- What a submitter said that is seldom asked for: a packed value of its own, there only when something of it was said. And the ways
+-- in which lists and maps are packed elsewhere.
 local keys = require "lib.keys"
-local fields = require "record.fields"
+local packed = require "record.packed"
 
 local spec = {}
 
--- Stored as a list in this order; absent values are false, so that the list has no holes.
-local order = {
-  "namespace", "kind", "input_encoding", "created_at", "start_within_ms", "attempt_timeout_ms", "max_reclaims", "max_replays",
-  "requires", "prefers", "fairness_key", "budgets", "quotas", "fallbacks", "retention_ms", "max_frames", "trace_parent", "webhook",
-  "retry", "body_digest", "queue", "input",
-  -- Of a member: its flow, its key and number there, when it may run, the flow that runs in its place. Of a child: its parent,
-  -- its number there, and what the parent's end means for it.
-  "flow_id", "key", "number", "inbound", "nested", "parent_id", "parent_close",
-}
-
-local position = {}
-for i, name in ipairs(order) do position[name] = i end
-
--- So many of them belong to an execution that is neither member nor child.
-local alone = 22
-
-local function or_false(v)
-  if v == nil then return false end
-  return v
+-- What was said, read once per plan.
+function spec.of(tx, rec)
+  if rec.spec then return rec.spec end
+  local said = {}
+  if rec.said then
+    local key = keys.spec(tx, rec.id)
+    said = packed.open_spec(key, tx:record(key) or "")
+  end
+  rec.spec = said
+  return said
 end
 
-local function pack_retry(r)
-  local b = r.backoff
+-- Plans it for a new record.
+function spec.store(tx, rec, s)
+  if s.retry == nil and s.trace_parent == nil and (s.fallbacks == nil or #s.fallbacks == 0) then return end
+  rec.said = 1
+  tx:set(keys.spec(tx, rec.id), packed.close_spec({ retry = s.retry, fallbacks = s.fallbacks, trace_parent = s.trace_parent }))
+end
+
+-- Fills the gaps of a retry policy: first from the lane, as it was at submission, then from the engine's defaults.
+function spec.retry(tx, rec)
+  local given, of_lane = spec.of(tx, rec).retry or {}, rec.lane_retry or {}
+  local b = given.backoff or of_lane.backoff or { type = "exponential" }
+  local backoff
+  if b.type == "fixed" then
+    backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
+  else
+    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
+  end
   return {
-    r.max_attempts, b.type, or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms), r.jitter,
-    or_false(r.retry_on), or_false(r.never_on),
+    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
+    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
   }
 end
 
-local function unpack_retry(l)
-  return {
-    max_attempts = l[1],
-    backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil },
-    jitter = l[7], retry_on = l[8] or nil, never_on = l[9] or nil,
-  }
+function spec.fallbacks(tx, rec)
+  return spec.of(tx, rec).fallbacks or {}
+end
+
+-- The input, or an empty text.
+function spec.input(tx, rec)
+  return rec.input and tx:get(keys.input(tx, rec.id)) or ""
 end
 
 local function sorted_names(map)
@@ -2123,145 +2656,6 @@ local function sorted_names(map)
   for name in pairs(map) do names[#names + 1] = name end
   table.sort(names)
   return names
-end
-
-local function pack_budgets(list)
-  local out = {}
-  for i, ref in ipairs(list) do
-    local flat = false
-    if ref.estimate then
-      flat = {}
-      for _, name in ipairs(sorted_names(ref.estimate)) do
-        flat[#flat + 1] = name
-        flat[#flat + 1] = ref.estimate[name]
-      end
-    end
-    out[i] = { ref.budget_id, flat }
-  end
-  return out
-end
-
-local function unpack_budgets(list)
-  local out = {}
-  for i, ref in ipairs(list) do
-    local estimate
-    if ref[2] then
-      estimate = {}
-      for j = 1, #ref[2], 2 do estimate[ref[2][j]] = ref[2][j + 1] end
-    end
-    out[i] = { budget_id = ref[1], estimate = estimate }
-  end
-  return out
-end
-
-local function pack_quotas(list)
-  local out = {}
-  for i, ref in ipairs(list) do out[i] = { ref.quota_id, ref.key, ref.weight or 1 } end
-  return out
-end
-
-local function unpack_quotas(list)
-  local out = {}
-  for i, ref in ipairs(list) do out[i] = { quota_id = ref[1], key = ref[2], weight = ref[3] } end
-  return out
-end
-
-local function pack_inbound(i)
-  return { i.policy, i.k or false, i.on_satisfied or "let_run" }
-end
-
-local function unpack_inbound(l)
-  return { policy = l[1], k = l[2] or nil, on_satisfied = l[3] }
-end
-
-function spec.pack(s)
-  local list = {
-    s.namespace, s.kind, s.input_encoding, s.created_at, s.start_within_ms or false, s.attempt_timeout_ms or false, s.max_reclaims, s.max_replays,
-    s.requires, s.prefers, s.fairness_key or false, pack_budgets(s.budgets), pack_quotas(s.quotas), s.fallbacks, s.retention_ms, s.max_frames,
-    s.trace_parent or false, s.webhook or false, pack_retry(s.retry), s.body_digest, s.queue, s.input or false,
-  }
-  if s.flow_id or s.parent_id then
-    for i = alone + 1, #order do list[i] = or_false(s[order[i]]) end
-    if s.inbound then list[position.inbound] = pack_inbound(s.inbound) end
-  end
-  return cmsgpack.pack(list)
-end
-
-local decode = { budgets = unpack_budgets, quotas = unpack_quotas, retry = unpack_retry, inbound = unpack_inbound }
-
--- What stands in the execution's record too, as its fields declare: absent there is absent.
-local near = {}
-local function note_near(field)
-  if type(field) == "table" then
-    for _, one in ipairs(field) do note_near(one) end
-  else
-    local name = string.match(field, "^spec%.(.+)$")
-    if name then near[name] = true end
-  end
-end
-for _, field in ipairs(fields.execution) do note_near(field) end
-
--- Anything else is read when it is first asked for, and decoded when it is.
-local lazy = {
-  __index = function(s, name)
-    local at = position[name]
-    if near[name] or at == nil then return nil end
-    local list = rawget(s, "list")
-    if list == nil then
-      list = spec.read(rawget(s, "tx"), rawget(s, "id"))
-      rawset(s, "list", list)
-    end
-    local value = list[at] or nil
-    if value ~= nil then
-      if decode[name] then value = decode[name](value) end
-      rawset(s, name, value)
-    end
-    return value
-  end,
-}
-
-local function only(key, fine, list, ...)
-  if not fine or select("#", ...) > 0 or type(list) ~= "table" then error("CORRUPT " .. key .. " array") end
-  return list
-end
-
--- What a key holds as a list: exactly one, and nothing after it.
-function spec.list(key, stored)
-  return only(key, pcall(cmsgpack.unpack, stored))
-end
-
--- The stored list of values.
-function spec.read(tx, id)
-  local key = keys.spec(tx, id)
-  return spec.list(key, tx:get(key) or "")
-end
-
--- Lets a record that was just opened reach all of it.
-function spec.complete(tx, rec)
-  local s = rec.spec
-  s.tx, s.id = tx, rec.id
-  setmetatable(s, lazy)
-end
-
-function spec.store(tx, rec)
-  tx:set(keys.spec(tx, rec.id), spec.pack(rec.spec))
-end
-
-spec.pack_budgets, spec.unpack_budgets = pack_budgets, unpack_budgets
-
--- A retry policy with gaps, as someone gave it.
-function spec.pack_partial_retry(r)
-  local b = r.backoff or {}
-  return {
-    or_false(r.max_attempts), or_false(b.type), or_false(b.delay_ms), or_false(b.initial_ms), or_false(b.factor), or_false(b.max_ms),
-    or_false(r.jitter), or_false(r.retry_on), or_false(r.never_on),
-  }
-end
-
-function spec.unpack_partial_retry(l)
-  local r = { max_attempts = l[1] or nil, jitter = l[7] or nil, retry_on = l[8] or nil, never_on = l[9] or nil }
-  if l[2] then r.backoff = { type = l[2], delay_ms = l[3] or nil, initial_ms = l[4] or nil, factor = l[5] or nil, max_ms = l[6] or nil } end
-  return r
 end
 
 -- A map of texts as a flat list with sorted names.
@@ -2274,10 +2668,10 @@ function spec.flatten(map)
   return flat
 end
 
-function spec.unflatten(packed)
+function spec.unflatten(bytes)
   local map = {}
-  if packed then
-    local flat = cmsgpack.unpack(packed)
+  if bytes then
+    local flat = cmsgpack.unpack(bytes)
     for i = 1, #flat, 2 do map[flat[i]] = flat[i + 1] end
   end
   return map
@@ -2286,69 +2680,190 @@ end
 return spec
 end
 
-source["record.lane"] = function(require, LIBRARY)
--- A lane as one partition sees it: a copy of its definition and what the partition remembers about its queues.
+source["record.more"] = function(require, LIBRARY)
+-- What an execution keeps beside its record: its finished attempts but the last, and what operators did. Read when something asks
+-- for it.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local spec = require "record.spec"
+local packed = require "record.packed"
+
+local more = {}
+
+-- The record, read once per plan.
+function more.of(tx, rec)
+  local known = rec.apart
+  if known then return known end
+  known = {}
+  if rec.more then
+    local key = keys.more(tx, rec.id)
+    known = packed.open_more(key, tx:record(key) or "")
+  end
+  rec.apart = known
+  return known
+end
+
+-- Plans the record; the execution that it belongs to is saved by the caller.
+function more.store(tx, rec, m)
+  rec.more, rec.apart = 1, m
+  tx:set(keys.more(tx, rec.id), packed.close_more(m))
+end
+
+-- Remembers what an operator did; the last hundred are kept.
+function more.note_action(tx, rec, action, actor, reason)
+  local m = more.of(tx, rec)
+  local list = m.actions and cmsgpack.unpack(m.actions) or {}
+  list[#list + 1] = { action, actor, tx.now, reason or false }
+  if #list > limits.operator_actions_max then table.remove(list, 1) end
+  m.actions = cmsgpack.pack(list)
+  more.store(tx, rec, m)
+end
+
+function more.actions(tx, rec)
+  local out, m = {}, more.of(tx, rec)
+  for i, a in ipairs(m.actions and cmsgpack.unpack(m.actions) or {}) do
+    out[i] = { action = a[1], actor = a[2], at = a[3], reason = a[4] or nil }
+  end
+  return out
+end
+
+return more
+end
+
+source["record.waits"] = function(require, LIBRARY)
+-- What an execution waits for, stored apart from it: a wait may hold many signals, and a renewal must not carry them along. It is
+-- read with the execution, whose fields it fills, and written when it changed.
+local keys = require "lib.keys"
+local packed = require "record.packed"
+
+local waits = {}
+
+local open, close = packed.open_waits, packed.close_waits
+local names = { "wait", "open", "answered", "past_waits", "satisfied", "woken", "closed_waits" }
+
+function waits.load(tx, rec)
+  local key = keys.waits(tx, rec.id)
+  local stored = tx:record(key)
+  if stored == nil then error("CORRUPT " .. key .. " fields", 0) end
+  local w = open(key, stored)
+  for i = 1, #names do
+    local name = names[i]
+    rec[name] = w[name]
+  end
+  rec.waits_were, rec.waits_tail = stored, w.tail
+end
+
+function waits.any(rec)
+  return rec.wait or rec.open or rec.answered or rec.past_waits or rec.satisfied or rec.woken or rec.closed_waits
+end
+
+-- Plans what changed; part of every store of an execution that has waited. One that begins to says so by `rec.waits`.
+function waits.store(tx, rec)
+  local key = keys.waits(tx, rec.id)
+  if not waits.any(rec) then
+    if rec.waits_were then tx:del(key) end
+    rec.waits, rec.waits_were = nil, nil
+    return
+  end
+  local bytes = close({
+    wait = rec.wait, open = rec.open, answered = rec.answered, past_waits = rec.past_waits, satisfied = rec.satisfied, woken = rec.woken,
+    closed_waits = rec.closed_waits, tail = rec.waits_tail,
+  })
+  if bytes ~= rec.waits_were then tx:set(key, bytes) end
+  rec.waits, rec.waits_were = 1, bytes
+end
+
+return waits
+end
+
+source["record.lane"] = function(require, LIBRARY)
+-- A lane as one partition sees it: a copy of its definition, and what the partition remembers about its queues.
+local keys = require "lib.keys"
+local limits = require "lib.limits"
+local packed = require "record.packed"
 
 local lane = {}
 
+local open, close = packed.open_lane, packed.close_lane
+
 lane.defaults = { state = "active", priority_weight = limits.strict_priority_weight, fairness = "fifo", weight = 1 }
-
-local order = { "state", "priority_weight", "fairness", "max_depth", "weight", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
-
--- A definition as a packed list; maps are flattened in the order of their names.
-function lane.pack(definition)
-  local list = {}
-  for i, name in ipairs(order) do list[i] = definition[name] or false end
-  list[#order + 1] = definition.fairness_weights and spec.flatten(definition.fairness_weights) or false
-  list[#order + 2] = definition.retry and spec.pack_partial_retry(definition.retry) or false
-  list[#order + 3] = definition.max_active or false
-  return cmsgpack.pack(list)
-end
-
-function lane.unpack(packed)
-  local list = cmsgpack.unpack(packed)
-  local definition = {}
-  for i, name in ipairs(order) do definition[name] = list[i] or nil end
-  local weights = list[#order + 1]
-  if weights then
-    definition.fairness_weights = {}
-    for i = 1, #weights, 2 do definition.fairness_weights[weights[i]] = weights[i + 1] end
-  end
-  local r = list[#order + 2]
-  definition.retry = r and spec.unpack_partial_retry(r) or nil
-  definition.max_active = list[#order + 3] or nil
-  return definition
-end
 
 -- The partition's copy, read once per list as long as nothing changes it; nil when the partition has not seen the lane.
 function lane.load(tx, path)
+  local known = tx.lanes[path]
+  if known and known.tag == tx.tag then return known end
   local key = keys.lane(tx, path)
-  local known = tx.memo[key] or (tx.plan[key] == nil and tx.shared.lanes[key])
-  if known then
-    tx.memo[key] = known
-    return known
-  end
-  local raw = tx:hgetall(key)
-  if raw == nil then return nil end
-  if raw.definition == nil then error("CORRUPT " .. key .. " definition") end
-  known = lane.unpack(raw.definition)
-  known.path, known.raw, known.version = path, raw, tonumber(raw.version)
-  tx.memo[key] = known
-  if tx.plan[key] == nil then tx.shared.lanes[key] = known end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  known = open(key, stored)
+  known.path, known.tag, known.remembered = path, tx.tag, {}
+  tx.lanes[path] = known
   return known
+end
+
+-- Plans a definition; `version` counts its changes.
+function lane.store(tx, path, definition, version)
+  local record = { version = version }
+  for name, value in pairs(definition) do record[name] = value end
+  tx:set(keys.lane(tx, path), close(record))
+  tx.lanes[path] = nil
+end
+
+lane.fields = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
+
+-- The definition as it was given.
+function lane.definition(copy)
+  local definition = {}
+  for _, name in ipairs(lane.fields) do definition[name] = copy[name] end
+  return definition
+end
+
+-- True when two definitions say the same.
+function lane.same(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+  for name, value in pairs(a) do
+    if not lane.same(value, b[name]) then return false end
+  end
+  for name in pairs(b) do
+    if a[name] == nil then return false end
+  end
+  return true
+end
+
+-- What the partition remembers of a lane, each under a name:
+--   quiet:<queue>  dispatchers come back for what is in the queue without being told
+--   told           the wake-up that was announced last
+--   prefers        some of its work prefers some workers
+--   virtual        virtual time of a fair lane
+-- What was read of it stays with the copy; false stands for nothing.
+function lane.recall(tx, copy, name)
+  local value = copy.remembered[name]
+  if value == nil then
+    value = tx:hget(keys.lane_memory(tx, copy.path), name) or false
+    copy.remembered[name] = value
+  end
+  return value or nil
+end
+
+-- Reads several of them in one go.
+function lane.prepare(tx, copy, first, second, third)
+  local remembered = copy.remembered
+  if remembered[first] ~= nil and remembered[second] ~= nil and remembered[third] ~= nil then return end
+  local key = keys.lane_memory(tx, copy.path)
+  if tx:touches(key) then return end
+  local found = tx:read("HMGET", key, first, second, third)
+  remembered[first], remembered[second], remembered[third] = found[1], found[2], found[3]
 end
 
 -- Plans a change of what the partition remembers; nil forgets.
 function lane.remember(tx, copy, name, value)
+  local known = lane.recall(tx, copy, name)
+  if value == known then return end
   if value == nil then
-    if copy.raw[name] ~= nil then tx:hdel(keys.lane(tx, copy.path), name) end
-  elseif copy.raw[name] ~= value then
-    tx:hset(keys.lane(tx, copy.path), { name, value })
+    tx:hdel(keys.lane_memory(tx, copy.path), name)
+  else
+    tx:hput(keys.lane_memory(tx, copy.path), name, value)
   end
-  copy.raw[name] = value
+  copy.remembered[name] = value or false
 end
 
 function lane.split(path)
@@ -2427,15 +2942,16 @@ function holds.needed(rec, copy)
     if not contains(sets, set) and not is_kept(h, set) then sets[#sets + 1] = set end
   end
   if copy and copy.max_active then add(holds.of_lane(copy.path)) end
-  for _, ref in ipairs(rec.spec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
-  for _, ref in ipairs(rec.spec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
+  for _, ref in ipairs(rec.quotas or {}) do add(holds.of_quota(ref.quota_id, keys.digest(ref.key))) end
+  for _, ref in ipairs(rec.budgets or {}) do add(holds.of_budget(ref.budget_id)) end
   return sets
 end
 
 -- The quotas of the execution that have to admit it: not those whose slot it kept.
 function holds.asked_quotas(rec)
+  if rec.quotas == nil then return nil end
   local h, refs = noted(rec), {}
-  for _, ref in ipairs(rec.spec.quotas or {}) do
+  for _, ref in ipairs(rec.quotas) do
     if not is_kept(h, holds.of_quota(ref.quota_id, keys.digest(ref.key))) then refs[#refs + 1] = ref end
   end
   return refs
@@ -2449,9 +2965,9 @@ end
 
 -- The budgets of the execution, with the estimates they have to admit.
 function holds.asked_budgets(rec)
-  if rec.wanted == nil then return rec.spec.budgets end
+  if rec.wanted == nil then return rec.budgets end
   local wanted, refs = cmsgpack.unpack(rec.wanted), {}
-  for i, ref in ipairs(rec.spec.budgets or {}) do
+  for i, ref in ipairs(rec.budgets or {}) do
     refs[i] = ref
     if ref.budget_id == wanted[1] then
       local estimate = {}
@@ -2568,7 +3084,7 @@ function holds.keep(tx, rec)
   if rec.holds == nil or not holds.stray(rec) then return end
   local h = noted(rec)
   if h.holder and rec.phase ~= "active" and rec.grant ~= h.holder then
-    local ran = rec.before.phase == "active"
+    local ran = rec.was_phase == "active"
     local aside = ran and (rec.phase == "suspended" or rec.reason == "waiting_for_children")
     for _, set in ipairs(h.sets) do
       if aside and contains(h.keep, set) then h.kept[#h.kept + 1] = { h.holder, set } else owe(tx, rec, h.holder, set, not ran) end
@@ -2672,43 +3188,25 @@ source["record.flow"] = function(require, LIBRARY)
 -- A flow: members that share its partition, edges between them, and what it does when one of them fails.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
-local spec = require "record.spec"
+local packed = require "record.packed"
 local timers = require "index.timers"
 
 local flow = {}
 
--- Stored fields: name and whether it is a number.
-local fields = {
-  { "namespace" }, { "kind" }, { "policy" }, { "created", true }, { "updated", true }, { "deadline", true }, { "retention", true }, { "defaults" }, { "digest" }, { "parent" },
-  -- Made for a member that is there: it goes with the member.
-  { "adopted", true },
-  { "sealed", true }, { "touched", true }, { "version", true }, { "backward", true }, { "outcome" }, { "ended", true },
-  -- The number of the last member made; members still stored; failures nobody took up; sinks that succeeded; records that owe something.
-  { "last", true }, { "stored", true }, { "uncaught", true }, { "sinks", true }, { "owed", true },
-  -- Why nothing of it may start any more: { policy, reason, actor, at }.
-  { "stop" },
-  -- A walk over its members that is not done: what it does, since when, and the number of the last member it met.
-  { "walk" }, { "walk_at", true }, { "walked", true }, { "wake", true }, { "waited", true },
-  -- Where its end is told, and the webhook of its last one.
-  { "webhook" }, { "hook" },
-}
+local open, close = packed.open_flow, packed.close_flow
 
 -- Every state a member can be counted under, those of members that have not ended first.
 flow.open_states = { "held", "waiting", "delayed", "rate_limited", "waiting_children", "active", "suspended", "resumable" }
 flow.ended_states = { "completed", "failed", "cancelled", "expired", "skipped" }
 
+-- The field that counts the members of a state.
+local count_of = {}
 for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-  for _, state in ipairs(list) do fields[#fields + 1] = { "n:" .. state, true } end
-end
-
-local names, is_number = {}, {}
-for i, field in ipairs(fields) do
-  names[i] = field[1]
-  is_number[field[1]] = field[2]
+  for _, state in ipairs(list) do count_of[state] = "n_" .. state end
 end
 
 function flow.new(id)
-  return { id = id, was = {}, last = 0, stored = 0, version = 0 }
+  return { id = id, last = 0, stored = 0, version = 0 }
 end
 
 -- The flow, read once per plan: every function of a call sees what the others changed.
@@ -2716,17 +3214,10 @@ function flow.load(tx, id)
   local key = keys.flow(tx, id)
   local known = tx.memo[key]
   if known then return known end
-  local flat = tx:hflat(key)
-  if flat == nil then return nil end
-  local f = { id = id, was = {} }
-  for i = 1, #flat, 2 do
-    local name, value = flat[i], flat[i + 1]
-    if is_number[name] then
-      value = tonumber(value)
-      if value == nil then error("CORRUPT " .. key .. " " .. name) end
-    end
-    f[name], f.was[name] = value, value
-  end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local f = open(key, stored)
+  f.id = id
   tx.memo[key] = f
   return f
 end
@@ -2751,37 +3242,28 @@ function flow.timer(id)
 end
 
 function flow.save(tx, f)
-  local key = keys.flow(tx, f.id)
   f.updated = tx.now
   local entry = { id = flow.timer(f.id), wake = f.wake }
   timers.keep(tx, entry, flow.wake_at(f))
   f.wake = entry.wake
-  local changed, was = {}, f.was
-  for i = 1, #names do
-    local name = names[i]
-    local value = f[name]
-    if value ~= was[name] then
-      if value == nil then
-        tx:hdel(key, name)
-      else
-        changed[#changed + 1] = name
-        changed[#changed + 1] = value
-      end
-      was[name] = value
-    end
-  end
-  if #changed > 0 then tx:hset(key, changed) end
+  flow.store(tx, f)
+end
+
+-- Plans the record alone, for a change that moves no timer.
+function flow.store(tx, f)
+  local key = keys.flow(tx, f.id)
+  tx:put(key, f, close)
   tx.memo[key] = f
 end
 
 -- Defaults for members, as they were given: { lane or false, retry or false, budgets or false }.
 function flow.pack_defaults(lane, retry, budgets)
-  return cmsgpack.pack({ lane or false, retry and spec.pack_partial_retry(retry) or false, budgets and spec.pack_budgets(budgets) or false })
+  return cmsgpack.pack({ lane or false, retry or false, budgets or false })
 end
 
 function flow.defaults(f)
   local d = f.defaults and cmsgpack.unpack(f.defaults) or { false, false, false }
-  return d[1] or nil, d[2] and spec.unpack_partial_retry(d[2]) or nil, d[3] and spec.unpack_budgets(d[3]) or nil
+  return d[1] or nil, d[2] or nil, d[3] or nil
 end
 
 function flow.stopped(f)
@@ -2793,7 +3275,7 @@ end
 -- Members that have not ended.
 function flow.open(f)
   local open = 0
-  for _, state in ipairs(flow.open_states) do open = open + (f["n:" .. state] or 0) end
+  for _, state in ipairs(flow.open_states) do open = open + (f[count_of[state]] or 0) end
   return open
 end
 
@@ -2801,12 +3283,12 @@ end
 function flow.state(f)
   if f.outcome then return f.outcome end
   if f.sealed == nil then return "open" end
-  local moving = (f["n:waiting"] or 0) + (f["n:delayed"] or 0) + (f["n:active"] or 0) + (f["n:resumable"] or 0) + (f["n:held"] or 0)
+  local moving = (f.n_waiting or 0) + (f.n_delayed or 0) + (f.n_active or 0) + (f.n_resumable or 0) + (f.n_held or 0)
   return moving == 0 and flow.open(f) > 0 and "blocked" or "running"
 end
 
 local function count(f, state, by)
-  local name = "n:" .. state
+  local name = count_of[state]
   local n = (f[name] or 0) + by
   f[name] = n ~= 0 and n or nil
 end
@@ -2814,14 +3296,14 @@ end
 -- Part of every save of a member: its count follows its state. In a stopped flow a member that lets go of its lease without an
 -- end is cancelled by its timer, at once: nothing of the flow starts again.
 function flow.follow(tx, rec, state)
-  local before = rec.before
-  local lets_go = before.phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
-  if before.state == state and not lets_go then return end
-  local f = flow.load(tx, rec.spec.flow_id)
-  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.flow_id) .. " core") end
-  if before.state then count(f, before.state, -1) end
+  local was = rec.was_state
+  local lets_go = rec.was_phase == "active" and rec.phase ~= "active" and rec.phase ~= "terminal"
+  if was == state and not lets_go then return end
+  local f = flow.load(tx, rec.flow_id)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.flow_id) .. " core") end
+  if was then count(f, was, -1) end
   count(f, state, 1)
-  before.state = state
+  rec.was_state = state
   if lets_go and f.stop then rec.cancel_by, rec.cancel_reason = tx.now, flow.stopped(f).reason end
   flow.save(tx, f)
 end
@@ -2839,13 +3321,13 @@ end
 
 -- Forgets a member that is retired; the flow goes with its last one.
 function flow.forget_member(tx, rec)
-  local f = flow.load(tx, rec.spec.flow_id)
+  local f = flow.load(tx, rec.flow_id)
   if f == nil then return end
-  count(f, rec.before.state, -1)
+  count(f, rec.was_state, -1)
   flow.count_verdict(f, rec.verdict, -1)
   f.stored = f.stored - 1
   tx:zrem(keys.flow_members(tx, f.id), rec.id)
-  tx:hdel(keys.flow_names(tx, f.id), rec.spec.key)
+  tx:hdel(keys.flow_names(tx, f.id), rec.key)
   if f.stored == 0 and (f.ended or f.walk == "remove") then
     flow.remove(tx, f)
   else
@@ -2882,7 +3364,7 @@ end
 function flow.typed(f)
   local counts = {}
   for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-    for _, state in ipairs(list) do counts[state] = f["n:" .. state] end
+    for _, state in ipairs(list) do counts[state] = f[count_of[state]] end
   end
   local lane, retry, budgets = flow.defaults(f)
   return {
@@ -2897,14 +3379,13 @@ return flow
 end
 
 source["record.execution"] = function(require, LIBRARY)
--- The execution: one packed array with its state, its current lease and its current attempt; what the submitter said is stored
--- apart. A transition edits the record and saves it; saving moves the execution's index entries and its timer along, so they
--- cannot differ.
+-- The execution: one packed value with its state, its current lease and its current attempt. A transition edits the record and saves
+-- it; saving moves the execution's index entries and its timer along, so they cannot differ.
 local keys = require "lib.keys"
 local flow = require "record.flow"
 local holds = require "record.holds"
 local packed = require "record.packed"
-local spec = require "record.spec"
+local waits = require "record.waits"
 local awaits = require "index.awaits"
 local home = require "index.home"
 local leases = require "index.leases"
@@ -2912,15 +3393,16 @@ local timers = require "index.timers"
 
 local execution = {}
 
-local open, close = packed.open_execution, packed.close_execution
+local open, close, core = packed.open_execution, packed.close_execution, keys.core
+local find, sub, floor, max = string.find, string.sub, math.floor, math.max
 
-function execution.lane_path(rec)
-  return rec.spec.namespace .. "/" .. rec.lane
+-- What the path of its lane is made of.
+function execution.namespace(rec)
+  return sub(rec.path, 1, find(rec.path, "/", 1, true) - 1)
 end
 
--- A record that is not stored yet.
-function execution.new(id, s)
-  return { id = id, spec = s, fresh = true, before = {} }
+function execution.lane(rec)
+  return sub(rec.path, find(rec.path, "/", 1, true) + 1)
 end
 
 -- The record, read once per plan: every function of a call sees what the others changed. A hidden one is found only by those
@@ -2932,50 +3414,56 @@ function execution.load(tx, id, hidden_too)
 end
 
 function execution.read(tx, id)
-  local key = keys.core(tx, id)
-  local known = tx.memo[key]
+  local known = tx.memo[id]
   if known then return known end
-  local stored = tx:get(key)
+  local key = core(tx, id)
+  local stored = tx:record(key)
   if stored == nil then return nil end
-  local rec = open(spec.list(key, stored))
-  if type(rec.phase) ~= "string" then error("CORRUPT " .. key .. " phase") end
+  local rec = open(key, stored)
   rec.id = id
-  spec.complete(tx, rec)
-  local place, score = home.of(tx, rec)
-  rec.before = { key = place, score = score, queued = home.queued(rec), worker = rec.phase == "active" and rec.worker or nil, request = rec.request, phase = rec.phase }
-  if rec.detail then rec.before.awaits, rec.before.awaits_at = awaits.of(tx, rec) end
-  if rec.spec.flow_id then rec.before.state = execution.member_state(rec) end
-  tx.memo[key] = rec
+  if rec.waits then waits.load(tx, rec) end
+  execution.seen(tx, rec)
+  tx.memo[id] = rec
   return rec
+end
+
+-- Notes where the indexes have the record: saving moves them from there.
+function execution.seen(tx, rec)
+  rec.was_phase = rec.phase
+  rec.was_place, rec.was_score = home.of(rec)
+  if rec.detail then rec.was_awaits, rec.was_awaits_at = awaits.of(tx, rec) end
+  if rec.flow_id then rec.was_state = execution.member_state(rec) end
 end
 
 -- When the execution next needs attention without anyone asking, or nil.
 function execution.wake_at(rec)
+  local phase = rec.phase
   if rec.hidden then return nil end
-  if rec.phase == "terminal" then
+  if phase == "terminal" then
     if rec.bound then return nil end
-    return (rec.freed or rec.ended) + rec.spec.retention_ms
+    return (rec.freed or rec.ended) + rec.retention
   end
   local at = rec.deadline
-  local function sooner(t)
-    if t and (at == nil or t < at) then at = t end
-  end
-  if rec.phase == "active" then
-    sooner(rec.lease_until)
-    sooner(rec.timeout_at)
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-  elseif rec.phase == "suspended" then
-    sooner(rec.wait_until)
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-  elseif rec.phase == "runnable" then
-    sooner(rec.cancel_by)
-    sooner(rec.open_due)
-    if not rec.first_started then sooner(rec.start_by) end
+  local other = rec.cancel_by
+  if other and (at == nil or other < at) then at = other end
+  other = rec.open_due
+  if other and (at == nil or other < at) then at = other end
+  if phase == "active" then
+    other = rec.lease_until
+    if at == nil or other < at then at = other end
+    other = rec.timeout_at
+    if other and other < at then at = other end
+  elseif phase == "suspended" then
+    other = rec.wait_until
+    if other and (at == nil or other < at) then at = other end
+  else
+    other = rec.start_by
+    if other and (at == nil or other < at) then at = other end
     if rec.reason == nil then
-      sooner(rec.delay)
-      sooner(rec.grant_until)
+      other = rec.delay
+      if other and (at == nil or other < at) then at = other end
+      other = rec.grant_until
+      if other and (at == nil or other < at) then at = other end
     end
   end
   return at
@@ -2984,40 +3472,43 @@ end
 -- Plans the record's changes together with its place in the indexes, its lease entry, its holds and its timer.
 -- `told` says that the caller announces the timer itself.
 function execution.save(tx, rec, told)
-  local key = keys.core(tx, rec.id)
+  local phase, was = rec.phase, rec.was_phase
   rec.updated = tx.now
-  local before = rec.before
   -- Since when it stands in line, unless it has stood there since it was made; and how long the lease lasted that ends here. An
   -- epoch is the time of its claim, or later when the clock went back.
-  local in_line = rec.phase == "runnable" and home.queued(rec)
-  if in_line and not rec.fresh and not (before.queued and before.phase == "runnable") then rec.ready = tx.now end
-  if before.phase == "active" and rec.phase ~= "active" then rec.ran = math.max(tx.now - math.floor(rec.epoch / 1000), 0) end
-  if rec.spec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
-  -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
-  if rec.tailed and rec.phase ~= rec.before.phase then tx:announce("frames", rec.id) end
-  timers.keep(tx, rec, execution.wake_at(rec), told)
-  home.move(tx, rec)
-  awaits.keep(tx, rec)
-  leases.keep(tx, rec)
-  holds.keep(tx, rec)
-  if rec.fresh then
-    spec.store(tx, rec)
-    rec.fresh = nil
+  if was ~= phase then
+    if was == "active" then rec.ran = max(tx.now - floor(rec.epoch / 1000), 0) end
+    -- Whoever follows the stream hears of every change of phase: of its end, and of the attempt that comes after.
+    if rec.tailed then tx:announce("frames", rec.id) end
   end
+  local place, score = home.of(rec)
+  if place == "queue" and phase == "runnable" and was and not (rec.was_place == "queue" and was == "runnable") then rec.ready = tx.now end
+  if rec.flow_id then flow.follow(tx, rec, execution.member_state(rec)) end
+  timers.keep(tx, rec, execution.wake_at(rec), told)
+  home.move(tx, rec, place, score)
+  if rec.detail or rec.was_awaits then awaits.keep(tx, rec) end
+  if phase == "active" then
+    if was ~= "active" then leases.add(tx, rec) end
+  elseif was == "active" then
+    leases.remove(tx, rec)
+  end
+  if rec.holds then holds.keep(tx, rec) end
+  rec.was_phase = phase
   execution.store(tx, rec)
-  rec.before.phase = rec.phase
-  tx.memo[key] = rec
 end
 
 -- Plans the record alone, for a change that moves no index.
 function execution.store(tx, rec)
-  tx:set(keys.core(tx, rec.id), cmsgpack.pack(close(rec)))
+  if rec.waits or rec.waits_were then waits.store(tx, rec) end
+  tx:put(core(tx, rec.id), rec, close)
+  tx.memo[rec.id] = rec
 end
 
 -- Derived in one place: what a user calls the state.
 function execution.public_state(rec)
-  if rec.phase == "active" or rec.phase == "suspended" then return rec.phase end
-  if rec.phase == "terminal" then
+  local phase = rec.phase
+  if phase == "active" or phase == "suspended" then return phase end
+  if phase == "terminal" then
     return rec.outcome == "success" and "completed" or rec.outcome
   end
   local reason = rec.reason
@@ -3038,22 +3529,13 @@ function execution.unblock(rec)
   if rec.reason then rec.reason = nil end
   if rec.detail then rec.detail = nil end
   if rec.since then rec.since = nil end
-  if rec.grant or rec.grant_worker or rec.grant_until then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
+  if rec.grant then rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil end
 end
 
 function execution.block(rec, reason, detail, now)
   rec.reason, rec.since = reason, now
   rec.detail = detail and cmsgpack.pack(detail) or nil
   rec.grant, rec.grant_worker, rec.grant_until = nil, nil, nil
-end
-
--- Remembers what an operator did; the last hundred are kept.
-function execution.note_action(tx, rec, action, actor, reason)
-  local limits = require "lib.limits"
-  local list = rec.actions and cmsgpack.unpack(rec.actions) or {}
-  list[#list + 1] = { action, actor, tx.now, reason or false }
-  if #list > limits.operator_actions_max then table.remove(list, 1) end
-  rec.actions = cmsgpack.pack(list)
 end
 
 return execution
@@ -3083,7 +3565,7 @@ end
 
 -- True when one edge too many may fail without harm: the member takes up failures by going on without them.
 function dependencies.is_race(rec)
-  local inbound = rec.spec.inbound
+  local inbound = rec.inbound
   return inbound ~= nil and inbound.policy ~= "all_of"
 end
 
@@ -3129,7 +3611,7 @@ function dependencies.edges(tx, from, first, last)
   if last < first then return out end
   local key, fields = keys.edges_out(tx, from), {}
   for n = first, last do fields[#fields + 1] = number(n) end
-  if tx.plan[key] == nil then
+  if not tx:plans(key) then
     for i, packed in ipairs(tx:hmget(key, fields)) do
       if not packed then error("CORRUPT " .. key .. " " .. fields[i]) end
       out[i] = unpack_edge(from, first + i - 1, packed)
@@ -3147,7 +3629,7 @@ end
 -- The upstreams of a member from a place on, a bounded number, each with the number of the edge there.
 function dependencies.upstreams(tx, id, from, count)
   local key, out = keys.edges_in(tx, id), {}
-  local flat = tx:read("ZRANGE", key, number(from), number(from + count - 1), "WITHSCORES")
+  local flat = tx:zrange(key, number(from), number(from + count - 1), "WITHSCORES")
   for i = 1, #flat, 2 do out[#out + 1] = { from = flat[i], number = tonumber(flat[i + 1]) } end
   return out
 end
@@ -3206,15 +3688,15 @@ end
 
 -- Forgets a child that is retired.
 function children.forget(tx, rec)
-  local parent = execution.load(tx, rec.spec.parent_id)
+  local parent = execution.load(tx, rec.parent_id)
   if parent then tx:zrem(keys.children(tx, parent.id), rec.id) end
 end
 
 function children.typed(tx, rec)
   local view = require "record.view"
   return {
-    execution_id = rec.id, number = rec.spec.number, key = rec.spec.key, state = execution.public_state(rec), outcome = rec.outcome,
-    result = view.result(tx, rec), result_encoding = rec.result_encoding, failure = view.failure(rec),
+    execution_id = rec.id, number = rec.number, key = rec.key, state = execution.public_state(rec), outcome = rec.outcome,
+    result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec),
   }
 end
 
@@ -3347,8 +3829,11 @@ source["record.waitpoint"] = function(require, LIBRARY)
 local inbox = require "index.inbox"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local packed = require "record.packed"
 
 local waitpoint = {}
+
+local open, close = packed.open_waitpoint, packed.close_waitpoint
 
 -- The execution's open waitpoints as a list of { id, key, expires_at or false }; `open_due` is the first end among them.
 function waitpoint.open(rec)
@@ -3358,7 +3843,7 @@ end
 local function keep_open(rec, list)
   rec.open, rec.open_due = nil, nil
   if #list == 0 then return end
-  rec.open = cmsgpack.pack(list)
+  rec.open, rec.waits = cmsgpack.pack(list), 1
   for _, entry in ipairs(list) do
     if entry[3] and (rec.open_due == nil or entry[3] < rec.open_due) then rec.open_due = entry[3] end
   end
@@ -3393,48 +3878,59 @@ function waitpoint.create(tx, rec, new, state, suspension_id)
   local tokens = {}
   for i, token in ipairs(new.tokens) do tokens[i] = { token.digest, token.approver or false, new.uses or false, false } end
   local expires_at = new.expires_in_ms and tx.now + new.expires_in_ms or false
-  local fields = { "exec", rec.id, "key", new.key, "state", state, "attempt", rec.attempt, "created", tx.now, "tokens", cmsgpack.pack(tokens) }
-  local function add(name, value)
-    fields[#fields + 1] = name
-    fields[#fields + 1] = value
-  end
-  if expires_at then add("expires", expires_at) end
-  if new.uses then add("uses", new.uses) end
-  if new.allowed_signals and #new.allowed_signals > 0 then add("allowed", cmsgpack.pack(new.allowed_signals)) end
-  if new.review then add("review", 1) end
-  if suspension_id then add("suspension", suspension_id) end
-  tx:hset(keys.waitpoint(tx, new.waitpoint_id), fields)
+  waitpoint.save(tx, {
+    id = new.waitpoint_id, exec = rec.id, key = new.key, state = state, attempt = rec.attempt, created = tx.now, expires = expires_at or nil, uses = new.uses,
+    suspension = suspension_id, review = new.review and 1 or nil, tokens = cmsgpack.pack(tokens),
+    allowed = new.allowed_signals and #new.allowed_signals > 0 and cmsgpack.pack(new.allowed_signals) or nil,
+  })
   inbox.add(tx, new.waitpoint_id, tx.now)
   local list = waitpoint.open(rec)
   list[#list + 1] = { new.waitpoint_id, new.key, expires_at }
   keep_open(rec, list)
 end
 
-local numbers = { "attempt", "created", "expires", "uses", "closed", "signals" }
-
+-- The waitpoint, read once per plan.
 function waitpoint.load(tx, id)
   local key = keys.waitpoint(tx, id)
-  local w = tx:hgetall(key)
-  if w == nil then return nil end
-  for _, name in ipairs(numbers) do
-    if w[name] then
-      w[name] = tonumber(w[name])
-      if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-    end
-  end
-  for _, name in ipairs({ "exec", "key", "state", "attempt", "created", "tokens" }) do
-    if w[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  w.id, w.tokens = id, cmsgpack.unpack(w.tokens)
-  w.early = w.early and cmsgpack.unpack(w.early) or {}
-  w.allowed = w.allowed and cmsgpack.unpack(w.allowed) or nil
+  local known = tx.memo[key]
+  if known then return known end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local w = open(key, stored)
+  w.id = id
+  tx.memo[key] = w
   return w
+end
+
+function waitpoint.save(tx, w)
+  local key = keys.waitpoint(tx, w.id)
+  tx:put(key, w, close)
+  tx.memo[key] = w
+end
+
+-- Its tokens: { digest, approver or false, uses left or false, answered } each.
+function waitpoint.tokens(w)
+  return cmsgpack.unpack(w.tokens)
+end
+
+-- Signals that wait for the suspend: { stream id, name, who } each.
+function waitpoint.early(w)
+  return w.early and cmsgpack.unpack(w.early) or {}
 end
 
 -- A pending waitpoint becomes part of a suspension, which has counted its early signals.
 function waitpoint.activate(tx, w, suspension_id)
-  tx:hset(keys.waitpoint(tx, w.id), { "state", "active", "suspension", suspension_id })
-  if #w.early > 0 then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+  w.state, w.suspension, w.early = "active", suspension_id, nil
+  waitpoint.save(tx, w)
+end
+
+-- Its early signals no longer count.
+local function drop_early(tx, id)
+  local w = waitpoint.load(tx, id)
+  if w and w.early then
+    w.early = nil
+    waitpoint.save(tx, w)
+  end
 end
 
 -- Waitpoints whose time was over before the suspend but that were answered: { id, key } each. Their signals came in time and
@@ -3450,7 +3946,7 @@ function waitpoint.forget_answered(tx, rec, id)
     if id and entry[1] ~= id then
       stay[#stay + 1] = entry
     else
-      tx:hdel(keys.waitpoint(tx, entry[1]), "early")
+      drop_early(tx, entry[1])
     end
   end
   rec.answered = #stay > 0 and cmsgpack.pack(stay) or nil
@@ -3459,26 +3955,28 @@ end
 local function keep_answered(rec, entry)
   local list = waitpoint.answered(rec)
   list[#list + 1] = { entry[1], entry[2] }
-  rec.answered = cmsgpack.pack(list)
+  rec.answered, rec.waits = cmsgpack.pack(list), 1
 end
 
 -- What becomes of the early signals of a waitpoint that closes; once it is part of a suspension it has none.
 local function settle_early(tx, rec, entry, why)
   if rec.phase == "suspended" then return end
-  if why ~= "expired" then return tx:hdel(keys.waitpoint(tx, entry[1]), "early") end
-  if #waitpoint.load(tx, entry[1]).early > 0 then keep_answered(rec, entry) end
+  if why ~= "expired" then return drop_early(tx, entry[1]) end
+  if waitpoint.load(tx, entry[1]).early then keep_answered(rec, entry) end
 end
 
-function waitpoint.save_tokens(tx, w)
-  tx:hset(keys.waitpoint(tx, w.id), { "tokens", cmsgpack.pack(w.tokens) })
+function waitpoint.remove(tx, id)
+  local key = keys.waitpoint(tx, id)
+  tx:del(key)
+  tx.memo[key] = nil
 end
 
 -- Closed waitpoints are kept in number; the oldest leave.
 local function keep_closed(tx, rec, ids)
   local kept = rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}
   for _, id in ipairs(ids) do kept[#kept + 1] = id end
-  while #kept > limits.waitpoints_kept_max do tx:del(keys.waitpoint(tx, table.remove(kept, 1))) end
-  rec.closed_waits = cmsgpack.pack(kept)
+  while #kept > limits.waitpoints_kept_max do waitpoint.remove(tx, table.remove(kept, 1)) end
+  rec.closed_waits, rec.waits = cmsgpack.pack(kept), 1
 end
 
 -- Closes the open waitpoints that `which` picks, all when absent. Answers how many.
@@ -3489,7 +3987,11 @@ function waitpoint.close(tx, rec, why, which)
     if which == nil or which(entry) then
       gone[#gone + 1] = entry[1]
       settle_early(tx, rec, entry, why)
-      tx:hset(keys.waitpoint(tx, entry[1]), { "state", "closed", "closed", tx.now, "why", why })
+      local w = waitpoint.load(tx, entry[1])
+      if w then
+        w.state, w.closed, w.why = "closed", tx.now, why
+        waitpoint.save(tx, w)
+      end
       inbox.remove(tx, entry[1])
     else
       stay[#stay + 1] = entry
@@ -3504,9 +4006,9 @@ end
 function waitpoint.remove_all(tx, rec)
   for _, entry in ipairs(waitpoint.open(rec)) do
     inbox.remove(tx, entry[1])
-    tx:del(keys.waitpoint(tx, entry[1]))
+    waitpoint.remove(tx, entry[1])
   end
-  for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do tx:del(keys.waitpoint(tx, id)) end
+  for _, id in ipairs(rec.closed_waits and cmsgpack.unpack(rec.closed_waits) or {}) do waitpoint.remove(tx, id) end
 end
 
 -- The open waitpoints as the execution's owner sees them.
@@ -3539,6 +4041,7 @@ function suspension.load(rec)
 end
 
 function suspension.store(rec, w)
+  rec.waits = 1
   rec.wait = cmsgpack.pack({ w.id, w.reason, w.at, w.behavior, w.condition, w.review_id or false, w.step or false })
 end
 
@@ -3547,7 +4050,7 @@ function suspension.ended(tx, rec, w, cause, actor)
   local list = rec.past_waits and cmsgpack.unpack(rec.past_waits) or {}
   list[#list + 1] = { w.id, w.reason, rec.attempt, w.at, tx.now, cause, actor or false }
   if #list > limits.suspensions_kept_max then table.remove(list, 1) end
-  rec.past_waits = cmsgpack.pack(list)
+  rec.past_waits, rec.waits = cmsgpack.pack(list), 1
   rec.wait, rec.wait_until = nil, nil
 end
 
@@ -3656,7 +4159,7 @@ function frames.append(tx, rec, list, request, request_first)
     kind[#kind + 1] = ids[i]
   end
   local kept, alive = f.kept + #durable, f.live + #live
-  local over = math.max(0, kept + alive - rec.spec.max_frames)
+  local over = math.max(0, kept + alive - (rec.max_frames or limits.frames_default))
   local drop_live = math.min(over, alive)
   local drop = over - drop_live
   local key, live_key = keys.stream(tx, rec.id, rec.attempt), keys.stream_live(tx, rec.id, rec.attempt)
@@ -3746,7 +4249,7 @@ function frames.close(tx, rec)
   local list = rec.streams and cmsgpack.unpack(rec.streams) or {}
   list[#list + 1] = rec.attempt
   if #list > limits.streams_kept_max then remove(tx, rec, table.remove(list, 1)) end
-  rec.streams, rec.frames = cmsgpack.pack(list), nil
+  rec.streams, rec.attempt_frames, rec.frames = cmsgpack.pack(list), frames.count(rec), nil
 end
 
 function frames.remove_all(tx, rec)
@@ -3757,75 +4260,117 @@ return frames
 end
 
 source["record.attempt"] = function(require, LIBRARY)
--- Finished attempts: the latest ones in the execution's hash, older ones in a hash of their own.
+-- Attempts: the last one stands in the execution's own fields, finished ones before it beside the record, the oldest in a hash of
+-- their own.
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local frames = require "record.frames"
+local more = require "record.more"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
 local attempt = {}
 
--- Ends the current attempt and files it: its waitpoints close, its stream closes, and with it ends what it waited for.
+-- True while the attempt has not ended.
+function attempt.is_open(rec)
+  local state = rec.attempt_state
+  return state == "started" or state == "suspended"
+end
+
+-- Ends the current attempt: its waitpoints close, its stream closes, and with it ends what it waited for.
 -- `failure` is { reason, category } or nil; `actor` is the operator who ended it, if one did.
 function attempt.finish(tx, rec, state, failure, actor)
-  local list = rec.history and cmsgpack.unpack(rec.history) or {}
-  list[#list + 1] = {
-    rec.attempt, rec.attempt_id, rec.attempt_type, state, rec.worker, rec.started, tx.now, rec.epoch,
-    failure and failure[1] or false, failure and failure[2] or false, frames.count(rec),
-  }
-  if #list > limits.attempts_inline_max then
-    local oldest = table.remove(list, 1)
-    tx:hset(keys.attempts(tx, rec.id), { string.format("%.0f", oldest[1]), cmsgpack.pack(oldest) })
-    rec.spilled = (rec.spilled or 0) + 1
+  rec.attempt_state, rec.attempt_ended = state, tx.now
+  if failure then rec.attempt_failure = cmsgpack.pack(failure) end
+  if rec.waits then
+    if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
+    if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
+    if rec.woken or rec.continued then suspension.forget(tx, rec) end
+    if rec.answered then waitpoint.forget_answered(tx, rec) end
+    rec.satisfied = nil
+  elseif rec.continued then
+    suspension.forget(tx, rec)
   end
-  rec.history = cmsgpack.pack(list)
-  rec.attempt_state = state
-  if rec.open then waitpoint.close(tx, rec, "attempt_ended") end
-  if rec.wait then suspension.ended(tx, rec, suspension.load(rec), state, actor) end
-  if rec.woken or rec.continued then suspension.forget(tx, rec) end
-  if rec.answered then waitpoint.forget_answered(tx, rec) end
   if rec.frames then frames.close(tx, rec) end
   -- To clear a field that is absent would make room for it.
   if rec.timeout_at then rec.timeout_at = nil end
   if rec.time_left then rec.time_left = nil end
-  if rec.satisfied then rec.satisfied = nil end
   if rec.cancel_by or rec.cancel_reason then rec.cancel_by, rec.cancel_reason = nil, nil end
   if rec.yield then rec.yield = nil end
   if rec.resume then rec.resume = nil end
 end
 
+-- The execution ends as the attempt did: what it says of its end need not be said twice.
+function attempt.ended_together(rec)
+  rec.attempt_ended = nil
+  if rec.attempt_failure then rec.attempt_failure = nil end
+end
+
+-- The execution that ended is about to go on: what its attempt says of its end stays with the attempt.
+function attempt.apart(rec)
+  if rec.attempt == nil or rec.attempt_ended or attempt.is_open(rec) then return end
+  rec.attempt_ended, rec.attempt_failure = rec.ended, rec.failure
+end
+
+-- The last attempt, as it is filed: a list.
+local function last(rec)
+  local ended = rec.attempt_ended or rec.ended
+  local packed = rec.attempt_failure or (rec.attempt_ended == nil and rec.failure)
+  local failure = packed and cmsgpack.unpack(packed)
+  return {
+    rec.attempt, rec.attempt_id, rec.attempt_type, rec.attempt_state, rec.worker, rec.started, ended, rec.epoch,
+    failure and failure[1] or false, failure and failure[2] or false, rec.attempt_frames or 0,
+  }
+end
+
+-- Another attempt begins: the last one makes room for it.
+function attempt.file(tx, rec)
+  local m = more.of(tx, rec)
+  local list = m.history and cmsgpack.unpack(m.history) or {}
+  list[#list + 1] = last(rec)
+  if #list >= limits.attempts_inline_max then
+    local oldest = table.remove(list, 1)
+    tx:hset(keys.attempts(tx, rec.id), { oldest[1], cmsgpack.pack(oldest) })
+    rec.spilled = (rec.spilled or 0) + 1
+  end
+  m.history = cmsgpack.pack(list)
+  more.store(tx, rec, m)
+  rec.attempt_ended, rec.attempt_failure, rec.attempt_frames = nil, nil, nil
+end
+
 -- The typed form of a filed attempt.
-function attempt.typed(a)
+local function typed(a)
   return {
     index = a[1], attempt_id = a[2], type = a[3], state = a[4], worker_instance = a[5], started_at = a[6], ended_at = a[7], lease_epoch = a[8],
     failure = a[9] and { reason = a[9], category = a[10] } or nil, frames = a[11] or 0,
   }
 end
 
--- The attempt that has not ended yet, typed, or nil.
-function attempt.current(rec)
-  if rec.attempt_state ~= "started" and rec.attempt_state ~= "suspended" then return nil end
+-- The last attempt, typed, or nil when there was none.
+function attempt.last(rec)
+  if rec.attempt == nil then return nil end
+  if not attempt.is_open(rec) then return typed(last(rec)) end
   return {
     index = rec.attempt, attempt_id = rec.attempt_id, type = rec.attempt_type, state = rec.attempt_state, worker_instance = rec.worker,
     started_at = rec.started, lease_epoch = rec.epoch, frames = frames.count(rec),
   }
 end
 
--- Every attempt still in the execution's hash, oldest first.
-function attempt.inline(rec)
-  local out = {}
-  for i, a in ipairs(rec.history and cmsgpack.unpack(rec.history) or {}) do out[i] = attempt.typed(a) end
-  out[#out + 1] = attempt.current(rec)
+-- Every attempt but those that stand furthest away, oldest first.
+function attempt.inline(tx, rec)
+  local out, m = {}, more.of(tx, rec)
+  for i, a in ipairs(m.history and cmsgpack.unpack(m.history) or {}) do out[i] = typed(a) end
+  out[#out + 1] = attempt.last(rec)
   return out
 end
 
 function attempt.stored(tx, rec, index)
-  for _, a in ipairs(attempt.inline(rec)) do
+  if rec.attempt == index then return attempt.last(rec) end
+  for _, a in ipairs(attempt.inline(tx, rec)) do
     if a.index == index then return a end
   end
   local packed = tx:hget(keys.attempts(tx, rec.id), string.format("%.0f", index))
-  return packed and attempt.typed(cmsgpack.unpack(packed)) or nil
+  return packed and typed(cmsgpack.unpack(packed)) or nil
 end
 
 -- The attempt asked for, or the latest one when none is.
@@ -3879,9 +4424,11 @@ end
 source["record.view"] = function(require, LIBRARY)
 -- The typed forms of an execution that replies carry.
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local attempt = require "record.attempt"
 local children = require "record.children"
 local execution = require "record.execution"
+local more = require "record.more"
 local signals = require "record.signals"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
@@ -3893,6 +4440,10 @@ local view = {}
 function view.result(tx, rec)
   if rec.result_far then return tx:get(keys.result(tx, rec.id)) end
   return rec.result
+end
+
+function view.result_encoding(rec)
+  if rec.result or rec.result_far then return rec.result_in or "json" end
 end
 
 function view.failure(rec)
@@ -3907,14 +4458,6 @@ local function progress(rec)
   return { pct = p[1], message = p[2] or nil }
 end
 
-local function actions(rec)
-  local out = {}
-  for i, a in ipairs(rec.actions and cmsgpack.unpack(rec.actions) or {}) do
-    out[i] = { action = a[1], actor = a[2], at = a[3], reason = a[4] or nil }
-  end
-  return out
-end
-
 local function lease(rec)
   if rec.phase ~= "active" then return nil end
   return {
@@ -3923,37 +4466,37 @@ local function lease(rec)
   }
 end
 
-function view.summary(rec)
+local function summary(rec)
   return {
-    execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, state = execution.public_state(rec), phase = rec.phase,
-    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.spec.created_at, updated_at = rec.updated, ended_at = rec.ended,
+    execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, state = execution.public_state(rec), phase = rec.phase,
+    blocking_reason = rec.reason, outcome = rec.outcome, priority = rec.prio, created_at = rec.created, updated_at = rec.updated, ended_at = rec.ended,
     attempt_index = rec.attempt, worker_instance = rec.phase == "active" and rec.worker or nil,
-    flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
+    flow_id = rec.flow_id, parent_id = rec.parent_id, key = rec.key,
   }
 end
 
 function view.whole(tx, rec)
-  local s = rec.spec
-  local v = view.summary(rec)
+  local v, said = summary(rec), spec.of(tx, rec)
   v.worker_instance, v.attempt_index = nil, nil
   v.blocking_detail = rec.detail and spec.unflatten(rec.detail) or nil
   v.blocked_since = rec.reason and rec.since or nil
   v.attempt_state, v.continues, v.granted_until = rec.attempt_state, rec.resume ~= nil, rec.grant_until
   v.score, v.retire_at = rec.score, rec.phase == "terminal" and rec.wake or nil
   v.delay_until, v.deadline_at, v.start_by, v.attempt_deadline_at = rec.delay, rec.deadline, rec.start_by, rec.timeout_at
-  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), s.requires, s.prefers, s.fairness_key
-  v.input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
-  v.input_encoding, v.result, v.result_encoding, v.failure = s.input_encoding, view.result(tx, rec), rec.result_encoding, view.failure(rec)
-  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(rec), rec.spilled or 0, lease(rec), progress(rec)
-  v.retry, v.attempt_timeout_ms, v.max_reclaims, v.max_replays = s.retry, s.attempt_timeout_ms, s.max_reclaims, s.max_replays
-  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, s.fallbacks
-  v.budgets, v.quotas, v.retention_ms, v.max_frames = s.budgets, s.quotas, s.retention_ms, s.max_frames
-  v.trace_parent, v.completion_webhook, v.operator_actions = s.trace_parent, s.webhook, actions(rec)
+  v.tags, v.requires, v.prefers, v.fairness_key = spec.unflatten(rec.tags), rec.requires or {}, rec.prefers or {}, rec.fairness_key
+  v.input, v.input_encoding = spec.input(tx, rec), rec.input_in or "json"
+  v.result, v.result_encoding, v.failure = view.result(tx, rec), view.result_encoding(rec), view.failure(rec)
+  v.attempts, v.attempts_spilled, v.lease, v.progress = attempt.inline(tx, rec), rec.spilled or 0, lease(rec), progress(rec)
+  v.retry, v.attempt_timeout_ms = spec.retry(tx, rec), rec.timeout
+  v.max_reclaims, v.max_replays = rec.max_reclaims or limits.reclaims_default, rec.max_replays or limits.replays_default
+  v.reclaim_count, v.replay_count, v.fallback_index, v.fallbacks = rec.reclaims or 0, rec.replays or 0, rec.tier, said.fallbacks or {}
+  v.budgets, v.quotas, v.retention_ms, v.max_frames = rec.budgets or {}, rec.quotas or {}, rec.retention, rec.max_frames or limits.frames_default
+  v.trace_parent, v.completion_webhook, v.operator_actions = said.trace_parent, rec.webhook, more.actions(tx, rec)
   v.suspension, v.past_suspensions = suspension.typed(rec), suspension.past(rec)
   v.waitpoints, v.signals = waitpoint.typed_open(rec), signals.count(rec)
   local k = children.load(rec)
   if rec.reports then v.usage = { ledger = usage.ledger(tx, rec), pending = #usage.pending(tx, rec) } end
-  v.inbound, v.nested, v.children, v.children_open = s.inbound, s.nested, k.total, k.open
+  v.inbound, v.nested, v.children, v.children_open = rec.inbound, rec.nested, k.total, k.open
   return v
 end
 
@@ -3963,13 +4506,15 @@ end
 source["record.waitpoint_view"] = function(require, LIBRARY)
 -- The typed form of a waitpoint that replies carry; digests of tokens stay in the store.
 local condition = require "transition.condition"
+local execution = require "record.execution"
 local suspension = require "record.suspension"
+local waitpoint = require "record.waitpoint"
 
 local waitpoint_view = {}
 
 local function approvers(w)
   local out = {}
-  for i, token in ipairs(w.tokens) do out[i] = { approver = token[2] or nil, uses_left = token[3] or nil, answered = token[4] } end
+  for i, token in ipairs(waitpoint.tokens(w)) do out[i] = { approver = token[2] or nil, uses_left = token[3] or nil, answered = token[4] } end
   return out
 end
 
@@ -3977,9 +4522,9 @@ function waitpoint_view.typed(rec, w)
   local current = suspension.load(rec)
   local part = current ~= nil and current.id == w.suspension
   return {
-    waitpoint_id = w.id, execution_id = rec.id, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, key = w.key, state = w.state,
+    waitpoint_id = w.id, execution_id = rec.id, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, key = w.key, state = w.state,
     suspension_id = w.suspension, reason = part and current.reason or nil, created_at = w.created, expires_at = w.expires, closed_at = w.closed, closed_reason = w.why,
-    allowed_signals = w.allowed, approvers = approvers(w), signals = w.signals or 0, condition = part and condition.progress(current.condition) or {},
+    allowed_signals = w.allowed and cmsgpack.unpack(w.allowed) or nil, approvers = approvers(w), signals = w.signals or 0, condition = part and condition.progress(current.condition) or {},
   }
 end
 
@@ -4050,7 +4595,7 @@ end
 
 -- Instances in the order of their names, each with its end.
 function worker.all(tx)
-  local flat = tx:read("ZRANGE", keys.workers(tx), "0", "-1", "WITHSCORES")
+  local flat = tx:zrange(keys.workers(tx), "0", "-1", "WITHSCORES")
   local list = {}
   for i = 1, #flat, 2 do list[#list + 1] = { instance = flat[i], expires_at = tonumber(flat[i + 1]) } end
   table.sort(list, function(a, b) return a.instance < b.instance end)
@@ -4065,6 +4610,7 @@ source["record.tally"] = function(require, LIBRARY)
 --
 -- An event counts once: the place up to which the stream was counted is written together with the counts, so it does not
 -- matter who counts, nor how many do.
+local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 
@@ -4089,11 +4635,12 @@ local function no_durations()
   return list
 end
 
--- The tally: `at` is the place in the stream up to which it goes, nil while nothing was counted; `names` are those of the counts.
+-- The tally: `at` is the entry of the stream up to which it goes, nil while nothing was counted, `number` that of its last event;
+-- `names` are those of the counts.
 function tally.load(tx)
   local raw = tx:hgetall(keys.tally(tx)) or {}
-  local t = { raw = raw, at = raw.at, gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, number = {}, lines = {}, order = {}, changed = {} }
-  for i, name in ipairs(t.names) do t.number[name] = i end
+  local t = { raw = raw, at = raw.at, number = tonumber(raw.number or nil), gaps = tonumber(raw.gaps or "0"), names = raw.names and cmsgpack.unpack(raw.names) or {}, numbers = {}, lines = {}, order = {}, changed = {} }
+  for i, name in ipairs(t.names) do t.numbers[name] = i end
   for name in pairs(raw) do
     if string.find(name, "/", 1, true) then t.order[#t.order + 1] = name end
   end
@@ -4116,10 +4663,10 @@ local function line(t, path)
 end
 
 local function number_of(t, name)
-  local number = t.number[name]
+  local number = t.numbers[name]
   if number == nil then
     number = #t.names + 1
-    t.names[number], t.number[name] = name, number
+    t.names[number], t.numbers[name] = name, number
   end
   return number
 end
@@ -4138,50 +4685,39 @@ end
 
 -- Counts one event as it is stored.
 local function add(t, e)
-  local data = {}
-  for i = 1, #e[11], 2 do data[e[11][i]] = e[11][i + 1] end
-  local name, apart = e[1], told_apart[e[1]]
-  if data.continues == "true" then
+  local data, name = {}, e[1]
+  for i = event.data_from, #e, 2 do data[e[i]] = e[i + 1] end
+  local apart = told_apart[name]
+  if data.continues == true then
     name = name .. ":continuation"
   elseif apart and data[apart] then
     name = name .. ":" .. data[apart]
   end
-  local path = (e[3] or "") .. "/" .. (e[4] or "")
-  local l = line(t, path)
+  local l = line(t, e[3])
   local counts, number = l[1], number_of(t, name)
   for i = #counts + 1, number do counts[i] = 0 end
   counts[number] = counts[number] + 1
   for i, duration in ipairs(durations) do
-    if data[duration] then add_duration(l[i + 1], tonumber(data[duration])) end
+    if data[duration] then add_duration(l[i + 1], data[duration]) end
   end
 end
 
--- True when the stream lost entries that were not counted: it is cut at its length, and what was counted last is behind the cut.
-local function lost_some(tx, t, key)
-  if t.at == nil or tx:xlen(key) < limits.events_max then return false end
-  local function place(id)
-    local ms, seq = string.match(id, "^(%d+)-(%d+)$")
-    return tonumber(ms), tonumber(seq)
-  end
-  local first = tx:xrange(key, "-", "+", 1)[1]
-  local first_ms, first_seq = place(first[1])
-  local ms, seq = place(t.at)
-  return first_ms > ms or (first_ms == ms and first_seq > seq)
-end
-
--- Counts what has not been counted, up to the id `to`, at most `limit`; true when that much was there, so that more may be.
+-- Counts what has not been counted, up to the id `to`, in at most `limit` entries; true when that many were there, so that more may
+-- be. Events are numbered: a number that does not follow on the last one counted says that some were cut off before.
 function tally.count(tx, t, to, limit)
-  local key = keys.events(tx)
-  local entries = tx:xrange(key, t.at and "(" .. t.at or "-", to, limit)
+  local entries = tx:xrange(keys.events(tx), t.at and "(" .. t.at or "-", to, limit)
   if #entries == 0 then return false end
-  if lost_some(tx, t, key) then t.gaps = t.gaps + 1 end
+  if t.at and tonumber(entries[1][2][1]) ~= t.number + 1 then t.gaps = t.gaps + 1 end
+  local number
   for _, entry in ipairs(entries) do
-    local e = cmsgpack.unpack(entry[2][2])
-    add(t, e)
-    t.last_at = e[2]
+    number = tonumber(entry[2][1]) - 1
+    for _, e in ipairs(event.all(entry[2][2])) do
+      add(t, e)
+      t.last_at, number = e[2], number + 1
+    end
   end
-  t.at = entries[#entries][1]
-  local fields = { "at", t.at, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
+  t.at, t.number = entries[#entries][1], number
+  local fields = { "at", t.at, "number", t.number, "gaps", t.gaps, "names", cmsgpack.pack(t.names) }
   for _, path in ipairs(t.order) do
     if t.lines[path] then fields[#fields + 1], fields[#fields + 2] = path, cmsgpack.pack(t.lines[path]) end
   end
@@ -4227,7 +4763,7 @@ local function unpack_entry(name, packed)
 end
 
 function queues.put(tx, path, entry)
-  tx:hset(keys.queues(tx, path), { entry.queue, pack(entry) })
+  tx:hput(keys.queues(tx, path), entry.queue, pack(entry))
 end
 
 function queues.get(tx, path, name)
@@ -4237,7 +4773,7 @@ end
 
 function queues.drop(tx, path, name)
   tx:hdel(keys.queues(tx, path), name)
-  tx:hdel(keys.lane(tx, path), "quiet:" .. name)
+  tx:hdel(keys.lane_memory(tx, path), "quiet:" .. name)
 end
 
 -- Every registered queue of a lane, in the order of their names.
@@ -4265,24 +4801,19 @@ local function planned(tx, key, by)
 end
 
 -- Registers the queue an execution enters; true when it is new to the lane.
-function queues.joined(tx, rec)
-  if rec.spec.queue == "any" then return false end
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  planned(tx, keys.queue(tx, path, rec.spec.queue), 1)
-  if queues.get(tx, path, rec.spec.queue) then return false end
-  local admission = #rec.spec.budgets > 0 or #rec.spec.quotas > 0
-  queues.put(tx, path, { queue = rec.spec.queue, requires = rec.spec.requires or {}, admission = admission, uncovered = false })
+function queues.joined(tx, rec, key)
+  planned(tx, key, 1)
+  if queues.get(tx, rec.path, rec.queue) then return false end
+  local admission = rec.budgets ~= nil or rec.quotas ~= nil
+  queues.put(tx, rec.path, { queue = rec.queue, requires = rec.requires or {}, admission = admission, uncovered = false })
   return true
 end
 
 -- Forgets the queue when its last entry leaves; one marked uncovered stays, so that later work goes to route at once.
-function queues.left(tx, rec, key)
-  local name = rec.spec.queue
-  if name == "any" then return end
-  if tx:read("ZCARD", key) + planned(tx, key, -1) > 0 then return end
-  local path = string.match(key, ":lane:(.-):queue:")
-  local entry = queues.get(tx, path, name)
-  if entry and not entry.uncovered then queues.drop(tx, path, name) end
+function queues.left(tx, rec, path, key)
+  if tx:zstored(key) + planned(tx, key, -1) > 0 then return end
+  local entry = queues.get(tx, path, rec.queue)
+  if entry and not entry.uncovered then queues.drop(tx, path, rec.queue) end
 end
 
 return queues
@@ -4311,11 +4842,11 @@ end
 -- Plans the entry that the record's state implies.
 function awaits.keep(tx, rec)
   local key, score = awaits.of(tx, rec)
-  local before = rec.before
-  if before.awaits == key and before.awaits_at == score then return end
-  if before.awaits and before.awaits ~= key then tx:zrem(before.awaits, rec.id) end
+  local was = rec.was_awaits
+  if was == key and rec.was_awaits_at == score then return end
+  if was and was ~= key then tx:zrem(was, rec.id) end
   if key then tx:zadd(key, score, rec.id) end
-  before.awaits, before.awaits_at = key, score
+  rec.was_awaits, rec.was_awaits_at = key, score
 end
 
 -- Up to `count` entries of a line behind a position, the first to go on first.
@@ -4382,8 +4913,8 @@ local lane = require "record.lane"
 
 local home = {}
 
-home.granted_from = 2000000000000000
-home.active_from = 4000000000000000
+local granted_from, active_from = 2000000000000000, 4000000000000000
+home.granted_from, home.active_from = granted_from, active_from
 
 local blocked = {
   waiting_for_capable_worker = "blocked:route", waiting_for_quota = "blocked:quota", waiting_for_budget = "blocked:budget",
@@ -4392,88 +4923,103 @@ local blocked = {
 
 home.places = { "delayed", "suspended", "terminal", "blocked:route", "blocked:quota", "blocked:budget", "blocked:dependencies", "blocked:children", "blocked:operator" }
 
--- True while the entry is in a queue: eligible, granted or active.
-function home.queued(rec)
-  return rec.phase == "active" or (rec.phase == "runnable" and rec.reason == nil and rec.delay == nil)
+-- The place and score that the state implies. `queue` is the place of what is eligible, granted or active.
+function home.of(rec)
+  local phase = rec.phase
+  if phase == "active" then return "queue", active_from + rec.created end
+  if phase == "terminal" or phase == "suspended" then return phase, rec.created end
+  if rec.reason then return blocked[rec.reason], rec.since end
+  if rec.delay then return "delayed", rec.created end
+  if rec.grant then return "queue", granted_from + rec.created end
+  return "queue", rec.score
 end
 
--- The key and score that the state implies.
-function home.of(tx, rec)
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  local created = rec.spec.created_at
-  if rec.phase == "terminal" or rec.phase == "suspended" then return keys.place(tx, path, rec.phase), created end
-  if rec.phase == "active" then return keys.queue(tx, path, rec.spec.queue), home.active_from + created end
-  if rec.reason then return keys.place(tx, path, blocked[rec.reason]), rec.since end
-  if rec.delay then return keys.place(tx, path, "delayed"), created end
-  local queue = keys.queue(tx, path, rec.spec.queue)
-  if rec.grant then return queue, home.granted_from + created end
-  return queue, rec.score
+-- The sorted set of a place.
+function home.key(tx, rec, path, place)
+  if place == "queue" then return keys.queue(tx, path, rec.queue) end
+  return keys.place(tx, path, place)
 end
+
+-- The name under which a lane remembers that a queue is quiet.
+local quiet = setmetatable({ any = "quiet:any" }, { __index = function(_, queue) return "quiet:" .. queue end })
 
 -- Tells dispatchers that something can be claimed, unless they are known to be coming back anyway.
 local function announce(tx, rec, fresh)
-  local path = rec.spec.namespace .. "/" .. rec.lane
-  local copy = lane.load(tx, path)
-  if fresh or rec.prio > 0 or copy == nil or copy.raw["quiet:" .. rec.spec.queue] == nil then
-    tx:announce("ready", path, rec.spec.queue, rec.score)
+  local copy = not fresh and rec.prio == 0 and lane.load(tx, rec.path)
+  if not copy or lane.recall(tx, copy, quiet[rec.queue]) == nil then
+    tx:announce("ready", rec.path, rec.queue, rec.score)
   end
 end
 
--- Plans the move from where the record was loaded to where its state puts it now.
-function home.move(tx, rec)
-  local key, score = home.of(tx, rec)
-  local before = rec.before
-  if before.key == key and before.score == score then return end
-  local queued, fresh = home.queued(rec), false
-  if before.key ~= key then
-    if before.key then
-      tx:zrem(before.key, rec.id)
-      if before.queued then queues.left(tx, rec, before.key) end
+-- Plans the move from where the record was loaded to where its state puts it now. `was_path` is there when its lane changed.
+function home.move(tx, rec, place, score)
+  local was_place, was_path = rec.was_place, rec.was_path or rec.path
+  local path = rec.path
+  if was_place == place and rec.was_score == score and was_path == path then return end
+  local key, fresh = home.key(tx, rec, path, place), false
+  if was_place ~= place or was_path ~= path then
+    if was_place then
+      local was_key = home.key(tx, rec, was_path, was_place)
+      tx:zrem(was_key, rec.id)
+      if was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, was_path, was_key) end
     end
-    if queued then fresh = queues.joined(tx, rec) end
+    if place == "queue" and rec.queue ~= "any" then fresh = queues.joined(tx, rec, key) end
   end
   tx:zadd(key, score, rec.id)
-  if queued and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
-  before.key, before.score, before.queued = key, score, queued
+  if place == "queue" and rec.phase == "runnable" and rec.grant == nil then announce(tx, rec, fresh) end
+  rec.was_place, rec.was_score = place, score
+  if rec.was_path then rec.was_path = nil end
 end
 
 -- Plans the removal of the entry.
 function home.leave(tx, rec)
-  tx:zrem(rec.before.key, rec.id)
-  if rec.before.queued then queues.left(tx, rec, rec.before.key) end
+  local key = home.key(tx, rec, rec.path, rec.was_place)
+  tx:zrem(key, rec.id)
+  if rec.was_place == "queue" and rec.queue ~= "any" then queues.left(tx, rec, rec.path, key) end
 end
 
 return home
 end
 
 source["index.leases"] = function(require, LIBRARY)
--- The leases a worker instance holds in this partition, each with the request that claimed it.
+-- The leases a worker instance holds in this partition: lease id → execution id.
 local keys = require "lib.keys"
 
 local leases = {}
 
--- Plans the entry that the record's state implies.
-function leases.keep(tx, rec)
-  local holder = rec.phase == "active" and rec.worker or nil
-  local before = rec.before.worker
-  if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end
-  if holder and (before ~= holder or rec.before.request ~= rec.request) then
-    tx:hset(keys.leases(tx, holder), { rec.id, rec.request or "" })
-  end
-  rec.before.worker, rec.before.request = holder, rec.request
+function leases.add(tx, rec)
+  tx:hput(keys.leases(tx, rec.worker), rec.lease_id, rec.id)
 end
 
--- Execution id → request id of every lease the instance holds here.
+function leases.remove(tx, rec)
+  tx:hdel(keys.leases(tx, rec.worker), rec.lease_id)
+end
+
+-- Lease id → execution id of every lease the instance holds here.
 function leases.of(tx, instance)
   return tx:hgetall(keys.leases(tx, instance)) or {}
 end
 
--- The ids in order.
+-- The ids of the executions, in order.
 function leases.ids(tx, instance)
   local ids = {}
-  for id in pairs(leases.of(tx, instance)) do ids[#ids + 1] = id end
+  for _, id in pairs(leases.of(tx, instance)) do ids[#ids + 1] = id end
   table.sort(ids)
   return ids
+end
+
+-- The executions that some of these leases hold, in the order of the leases, and the ids of those that hold none; nil when none does.
+function leases.held(tx, instance, lease_ids)
+  local found = tx:hmget(keys.leases(tx, instance), lease_ids)
+  for i = 1, #lease_ids do
+    if found[i] then
+      local ids, free = {}, {}
+      for at, lease_id in ipairs(lease_ids) do
+        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = lease_id end
+      end
+      return ids, free
+    end
+  end
 end
 
 return leases
@@ -4488,7 +5034,7 @@ local timers = {}
 -- Whoever sleeps until the head must hear of an earlier one.
 local function announce(tx, at)
   local key = keys.timers(tx)
-  if tx.plan[key] == nil then
+  if not tx:touches(key) then
     local head = tx:zhead(key)
     if head and head.score <= at then return end
   end
@@ -4507,11 +5053,12 @@ end
 -- Keeps the record's entry at `at`, or none. Only an earlier wake-up than before is announced: the sleeper of a
 -- later one wakes at the old time and looks again. `told` says that the caller announces it.
 function timers.keep(tx, rec, at, told)
-  if at == rec.wake then return end
+  local wake = rec.wake
+  if at == wake then return end
   if at == nil then
     timers.clear(tx, rec.id)
   else
-    if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end
+    if not told and (wake == nil or at < wake) then announce(tx, at) end
     tx:zadd(keys.timers(tx), at, rec.id)
   end
   rec.wake = at
@@ -4535,15 +5082,15 @@ local function tag_keys(tx, packed)
 end
 
 function lists.add(tx, rec)
-  local created = rec.spec.created_at
+  local created = rec.created
   tx:zadd(keys.all(tx), created, rec.id)
-  tx:zadd(keys.kind(tx, rec.spec.kind), created, rec.id)
+  tx:zadd(keys.kind(tx, rec.kind), created, rec.id)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, created, rec.id) end
 end
 
 function lists.remove(tx, rec)
   tx:zrem(keys.all(tx), rec.id)
-  tx:zrem(keys.kind(tx, rec.spec.kind), rec.id)
+  tx:zrem(keys.kind(tx, rec.kind), rec.id)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
 end
 
@@ -4551,7 +5098,7 @@ end
 function lists.retag(tx, rec, tags)
   for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zrem(key, rec.id) end
   rec.tags = next(tags) and cmsgpack.pack(spec.flatten(tags)) or nil
-  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, rec.spec.created_at, rec.id) end
+  for _, key in ipairs(tag_keys(tx, rec.tags)) do tx:zadd(key, rec.created, rec.id) end
 end
 
 return lists
@@ -4568,7 +5115,7 @@ local share = 1000 -- virtual milliseconds one execution of weight 1 takes
 
 -- The virtual start of a new execution and its end, where its key's next one begins.
 function fair.start(tx, copy, fairness_key, now)
-  local virtual = tonumber(copy.raw.virtual or nil) or now
+  local virtual = tonumber(lane.recall(tx, copy, "virtual")) or now
   local digest = keys.digest(fairness_key or "")
   local finish = tonumber(tx:hget(keys.fair(tx, copy.path), digest) or nil) or 0
   local start = math.max(virtual, finish)
@@ -4581,21 +5128,21 @@ end
 
 -- Virtual time follows the work that starts. The start is kept with the execution: the lane may weigh priority differently by now.
 function fair.started(tx, copy, rec)
-  local virtual = tonumber(copy.raw.virtual or nil)
-  if copy.fairness ~= "fair" or rec.fair == nil or virtual == nil then return end
-  if rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
+  if copy.fairness ~= "fair" or rec.fair == nil then return end
+  local virtual = tonumber(lane.recall(tx, copy, "virtual"))
+  if virtual and rec.fair > virtual then lane.remember(tx, copy, "virtual", string.format("%.0f", rec.fair)) end
 end
 
 -- The execution leaves the lane: its key is forgotten when nothing came after it.
 function fair.forget(tx, path, rec)
   if rec.fair_end == nil then return end
-  local key, digest = keys.fair(tx, path), keys.digest(rec.spec.fairness_key or "")
+  local key, digest = keys.fair(tx, path), keys.digest(rec.fairness_key or "")
   if tonumber(tx:hget(key, digest) or nil) == rec.fair_end then tx:hdel(key, digest) end
 end
 
 -- Nothing waits: every key starts afresh.
 function fair.idle(tx, copy)
-  if copy.raw.virtual == nil then return end
+  if lane.recall(tx, copy, "virtual") == nil then return end
   lane.remember(tx, copy, "virtual", nil)
   tx:del(keys.fair(tx, copy.path))
 end
@@ -5258,14 +5805,14 @@ local runnable = {}
 
 -- A member that is a flow runs while the flow does.
 local function start_nested(tx, rec)
-  execution.block(rec, "waiting_for_children", { "flow_id", rec.spec.nested }, tx.now)
-  local f = flow.load(tx, rec.spec.nested)
-  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.spec.nested) .. " core") end
+  execution.block(rec, "waiting_for_children", { "flow_id", rec.nested }, tx.now)
+  local f = flow.load(tx, rec.nested)
+  if f == nil then error("CORRUPT " .. keys.flow(tx, rec.nested) .. " core") end
   if f.sealed then return end
   f.sealed = tx.now
   flow.walk_over(tx, f, "release")
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.sealed", {})
+  event.of_flow(tx, f, "flow.sealed")
 end
 
 -- Clears whatever held the execution back and decides its place anew; an operator's hold is not cleared here
@@ -5279,15 +5826,15 @@ function runnable.settle(tx, rec)
     rec.awaiting = nil
   end
   if rec.delay and rec.delay <= tx.now then rec.delay = nil end
-  if rec.delay == nil and rec.spec.nested then return start_nested(tx, rec) end
-  if rec.delay == nil and rec.spec.queue ~= "any" then
-    local entry = queues.get(tx, execution.lane_path(rec), rec.spec.queue)
+  if rec.delay == nil and rec.nested then return start_nested(tx, rec) end
+  if rec.delay == nil and rec.queue ~= "any" then
+    local entry = queues.get(tx, rec.path, rec.queue)
     if entry and entry.uncovered then runnable.block_route(rec, tx.now) end
   end
 end
 
 function runnable.block_route(rec, now)
-  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.spec.requires or {}, ",") }, now)
+  execution.block(rec, "waiting_for_capable_worker", { "requires", table.concat(rec.requires or {}, ",") }, now)
 end
 
 return runnable
@@ -5303,17 +5850,149 @@ local score = {}
 -- virtual start of the fairness key stands for the age.
 function score.of(tx, copy, rec)
   rec.fair, rec.fair_end = nil, nil
-  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.spec.fairness_key, tx.now) end
-  return (rec.fair or rec.spec.created_at) - rec.prio * copy.priority_weight
+  if copy.fairness == "fair" then rec.fair, rec.fair_end = fair.start(tx, copy, rec.fairness_key, tx.now) end
+  return (rec.fair or rec.created) - rec.prio * copy.priority_weight
 end
 
 return score
 end
 
+source["transition.plain"] = function(require, LIBRARY)
+-- The three transitions that most executions make, for those that are nothing special: submitted with what every submission says,
+-- started for the first time, completed. Each reads and packs the record's values by their places, without a table of them, and plans
+-- its writes at once. Whatever is not plain is left to the general transitions, which would do the same step by step: a test runs
+-- both ways and compares what is stored.
+local keys = require "lib.keys"
+local event = require "lib.event"
+local home = require "index.home"
+local lane = require "record.lane"
+local limits = require "lib.limits"
+local packed = require "record.packed"
+
+local plain = {}
+
+local pack, values = cmsgpack.pack, packed.values
+local select, floor = select, math.floor
+local active_from = home.active_from
+local week_ms = 604800000
+
+-- Submitting ------------------------------------------------------------------------------------
+
+-- The answer around the id.
+local before_id, after_id
+local function created(id)
+  if before_id == nil then
+    local mark = string.rep("#", 36)
+    local sample = pack("created", { execution_id = mark, state = "waiting" })
+    local from, to = string.find(sample, mark, 1, true)
+    before_id, after_id = string.sub(sample, 1, from - 1), string.sub(sample, to + 1)
+  end
+  return { bytes = before_id .. id .. after_id, ok = "created" }
+end
+
+-- Accepts a submission that says nothing rare, in a lane that asks for nothing rare. Answers nil when it is not plain.
+function plain.submit(tx, s)
+  local path = s.namespace .. "/" .. s.lane
+  local copy = lane.load(tx, path)
+  if copy == nil or copy.state ~= "active" or copy.max_depth or copy.fairness ~= "fifo" or copy.retry or copy.attempt_timeout_ms then return nil end
+  local id, kind, now, input = s.execution_id, s.kind, tx.now, s.input
+  local key = keys.core(tx, id)
+  if tx:record(key) then return nil end
+  local prio = s.priority or 0
+  local score = now - prio * copy.priority_weight
+  local has_input = input and input ~= ""
+  tx:set(key, pack({
+    path, kind, now, "any", s.retention_ms or copy.retention_ms or week_ms, "runnable", prio, score, now, false, s.body_digest, has_input and 1 or false, false,
+  }))
+  if has_input then tx:set(key .. ":input", input) end
+  tx:zadd(keys.queue(tx, path, "any"), score, id)
+  tx:zadd(keys.all(tx), now, id)
+  tx:zadd(keys.kind(tx, kind), now, id)
+  if prio > 0 or lane.recall(tx, copy, "quiet:any") == nil then tx:announce("ready", path, "any", score) end
+  tx:note(pack({ "execution.submitted", now, path, kind, id, false, false, false, false, "state", "waiting" }))
+  return created(id)
+end
+
+-- Starting --------------------------------------------------------------------------------------
+
+local function start(
+  tx, id, holder, lease_id, attempt_id, room,
+  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags, ...
+)
+  if phase ~= "runnable" or select("#", ...) > 0 then return nil end
+  local bytes = input and tx:get(key .. ":input") or ""
+  if room and #bytes > room then return false end
+  local now, epoch, worker, worker_id, ttl = tx.now, tx.now_us, holder.instance, holder.worker_id, holder.lease_ttl_ms
+  local wake = now + ttl
+  local record = pack({
+    path, kind, created_at, queue, retention, "active", prio, score, now, wake, digest, input, tags,
+    0, attempt_id, "initial", "started", now, lease_id, epoch, worker, worker_id, wake, ttl, false,
+  })
+  tx:set(key, record)
+  tx:zadd(keys.timers(tx), wake, id)
+  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)
+  tx:hput(keys.leases(tx, worker), lease_id, id)
+  local waited = now - created_at
+  tx:note(pack({
+    "execution.started", now, path, kind, id, false, 0, worker, tags, "attempt_type", "initial", "continues", false, "waited_ms", waited > 0 and waited or 0,
+  }))
+  return record, wake, bytes
+end
+
+-- Leases an execution that never ran and is part of nothing. Answers nil when it is not plain, false when its input needs more than
+-- the room there is, else the packed record, when it wakes, and its input.
+function plain.start(tx, id, holder, lease_id, attempt_id, room)
+  local key = keys.core(tx, id)
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  return start(tx, id, holder, lease_id, attempt_id, room, values(key, stored))
+end
+
+-- Completing ------------------------------------------------------------------------------------
+
+local completed = { ok = "completed" }
+
+local function complete(
+  tx, c,
+  key, path, kind, created_at, queue, retention, phase, prio, score, _, _, digest, input, tags,
+  attempt, attempt_id, attempt_type, _, started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, _, ...
+)
+  local f, now = c.fence, tx.now
+  if phase ~= "active" or select("#", ...) > 0 or epoch ~= f.lease_epoch or lease_id ~= f.lease_id or attempt_id ~= f.attempt_id or now >= lease_until then
+    return nil
+  end
+  local id, result = c.execution_id, c.result
+  local wake = now + retention
+  tx:set(key, pack({
+    path, kind, created_at, queue, retention, "terminal", prio, score, now, wake, digest, input, tags,
+    attempt, attempt_id, attempt_type, "succeeded", started, lease_id, epoch, worker, worker_id, lease_until, lease_ttl, "complete",
+    now, "success", result or false,
+  }))
+  tx:zadd(keys.timers(tx), wake, id)
+  tx:zrem(keys.queue(tx, path, queue), id)
+  tx:zadd(keys.place(tx, path, "terminal"), created_at, id)
+  tx:hdel(keys.leases(tx, worker), lease_id)
+  local ran = now - floor(epoch / 1000)
+  tx:note(pack({ "execution.completed", now, path, kind, id, false, attempt, worker, tags, "ran_ms", ran > 0 and ran or 0, "took_ms", now - created_at }))
+  return completed
+end
+
+-- Ends an attempt with a small result. Answers nil when the execution is not plain, or the fence is not its own.
+function plain.complete(tx, c)
+  local result, encoding = c.result, c.result_encoding
+  if (result and #result > limits.result_inline_bytes_max) or (encoding and encoding ~= "json") then return nil end
+  local key = keys.core(tx, c.execution_id)
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  return complete(tx, c, values(key, stored))
+end
+
+return plain
+end
+
 source["transition.submit"] = function(require, LIBRARY)
 -- Turns a submission into an execution, or finds the one it repeats.
 local keys = require "lib.keys"
-local limits = require "lib.limits"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local lists = require "index.lists"
@@ -5322,32 +6001,21 @@ local timers = require "index.timers"
 local execution = require "record.execution"
 local lane = require "record.lane"
 local spec = require "record.spec"
+local plain = require "transition.plain"
 local runnable = require "transition.runnable"
 local score = require "transition.score"
 
 local submit = {}
 
 local day_ms = 86400000
+local week_ms = 7 * day_ms
+local solo, nothing = {}, {}
 
--- Fills the gaps of a retry policy: first from the lane, then from the engine's defaults.
-local function whole_retry(given, of_lane)
-  given, of_lane = given or {}, of_lane or {}
-  local b = given.backoff or of_lane.backoff or { type = "exponential" }
-  local backoff
-  if b.type == "fixed" then
-    backoff = { type = "fixed", delay_ms = b.delay_ms or 1000 }
-  else
-    backoff = { type = "exponential", initial_ms = b.initial_ms or 1000, factor = b.factor or 2, max_ms = b.max_ms or 60000 }
-  end
-  return {
-    max_attempts = given.max_attempts or of_lane.max_attempts or 3, backoff = backoff, jitter = given.jitter or of_lane.jitter or "full",
-    retry_on = given.retry_on or of_lane.retry_on, never_on = given.never_on or of_lane.never_on,
-  }
-end
-
+-- A list of tokens without repetitions, in order; nil when it is empty.
 local function sorted_set(tokens)
+  if tokens == nil or #tokens == 0 then return nil end
   local list, seen = {}, {}
-  for _, token in ipairs(tokens or {}) do
+  for _, token in ipairs(tokens) do
     if not seen[token] then
       seen[token] = true
       list[#list + 1] = token
@@ -5357,8 +6025,9 @@ local function sorted_set(tokens)
   return list
 end
 
--- The budgets of the flow or parent come on top of the execution's own.
+-- The budgets of the flow or parent come on top of the execution's own; nil when there are none.
 local function all_budgets(own, shared)
+  if own == nil and shared == nil then return nil end
   local list, seen = {}, {}
   for _, refs in ipairs({ own or {}, shared or {} }) do
     for _, ref in ipairs(refs) do
@@ -5368,30 +6037,45 @@ local function all_budgets(own, shared)
       end
     end
   end
-  return list
+  return #list > 0 and list or nil
 end
 
--- `place` says what the execution is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close },
--- with the budgets and the deadline it shares.
-local function spec_of(s, copy, now, place)
-  local requires = sorted_set(s.requires)
-  local budgets, quotas = all_budgets(s.budgets, place.budgets), s.quotas or {}
+-- Quotas with their weights; nil when there are none.
+local function all_quotas(quotas)
+  if quotas == nil or #quotas == 0 then return nil end
+  for _, ref in ipairs(quotas) do ref.weight = ref.weight or 1 end
+  return quotas
+end
+
+-- A record that is not stored yet. Constructed at once, with the fields nearly every execution has.
+local function new_record(s, path, copy, now)
   return {
-    namespace = s.namespace, kind = s.kind, input_encoding = s.input_encoding or "json", created_at = now,
-    start_within_ms = s.start_within_ms, attempt_timeout_ms = s.attempt_timeout_ms or copy.attempt_timeout_ms,
-    max_reclaims = s.max_reclaims or 5, max_replays = s.max_replays or 10, requires = requires, prefers = sorted_set(s.prefers),
-    fairness_key = s.fairness_key, budgets = budgets, quotas = quotas, fallbacks = s.fallbacks or {},
-    retention_ms = s.retention_ms or copy.retention_ms or 7 * day_ms, max_frames = s.stream and s.stream.max_frames or 10000,
-    trace_parent = s.trace_parent, webhook = s.completion_webhook, retry = whole_retry(s.retry, copy.retry), body_digest = s.body_digest,
-    queue = queues.name(requires, #budgets > 0 or #quotas > 0),
-    flow_id = place.flow_id, key = place.key, number = place.number, inbound = place.inbound, nested = place.nested,
-    parent_id = place.parent_id, parent_close = place.parent_close,
+    path = path, kind = s.kind, created = now, queue = "any", retention = s.retention_ms or copy.retention_ms or week_ms,
+    phase = nil, outcome = nil, prio = s.priority or 0, score = nil, updated = nil, wake = nil,
+    digest = s.body_digest, input = nil, tags = nil, id = s.execution_id, was_phase = nil, was_place = nil, was_score = nil,
   }
 end
 
-local function earliest(a, b)
-  if a and b then return math.min(a, b) end
-  return a or b
+-- What few submissions say, and what few lanes do.
+local function note_rare(rec, m, copy, now)
+  if m.deadline_at or m.deadline_ms then rec.deadline = m.deadline_at or now + m.deadline_ms end
+  if m.delay_until or m.delay_ms then rec.delay = m.delay_until or now + m.delay_ms end
+  if m.start_within_ms then rec.start_within, rec.start_by = m.start_within_ms, now + m.start_within_ms end
+  rec.timeout = m.attempt_timeout_ms or copy.attempt_timeout_ms
+  rec.max_reclaims, rec.max_replays = m.max_reclaims, m.max_replays
+  rec.fairness_key, rec.webhook = m.fairness_key, m.completion_webhook
+  if m.stream then rec.max_frames = m.stream.max_frames end
+  rec.lane_retry = copy.retry
+  if m.input_encoding and m.input_encoding ~= "json" then rec.input_in = m.input_encoding end
+  if m.tags and next(m.tags) then rec.tags = cmsgpack.pack(spec.flatten(m.tags)) end
+end
+
+-- What it is part of: { flow_id, key, number, inbound, nested } or { parent_id, key, number, parent_close }, with the budgets and the
+-- deadline it shares.
+local function note_place(rec, place)
+  rec.flow_id, rec.key, rec.number, rec.inbound, rec.nested = place.flow_id, place.key, place.number, place.inbound, place.nested
+  rec.parent_id, rec.parent_close = place.parent_id, place.parent_close
+  if place.deadline and (rec.deadline == nil or place.deadline < rec.deadline) then rec.deadline = place.deadline end
 end
 
 local function duplicate(tx, id)
@@ -5401,18 +6085,22 @@ end
 
 -- The keys of a flow, of a parent's children and of everything else in a namespace are apart.
 local function key_digest(s, place)
-  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.idempotency_key)
+  return keys.digest((place.flow_id or place.parent_id or s.namespace) .. "/" .. s.more.idempotency_key)
+end
+
+local function has_key(s)
+  return s.more and s.more.idempotency_key
 end
 
 -- The id belongs to another execution. One of another namespace is nobody's to know about: as if it could not be found.
 local function taken(rec, s)
-  local code = rec.spec.namespace == s.namespace and "idempotency_conflict" or "execution_not_found"
+  local code = execution.namespace(rec) == s.namespace and "idempotency_conflict" or "execution_not_found"
   return reply.err(code, { execution_id = s.execution_id })
 end
 
 -- The execution this submission repeats, as an answer, or nil.
 local function known(tx, s, place)
-  if s.idempotency_key then
+  if has_key(s) then
     local record = tx:hgetall(keys.idempotency(tx, key_digest(s, place)))
     if record == nil or tonumber(record.until_ms) <= tx.now then return nil end
     if record.body_digest ~= s.body_digest then return reply.err("idempotency_conflict", { execution_id = record.execution_id }) end
@@ -5420,13 +6108,13 @@ local function known(tx, s, place)
   end
   local rec = execution.load(tx, s.execution_id, true)
   if rec == nil then return nil end
-  if rec.spec.namespace ~= s.namespace or rec.spec.body_digest ~= s.body_digest then return taken(rec, s) end
+  if execution.namespace(rec) ~= s.namespace or rec.digest ~= s.body_digest then return taken(rec, s) end
   return reply.ok("duplicate", { execution_id = s.execution_id, state = execution.public_state(rec) })
 end
 
 local function remember_key(tx, s, place)
   local digest = key_digest(s, place)
-  local until_ms = tx.now + (s.idempotency_ttl_ms or day_ms)
+  local until_ms = tx.now + (s.more.idempotency_ttl_ms or day_ms)
   tx:hset(keys.idempotency(tx, digest), { "execution_id", s.execution_id, "body_digest", s.body_digest, "until_ms", until_ms })
   timers.set(tx, "idem:" .. digest, until_ms)
 end
@@ -5434,9 +6122,10 @@ end
 local function refused(copy, s)
   if not lane.accepts(copy) then return reply.err("lane_disabled", { lane = s.lane, state = copy.state }) end
   if copy.max_depth then
-    if s.lane_depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
-    if s.lane_depth >= copy.max_depth then
-      return reply.err("lane_full", { lane = s.lane, depth = s.lane_depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
+    local depth = s.more and s.more.lane_depth
+    if depth == nil then return reply.err("lane_depth_needed", { lane = s.lane }) end
+    if depth >= copy.max_depth then
+      return reply.err("lane_full", { lane = s.lane, depth = depth, max_depth = copy.max_depth, depth_age_ms_max = 1000 })
     end
   end
 end
@@ -5446,21 +6135,25 @@ local function invalid(field, problem)
 end
 
 -- Two ways to say the same thing must not contradict each other.
-local function contradiction(s)
-  if s.delay_until and s.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
-  if s.deadline_at and s.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
-  if s.idempotency_ttl_ms and not s.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
+local function contradiction(m)
+  if m.delay_until and m.delay_ms then return invalid("delay_ms", "give delay_until or delay_ms, not both") end
+  if m.deadline_at and m.deadline_ms then return invalid("deadline_ms", "give deadline_at or deadline_ms, not both") end
+  if m.idempotency_ttl_ms and not m.idempotency_key then return invalid("idempotency_ttl_ms", "needs idempotency_key") end
 end
 
 -- What a submission repeats, or why it contradicts itself; nil when it is new.
 function submit.repeated(tx, s, place)
-  return contradiction(s) or known(tx, s, place)
+  return s.more and contradiction(s.more) or known(tx, s, place)
 end
 
 function submit.one(tx, s)
-  local answer = submit.repeated(tx, s, {})
+  if s.more == nil and not tx.step_by_step then
+    local answer = plain.submit(tx, s)
+    if answer then return answer end
+  end
+  local answer = submit.repeated(tx, s, solo)
   if answer then return answer end
-  local rec, refusal = submit.new(tx, s, {})
+  local rec, refusal = submit.new(tx, s, solo)
   if refusal then return refusal end
   submit.place(tx, rec)
   return reply.ok("created", { execution_id = rec.id, state = execution.public_state(rec) })
@@ -5474,24 +6167,29 @@ function submit.new(tx, s, place)
   if copy == nil then return nil, reply.err("lane_unseen", { namespace = s.namespace, lane = s.lane }) end
   local refusal = refused(copy, s)
   if refusal then return nil, refusal end
-  local other = s.idempotency_key and execution.load(tx, s.execution_id, true)
+  local other = has_key(s) and execution.load(tx, s.execution_id, true)
   if other then return nil, taken(other, s) end
 
-  local rec = execution.new(s.execution_id, spec_of(s, copy, now, place))
-  rec.lane, rec.prio = s.lane, s.priority or 0
-  rec.deadline = earliest(earliest(s.deadline_at, s.deadline_ms and now + s.deadline_ms), place.deadline)
-  rec.delay = s.delay_until or (s.delay_ms and now + s.delay_ms)
-  rec.start_by = s.start_within_ms and now + s.start_within_ms
-  rec.tags = s.tags and next(s.tags) and cmsgpack.pack(spec.flatten(s.tags)) or nil
-  if s.input and #s.input > limits.inline_bytes_max then
-    rec.input_far = 1
-    tx:set(keys.payload(tx, rec.id), s.input)
-  elseif s.input and s.input ~= "" then
-    rec.spec.input = s.input
+  local rec, m = new_record(s, path, copy, now), s.more or nothing
+  note_rare(rec, m, copy, now)
+  if place ~= solo then note_place(rec, place) end
+  local requires, prefers = sorted_set(m.requires), sorted_set(m.prefers)
+  local budgets, quotas = all_budgets(m.budgets, place.budgets), all_quotas(m.quotas)
+  if requires or budgets or quotas then
+    rec.requires, rec.budgets, rec.quotas = requires, budgets, quotas
+    rec.queue = queues.name(requires or {}, budgets ~= nil or quotas ~= nil)
   end
+  if prefers then
+    rec.prefers = prefers
+    lane.remember(tx, copy, "prefers", "1")
+  end
+  if s.input and s.input ~= "" then
+    rec.input = 1
+    tx:set(keys.input(tx, rec.id), s.input)
+  end
+  spec.store(tx, rec, m)
   rec.score = score.of(tx, copy, rec)
-  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
-  if s.idempotency_key then remember_key(tx, s, place) end
+  if has_key(s) then remember_key(tx, s, place) end
   return rec
 end
 
@@ -5500,7 +6198,7 @@ function submit.place(tx, rec)
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
-  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+  event.of_execution(tx, rec, "execution.submitted", "state", execution.public_state(rec))
 end
 
 return submit
@@ -5531,7 +6229,7 @@ local function load_debts(rec)
 end
 
 local function count_in_flow(tx, rec, by)
-  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if f == nil then return end
   local n = (f.owed or 0) + by
   f.owed = n ~= 0 and n or nil
@@ -5623,7 +6321,7 @@ function owed.pay(tx, id)
     local line = tx.memo.line
     for _, debt in ipairs(debts) do line[#line + 1] = { id = id, kind = debt[1], from = debt[2] } end
     store_debts(tx, rec, {})
-    if rec.spec.flow_id then owed.look_at_flow(tx, rec.spec.flow_id) end
+    if rec.flow_id then owed.look_at_flow(tx, rec.flow_id) end
   end)
 end
 
@@ -5644,13 +6342,13 @@ function stop.flow(tx, f, how)
   f.sealed = f.sealed or tx.now
   flow.walk_over(tx, f, "cancel")
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow." .. how.outcome, how.data)
+  event.of_flow(tx, f, "flow." .. how.outcome, unpack(how.data or {}))
 end
 
 -- A failure that nobody takes up, in a flow that fails with its first.
 function stop.after_failure(tx, f, rec)
   if f.stop then return end
-  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.spec.key, "execution_id", rec.id } })
+  stop.flow(tx, f, { policy = "cancel_all", reason = "flow_failed", outcome = "failed", data = { "member", rec.key, "execution_id", rec.id } })
 end
 
 return stop
@@ -5722,7 +6420,7 @@ local function needed_elsewhere(tx, up, down)
 end
 
 function owed.steps.spare(tx, down, from, share)
-  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
+  if tx:plans(keys.edges_in(tx, down.id)) then return 0, from end
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
     local up = execution.load(tx, item.from)
@@ -5735,8 +6433,8 @@ end
 
 -- A race was decided: the failures that hoped for it are taken up, or have one hope less.
 function owed.steps.hopes(tx, down, from, share)
-  if tx.plan[keys.edges_in(tx, down.id)] then return 0, from end
-  local f = flow.load(tx, down.spec.flow_id)
+  if tx:plans(keys.edges_in(tx, down.id)) then return 0, from end
+  local f = flow.load(tx, down.flow_id)
   local ready = dependencies.load(down).decided == "ready"
   local list = dependencies.upstreams(tx, down.id, from, share)
   for _, item in ipairs(list) do
@@ -5764,7 +6462,7 @@ end
 -- Decides a member whose edges changed. Nothing is decided before the flow is sealed, nor once it is stopped.
 function resolve.decide(tx, f, down, d)
   if d.decided or down.hidden or f.stop or down.phase ~= "runnable" then return end
-  local decided = dependencies.judge(down.spec.inbound, d)
+  local decided = dependencies.judge(down.inbound, d)
   if decided == nil then return end
   local hopes = d.hopes
   d.decided, d.hopes = decided, 0
@@ -5774,15 +6472,15 @@ function resolve.decide(tx, f, down, d)
   elseif d.bytes > limits.passed_bytes_max then
     finish.execution(tx, down, "failed", { by = "flow", attempt_state = "cancelled", failure = too_much(d) })
   else
-    down.start_by = down.spec.start_within_ms and tx.now + down.spec.start_within_ms or nil
+    down.start_by = down.start_within and tx.now + down.start_within or nil
     if down.reason == "waiting_for_dependencies" then
       runnable.settle(tx, down)
       execution.save(tx, down)
-      event.of_execution(tx, down, "execution.ready", { "cause", "dependencies" })
+      event.of_execution(tx, down, "execution.ready", "cause", "dependencies")
     else
       execution.save(tx, down)
     end
-    local inbound = down.spec.inbound
+    local inbound = down.inbound
     if inbound and inbound.on_satisfied == "cancel_remaining" and d.total > d.met + d.dead then owed.add(tx, down, "spare", 0) end
   end
   if hopes > 0 then owed.add(tx, down, "hopes", 0) end
@@ -5845,7 +6543,7 @@ end
 
 -- The edges of an ended member; `from` is the number of the first. A stopped flow decides nothing any more.
 function owed.steps.resolve(tx, up, from, share)
-  local f = flow.load(tx, up.spec.flow_id)
+  local f = flow.load(tx, up.flow_id)
   owed.look_at_flow(tx, f.id)
   if f.stop or up.phase ~= "terminal" then
     if up.phase == "terminal" then
@@ -5878,12 +6576,12 @@ end
 function owed.settle_flow(tx, f)
   if f.gone or f.sealed == nil or f.ended or f.owed or f.walk == "release" or f.walk == "cancel" then return end
   local open = flow.open(f)
-  local leaves_active = f.stop and flow.stopped(f).policy == "cancel_pending" and open == (f["n:active"] or 0)
+  local leaves_active = f.stop and flow.stopped(f).policy == "cancel_pending" and open == (f.n_active or 0)
   if open > 0 and not leaves_active then return end
   if f.outcome == nil then
     local fine = (f.uncaught or 0) == 0 or (f.policy == "isolate_branch" and (f.sinks or 0) > 0)
     f.outcome = fine and "completed" or "failed"
-    event.of_flow(tx, f, flow_event[f.outcome], {})
+    event.of_flow(tx, f, flow_event[f.outcome])
   end
   f.ended = tx.now
   if f.webhook then f.hook = webhook.of_flow(tx, f) end
@@ -5912,17 +6610,17 @@ local aftermath = {}
 
 -- True while an ended execution must be kept: others may still ask what became of it.
 function aftermath.still_needed(tx, rec)
-  if rec.spec.flow_id then
-    local f = flow.load(tx, rec.spec.flow_id)
+  if rec.flow_id then
+    local f = flow.load(tx, rec.flow_id)
     return f ~= nil and f.ended == nil
   end
-  local parent = rec.spec.parent_id and execution.load(tx, rec.spec.parent_id)
+  local parent = rec.parent_id and execution.load(tx, rec.parent_id)
   return parent ~= nil and parent ~= false and parent.phase ~= "terminal"
 end
 
 -- The parent goes on when the last child it waits for has ended. One that has ended counts on: it may run again.
 local function tell_parent(tx, rec)
-  local parent = execution.load(tx, rec.spec.parent_id)
+  local parent = execution.load(tx, rec.parent_id)
   if parent == nil then return end
   local k = children.load(parent)
   k.open = k.open - 1
@@ -5931,7 +6629,7 @@ local function tell_parent(tx, rec)
   if over and parent.reason == "waiting_for_children" then
     runnable.settle(tx, parent)
     execution.save(tx, parent)
-    event.of_execution(tx, parent, "execution.resumed", { "cause", "children" })
+    event.of_execution(tx, parent, "execution.resumed", "cause", "children")
   else
     execution.save(tx, parent)
   end
@@ -5945,12 +6643,12 @@ function owed.steps.close(tx, rec, from, share)
   for _, id in ipairs(ids) do
     local child = execution.load(tx, id)
     if child then
-      last = child.spec.number
+      last = child.number
       child.bound = nil
       if child.phase == "terminal" then
         child.freed = tx.now
         execution.save(tx, child)
-      elseif child.spec.parent_close == "abandon" then
+      elseif child.parent_close == "abandon" then
         execution.save(tx, child)
       else
         finish.execution(tx, child, "cancelled", { by = "parent", attempt_state = "cancelled", failure = { "its parent ended", "cancelled" }, data = { "cause", "parent_ended" } })
@@ -5966,13 +6664,13 @@ function aftermath.of(tx, rec)
       rec.bound = nil
       execution.save(tx, rec)
     end
-    if rec.spec.flow_id then owed.add(tx, rec, "resolve", 1) end
-    if rec.spec.parent_id then tell_parent(tx, rec) end
+    if rec.flow_id then owed.add(tx, rec, "resolve", 1) end
+    if rec.parent_id then tell_parent(tx, rec) end
     if rec.kids then owed.add(tx, rec, "close", 1) end
-    local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+    local nested = rec.nested and flow.load(tx, rec.nested)
     if nested and nested.ended == nil and nested.stop == nil then
       -- The flow inside is as gentle as the cancel that reached its member.
-      local outer = rec.spec.flow_id and flow.stopped(flow.load(tx, rec.spec.flow_id))
+      local outer = rec.flow_id and flow.stopped(flow.load(tx, rec.flow_id))
       stop.flow(tx, nested, { policy = outer and outer.policy or "cancel_all", reason = "its member ended: " .. rec.outcome, outcome = "cancelled", data = { "cause", "member_ended" } })
     end
   end)
@@ -5987,6 +6685,7 @@ source["transition.walk"] = function(require, LIBRARY)
 local dependencies = require "record.dependencies"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 local flow = require "record.flow"
 local keys = require "lib.keys"
@@ -6003,11 +6702,11 @@ local walk = {}
 -- From here on everybody sees the member.
 local function show(tx, rec)
   rec.hidden = nil
-  if not dependencies.waits(rec) then rec.start_by = rec.spec.start_within_ms and tx.now + rec.spec.start_within_ms or nil end
+  if not dependencies.waits(rec) then rec.start_by = rec.start_within and tx.now + rec.start_within or nil end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   lists.add(tx, rec)
-  event.of_execution(tx, rec, "execution.submitted", { "state", execution.public_state(rec) })
+  event.of_execution(tx, rec, "execution.submitted", "state", execution.public_state(rec))
 end
 
 -- A member of a flow that is sealed: it runs, waits for its edges, or is skipped.
@@ -6015,7 +6714,7 @@ function walk.release(tx, f, rec)
   if not rec.hidden then return end
   show(tx, rec)
   local d = dependencies.load(rec)
-  if rec.deps or dependencies.judge(rec.spec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
+  if rec.deps or dependencies.judge(rec.inbound, d) == "skip" then resolve.decide(tx, f, rec, d) end
 end
 
 -- What has no lease is cancelled; what runs ends with it or goes on, as the policy says.
@@ -6025,7 +6724,7 @@ function walk.cancel(tx, f, rec)
   if rec.hidden then show(tx, rec) end
   if rec.phase == "active" and how.policy ~= "cancel_all" then return end
   local actor = how.actor
-  if actor then execution.note_action(tx, rec, "cancel_flow", actor, how.reason) end
+  if actor then more.note_action(tx, rec, "cancel_flow", actor, how.reason) end
   finish.execution(tx, rec, "cancelled", {
     by = "flow", attempt_state = "cancelled", failure = { how.reason or "", "cancelled" }, actor = actor,
     data = { "cause", "flow_" .. f.outcome, "reason", how.reason or "" },
@@ -6034,7 +6733,7 @@ end
 
 -- A member of a stopped flow that somebody met before the walk did.
 function walk.cancel_member(tx, rec)
-  walk.cancel(tx, flow.load(tx, rec.spec.flow_id), rec)
+  walk.cancel(tx, flow.load(tx, rec.flow_id), rec)
 end
 
 -- The flow has ended: from now on the member is kept for as long as its retention says.
@@ -6053,7 +6752,7 @@ end
 -- Releases what the flow held so far: the first members now, the rest in a walk. `all` are its members when they are known.
 function walk.seal(tx, f, all)
   f.sealed = tx.now
-  event.of_flow(tx, f, "flow.sealed", {})
+  event.of_flow(tx, f, "flow.sealed")
   if all == nil then
     flow.walk_over(tx, f, "release")
     return walk.step(tx, f, limits.batch_max)
@@ -6151,7 +6850,7 @@ local function member(tx, f, m, at)
   local known = flow.member_id(tx, f, m.key)
   if known then
     local rec = execution.load(tx, known, true)
-    if rec and rec.spec.body_digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
+    if rec and rec.digest == s.body_digest then return { id = known, rec = rec, duplicate = true } end
     return nil, reply.err("idempotency_conflict", { field = at .. ".key", execution_id = known })
   end
   if f.stored >= limits.members_max then return nil, reply.err("flow_full", { members_max = limits.members_max }) end
@@ -6163,7 +6862,7 @@ local function member(tx, f, m, at)
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
   -- An id or a key that belongs to someone else already.
-  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.ok.execution_id }) end
+  if answer then return nil, reply.err("idempotency_conflict", { field = at .. ".submission", execution_id = answer.fields.execution_id }) end
   local rec, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
   if nested then
@@ -6193,7 +6892,7 @@ function grow.members(tx, f, list)
 end
 
 local function started(rec)
-  return rec.phase ~= "runnable" or rec.first_started ~= nil or rec.grant ~= nil or rec.reason == "waiting_for_children"
+  return rec.phase ~= "runnable" or (rec.attempt ~= nil and rec.next ~= "replay") or rec.grant ~= nil or rec.reason == "waiting_for_children"
 end
 
 -- Stores an edge on both sides. `up` and `down` are saved by those who call.
@@ -6209,7 +6908,7 @@ local function store(tx, up, down, e)
   local d = dependencies.load(down)
   d.total = d.total + 1
   -- A member that could have run waits again, unless it needs no more than it has.
-  if d.decided and dependencies.judge(down.spec.inbound, d) ~= "ready" then d.decided = nil end
+  if d.decided and dependencies.judge(down.inbound, d) ~= "ready" then d.decided = nil end
   dependencies.store(down, d)
   return edge
 end
@@ -6228,7 +6927,7 @@ local function edge(tx, f, e, at, fresh, checked)
     if known.on == e.on and known.pass_as == e.pass_as then return { up = up, down = down } end
     return nil, reply.err("idempotency_conflict", { field = at, problem = "there is another edge between these members" })
   end
-  local forward = up.spec.number < down.spec.number
+  local forward = up.number < down.number
   if not checked then
     if not forward then return nil, reply.err("cycle_detected", { field = at, key = e.to }) end
     if not fresh[to] and (f.sealed or f.backward) then return nil, reply.err("flow_changed", { version = f.version }) end
@@ -6271,7 +6970,7 @@ function grow.count(tx, f, made)
       down.start_by = nil
       runnable.settle(tx, down)
       execution.save(tx, down)
-      event.of_execution(tx, down, "execution.blocked", { "reason", down.reason })
+      event.of_execution(tx, down, "execution.blocked", "reason", down.reason)
     end
     -- An upstream whose end still reaches its edges one by one will reach this one too.
     if up.phase == "terminal" and (up.reached or 0) == one.edge.number - 1 then
@@ -6302,8 +7001,8 @@ local reopen = {}
 
 -- Why the execution cannot run again, or nil.
 function reopen.refusal(tx, rec)
-  if rec.spec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.spec.nested }) end
-  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  if rec.nested then return reply.err("invalid_argument", { field = "execution_id", problem = "is a flow: replay a member of " .. rec.nested }) end
+  local f = rec.flow_id and flow.load(tx, rec.flow_id)
   if not f or f.stop == nil then return nil end
   -- A flow that failed with its first failure can go on once all of it has ended; one that an operator cancelled cannot.
   if f.outcome == "failed" and f.ended then return nil end
@@ -6316,13 +7015,13 @@ local function reopen_flow(tx, f)
   f.outcome, f.ended, f.stop = nil, nil, nil
   flow.walk_done(tx, f)
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.reopened", {})
+  event.of_flow(tx, f, "flow.reopened")
   local rec = f.parent and execution.load(tx, f.parent)
   if rec and rec.phase == "terminal" then
     rec.phase, rec.outcome, rec.ended, rec.failure, rec.freed, rec.bound = "runnable", nil, nil, nil, nil, 1
     execution.block(rec, "waiting_for_children", { "flow_id", f.id }, tx.now)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.reopened", {})
+    event.of_execution(tx, rec, "execution.reopened")
     reopen.member(tx, rec)
   end
 end
@@ -6346,7 +7045,7 @@ local function take_back(tx, f, up, e)
   dependencies.store_edge(tx, e)
   dependencies.promise(tx, e)
   -- Another upstream that ended still stands in the way.
-  if skipped and dependencies.judge(down.spec.inbound, d) == "skip" then
+  if skipped and dependencies.judge(down.inbound, d) == "skip" then
     dependencies.store(down, d)
     return execution.save(tx, down)
   end
@@ -6356,7 +7055,7 @@ local function take_back(tx, f, up, e)
     down.phase, down.outcome, down.ended, down.failure, down.freed, down.bound, down.reached, down.halted = "runnable", nil, nil, nil, nil, 1, nil, nil
     execution.block(down, "waiting_for_dependencies", nil, tx.now)
     resolve.weigh(tx, f, down)
-    event.of_execution(tx, down, "execution.reopened", { "cause", up.spec.key })
+    event.of_execution(tx, down, "execution.reopened", "cause", up.key)
     owed.add(tx, down, "reopen", 1)
   else
     execution.save(tx, down)
@@ -6365,7 +7064,7 @@ end
 
 -- The edges out of a member that runs again.
 function owed.steps.reopen(tx, up, from, share)
-  local f = flow.load(tx, up.spec.flow_id)
+  local f = flow.load(tx, up.flow_id)
   local last = math.min(up.outs or 0, from + share - 1)
   for _, e in ipairs(dependencies.edges(tx, up.id, from, last)) do take_back(tx, f, up, e) end
   if last < (up.outs or 0) then return last - from + 1, last + 1 end
@@ -6395,13 +7094,13 @@ function owed.steps.wait_again(tx, down, from, share)
   dependencies.store(down, d)
   execution.save(tx, down)
   if #list == share then return #list, from + share end
-  resolve.decide(tx, flow.load(tx, down.spec.flow_id), down, d)
+  resolve.decide(tx, flow.load(tx, down.flow_id), down, d)
   return #list, nil
 end
 
 -- A member is about to run again; it has been saved.
 function reopen.member(tx, rec)
-  local f = flow.load(tx, rec.spec.flow_id)
+  local f = flow.load(tx, rec.flow_id)
   reopen_flow(tx, f)
   rec.reached, rec.halted, rec.fault = nil, nil, nil
   resolve.weigh(tx, f, rec)
@@ -6411,8 +7110,8 @@ end
 -- Called for every execution that is replayed, before it is placed; `skipped` says that it never ran.
 function reopen.execution(tx, rec, skipped)
   rec.freed = nil
-  if rec.spec.parent_id then
-    local parent = execution.load(tx, rec.spec.parent_id)
+  if rec.parent_id then
+    local parent = execution.load(tx, rec.parent_id)
     if parent then
       if parent.phase ~= "terminal" then rec.bound = 1 end
       local k = children.load(parent)
@@ -6422,7 +7121,7 @@ function reopen.execution(tx, rec, skipped)
       execution.save(tx, parent)
     end
   end
-  if rec.spec.flow_id then
+  if rec.flow_id then
     rec.bound = 1
     if skipped and rec.deps then
       local d = dependencies.load(rec)
@@ -6442,18 +7141,23 @@ local limits = require "lib.limits"
 local home = require "index.home"
 local queues = require "index.queues"
 local execution = require "record.execution"
+local lane = require "record.lane"
 
 local choose = {}
 
+local eligible_below = "(" .. string.format("%.0f", home.granted_from)
+
 function choose.set_of(tokens)
   local set = {}
-  for _, token in ipairs(tokens) do set[token] = true end
+  for i = 1, #tokens do set[tokens[i]] = true end
   return set
 end
 
+local only_any = { "any" }
+
 local function covered_queues(tx, path, capabilities, admission)
+  if next(capabilities) == nil and not admission then return only_any end
   local names = { "any" }
-  if next(capabilities) == nil and not admission then return names end
   for _, entry in ipairs(queues.all(tx, path)) do
     if #names >= limits.queues_per_claim_max then break end
     if (admission or not entry.admission) and queues.covered(entry.requires, capabilities) then names[#names + 1] = entry.queue end
@@ -6461,92 +7165,131 @@ local function covered_queues(tx, path, capabilities, admission)
   return names
 end
 
-local function before(a, b)
-  if a.score ~= b.score then return a.score < b.score end
-  return a.id < b.id
+-- The candidates of one queue: a page of ids and scores in turn, as the store has them. `at` is the place of the next one, `passed`
+-- how many could not start and still stand at the head, `more` that there may be others behind the page.
+local function read_page(tx, found, q)
+  q.page = tx:zrange(q.key, "-inf", eligible_below, "BYSCORE", "LIMIT", q.passed, found.size, "WITHSCORES")
+  q.at, q.more = 1, #q.page == 2 * found.size
 end
 
--- Looks at the next page of every queue whose page is used up and was full. What was taken has left the queue; what was
--- passed over still stands at its head.
-local function refill(tx, found)
-  local fresh = false
-  for _, name in ipairs(found.queues) do
-    if found.left[name] == 0 then
-      local page = tx:zlowest(keys.queue(tx, found.path, name), "-inf", "(" .. string.format("%.0f", home.granted_from), found.page, found.passed[name])
-      for _, item in ipairs(page) do found.entries[#found.entries + 1] = { id = item.member, score = item.score, queue = name } end
-      found.left[name] = #page == found.page and #page or nil
-      fresh = true
-    end
-  end
-  if fresh and #found.queues > 1 then table.sort(found.entries, before) end
+-- Looks at the next page of a queue whose page is used up.
+local function next_of(tx, found, q)
+  if q.page[q.at] == nil and q.more then read_page(tx, found, q) end
+  return q.page[q.at]
 end
 
 -- Candidates in order, as many as needed to know the next head. `admission` includes work that needs a grant.
--- Answers { entries = { {id, score, queue} }, queues = names } and what it takes to find more.
 function choose.candidates(tx, copy, capabilities, want, admission)
   local names = covered_queues(tx, copy.path, capabilities, admission)
-  local page = want + 1
-  if copy.raw.prefers then page = want + limits.prefer_window end
-  -- `left`: entries of the last page not taken yet, absent when the queue holds no more; `passed`: entries that could not start.
-  local found = { entries = {}, queues = names, path = copy.path, page = page, left = {}, passed = {} }
-  for _, name in ipairs(names) do found.left[name], found.passed[name] = 0, 0 end
-  refill(tx, found)
+  local prefers = lane.recall(tx, copy, "prefers") ~= nil and next(capabilities) ~= nil
+  local found = { queues = {}, size = want + (prefers and limits.prefer_window or 1), prefers = prefers }
+  for i, name in ipairs(names) do
+    local q = { name = name, key = keys.queue(tx, copy.path, name), passed = 0 }
+    read_page(tx, found, q)
+    found.queues[i] = q
+  end
   return found
 end
 
+-- The names of the queues looked at.
+function choose.names(found)
+  local names = {}
+  for i, q in ipairs(found.queues) do names[i] = q.name end
+  return names
+end
+
 -- The entry taken last could not start: it stays where it is.
-function choose.pass(found, entry)
-  found.passed[entry.queue] = found.passed[entry.queue] + 1
+function choose.pass(found, q)
+  q.passed = q.passed + 1
 end
 
 -- The entry taken last is left to a later claim: it is still the next head of its queue.
-function choose.put_back(found, entry)
-  table.insert(found.entries, 1, entry)
-  if found.left[entry.queue] then found.left[entry.queue] = found.left[entry.queue] + 1 end
+function choose.put_back(found, id, q)
+  q.at = q.at - 2
+end
+
+-- The queue with the best head, and the head's score.
+local function best_queue(tx, found)
+  local list = found.queues
+  if #list == 1 then
+    local q = list[1]
+    if next_of(tx, found, q) then return q, tonumber(q.page[q.at + 1]) end
+    return nil
+  end
+  local best, least
+  for i = 1, #list do
+    local q = list[i]
+    local id = next_of(tx, found, q)
+    if id then
+      local score = tonumber(q.page[q.at + 1])
+      if best == nil or score < least or (score == least and id < best.page[best.at]) then best, least = q, score end
+    end
+  end
+  return best, least
 end
 
 local function liking(rec, capabilities)
   local n = 0
-  for _, token in ipairs(rec.spec.prefers or {}) do
+  for _, token in ipairs(rec.prefers or {}) do
     if capabilities[token] then n = n + 1 end
   end
   return n
 end
 
--- Takes the next candidate off the list: the first, or in a lane with preferences the best liked among the first sixteen
--- of the same priority.
-function choose.take(tx, found, copy, capabilities)
-  refill(tx, found)
-  local entries = found.entries
-  if #entries == 0 then return nil end
-  local best = 1
-  if copy.raw.prefers and next(capabilities) then
-    local most, priority = -1, nil
-    for i = 1, math.min(#entries, limits.prefer_window) do
-      local rec = execution.load(tx, entries[i].id)
-      if rec then
-        priority = priority or rec.prio
-        if rec.prio ~= priority then break end
-        local likes = liking(rec, capabilities)
-        if likes > most then best, most = i, likes end
-      end
+-- The entries ahead, up to `count`, in order: { id, score, queue, place }.
+local function ahead(tx, found, count)
+  local entries = {}
+  for _, q in ipairs(found.queues) do
+    next_of(tx, found, q)
+    for at = q.at, math.min(#q.page, q.at + 2 * count - 2), 2 do
+      entries[#entries + 1] = { id = q.page[at], score = tonumber(q.page[at + 1]), queue = q, at = at }
     end
   end
-  local taken = table.remove(entries, best)
-  if found.left[taken.queue] then found.left[taken.queue] = found.left[taken.queue] - 1 end
-  return taken
+  table.sort(entries, function(a, b)
+    if a.score ~= b.score then return a.score < b.score end
+    return a.id < b.id
+  end)
+  return entries
+end
+
+-- In a lane with preferences: the best liked among the first sixteen of the same priority. It moves to the head of its queue's page.
+local function best_liked(tx, found, capabilities)
+  local entries = ahead(tx, found, limits.prefer_window)
+  local best, most, priority = nil, -1, nil
+  for i = 1, math.min(#entries, limits.prefer_window) do
+    local rec = execution.load(tx, entries[i].id)
+    if rec then
+      priority = priority or rec.prio
+      if rec.prio ~= priority then break end
+      local likes = liking(rec, capabilities)
+      if likes > most then best, most = entries[i], likes end
+    end
+  end
+  best = best or entries[1]
+  if best == nil then return nil end
+  local q, page = best.queue, best.queue.page
+  for at = best.at, q.at + 2, -2 do page[at], page[at + 1], page[at - 2], page[at - 1] = page[at - 2], page[at - 1], page[at], page[at + 1] end
+  return q
+end
+
+-- Takes the next candidate: its id and its queue, or nil when there is none.
+function choose.take(tx, found, copy, capabilities)
+  local q
+  if found.prefers then q = best_liked(tx, found, capabilities) else q = best_queue(tx, found) end
+  if q == nil then return nil end
+  q.at = q.at + 2
+  return q.page[q.at - 2], q
 end
 
 -- After taking: remembers for each queue whether dispatchers will come back for the rest, and answers the next head's score.
-function choose.remember_rest(tx, copy, found, lane)
-  refill(tx, found)
-  local rest, head = {}, nil
-  for _, entry in ipairs(found.entries) do
-    rest[entry.queue] = true
-    if head == nil or entry.score < head then head = entry.score end
+function choose.remember_rest(tx, copy, found)
+  local list = found.queues
+  for i = 1, #list do
+    local q = list[i]
+    lane.remember(tx, copy, "quiet:" .. q.name, next_of(tx, found, q) and "1" or nil)
   end
-  for _, name in ipairs(found.queues) do lane.remember(tx, copy, "quiet:" .. name, rest[name] and "1" or nil) end
-  return head
+  local _, score = best_queue(tx, found)
+  return score
 end
 
 return choose
@@ -6578,7 +7321,7 @@ end
 
 function grant.typed(rec)
   return {
-    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = rec.lane, kind = rec.spec.kind, score = rec.score, number = rec.grants,
+    execution_id = rec.id, grant_id = rec.grant, expires_at = rec.grant_until, lane = execution.lane(rec), kind = rec.kind, score = rec.score, number = rec.grants,
     budgets = holds.asked_budgets(rec), quotas = holds.asked_quotas(rec), holder_sets = holds.sets(rec),
   }
 end
@@ -6594,11 +7337,12 @@ end
 source["transition.start"] = function(require, LIBRARY)
 -- Gives a worker the lease: a new attempt, or the same one when it was only waiting.
 local keys = require "lib.keys"
+local attempt = require "record.attempt"
 local dependencies = require "record.dependencies"
 local execution = require "record.execution"
 local event = require "lib.event"
 local flow = require "record.flow"
-local frames = require "record.frames"
+local lane = require "record.lane"
 local leases = require "index.leases"
 local spec = require "record.spec"
 local suspension = require "record.suspension"
@@ -6607,7 +7351,7 @@ local start = {}
 
 -- True when its flow was stopped: it will not start any more.
 function start.stopped(tx, rec)
-  local f = rec.spec.flow_id and flow.load(tx, rec.spec.flow_id)
+  local f = rec.flow_id and flow.load(tx, rec.flow_id)
   return f and f.stop ~= nil
 end
 
@@ -6615,28 +7359,37 @@ end
 function start.possible(rec, now)
   if rec.deadline and rec.deadline <= now then return false end
   if rec.cancel_by and rec.cancel_by <= now then return false end
-  if not rec.first_started and rec.start_by and rec.start_by <= now then return false end
+  if rec.start_by and rec.start_by <= now then return false end
   return true
 end
 
--- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `ids`: { attempt_id, lease_id }.
-function start.lease(tx, rec, holder, ids)
+-- A new attempt begins.
+local function begin(tx, rec, attempt_id)
+  local now = tx.now
+  if rec.attempt == nil then
+    rec.attempt = 0
+  else
+    attempt.file(tx, rec)
+    rec.attempt = rec.attempt + 1
+  end
+  rec.attempt_id, rec.attempt_type, rec.started = attempt_id, rec.next or "initial", now
+  if rec.progress then rec.progress = nil end
+  if rec.timeout then
+    rec.timeout_at = now + rec.timeout
+  elseif rec.timeout_at then
+    rec.timeout_at = nil
+  end
+end
+
+-- `holder`: { instance, worker_id, lease_ttl_ms }.
+function start.lease(tx, rec, holder, lease_id, attempt_id)
   local now = tx.now
   local continues = rec.resume ~= nil
-  local waited = math.max(now - (rec.ready or rec.spec.created_at), 0)
-  if not continues then
-    rec.attempt = rec.attempt == nil and 0 or rec.attempt + 1
-    rec.attempt_id, rec.attempt_type = ids.attempt_id, rec.next or "initial"
-    rec.started = now
-    if rec.progress then rec.progress = nil end
-    local timeout = rec.spec.attempt_timeout_ms
-    if timeout then
-      rec.timeout_at = now + timeout
-    elseif rec.timeout_at then
-      rec.timeout_at = nil
-    end
-  elseif rec.time_left then
-    rec.timeout_at = now + rec.time_left
+  local waited = now - (rec.ready or rec.created)
+  if continues then
+    if rec.time_left then rec.timeout_at = now + rec.time_left end
+  else
+    begin(tx, rec, attempt_id)
   end
   if rec.time_left then rec.time_left = nil end
   if rec.wanted then rec.wanted = nil end
@@ -6644,87 +7397,86 @@ function start.lease(tx, rec, holder, ids)
   if rec.next then rec.next = nil end
   if rec.resume then rec.resume = nil end
   if rec.delay then rec.delay = nil end
+  if rec.ready then rec.ready = nil end
+  if rec.start_by then rec.start_by = nil end
   execution.unblock(rec)
-  rec.first_started = rec.first_started or now
-  rec.lease_id, rec.worker, rec.worker_id, rec.request = ids.lease_id, holder.instance, holder.worker_id, holder.request_id
-  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)
-  rec.lease_ttl, rec.lease_until, rec.renewals = holder.lease_ttl_ms, now + holder.lease_ttl_ms, 0
+  rec.lease_id, rec.worker, rec.worker_id = lease_id, holder.instance, holder.worker_id
+  local epoch = (rec.epoch or 0) + 1
+  rec.epoch = tx.now_us > epoch and tx.now_us or epoch
+  rec.lease_ttl, rec.lease_until = holder.lease_ttl_ms, now + holder.lease_ttl_ms
+  if rec.renewals then rec.renewals = nil end
   if rec.ended_by then rec.ended_by, rec.ended_value = nil, nil end
   execution.save(tx, rec, true)
-  event.of_execution(tx, rec, "execution.started", { "attempt_type", rec.attempt_type, "continues", continues and "true" or "false", "waited_ms", string.format("%.0f", waited) })
+  event.of_execution(tx, rec, "execution.started", "attempt_type", rec.attempt_type, "continues", continues, "waited_ms", waited > 0 and waited or 0)
 end
 
--- What its upstreams pass to a member.
+-- What its upstreams pass to a member, and how many bytes it is.
 local function passed(tx, rec)
-  if rec.passes == nil then return nil end
+  if rec.passes == nil then return nil, 0 end
   local view = require "record.view"
-  local out = {}
+  local out, bytes = {}, 0
   for _, item in ipairs(dependencies.passed(tx, rec)) do
     local up = execution.load(tx, item.from)
     if up and up.phase == "terminal" then
-      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = view.result(tx, up), encoding = up.result_encoding, failure = view.failure(up) }
+      local value = view.result(tx, up)
+      out[item.name] = { execution_id = up.id, outcome = up.outcome, value = value, encoding = view.result_encoding(up), failure = view.failure(up) }
+      bytes = bytes + #(value or "")
     end
   end
-  return out
+  return out, bytes
 end
 
--- The parts of a task that can be large: what its upstreams pass and its input, read once; and how many bytes they are.
+-- The parts of a task that can be large: its input and what its upstreams pass, and how many bytes they are.
 function start.heavy(tx, rec)
-  local input = rec.input_far and tx:get(keys.payload(tx, rec.id)) or rec.spec.input or ""
-  local heavy = { input = input, passed = passed(tx, rec), bytes = #input }
-  for _, item in pairs(heavy.passed or {}) do heavy.bytes = heavy.bytes + #(item.value or "") end
-  return heavy
+  local input = spec.input(tx, rec)
+  local from_upstreams, bytes = passed(tx, rec)
+  return input, from_upstreams, #input + bytes
 end
 
--- What the worker gets to see.
-function start.task(tx, rec, heavy)
-  local tier = rec.tier
-  heavy = heavy or start.heavy(tx, rec)
-  return {
-    execution_id = rec.id, attempt_index = rec.attempt, attempt_id = rec.attempt_id, attempt_type = rec.attempt_type,
-    lease_id = rec.lease_id, lease_epoch = rec.epoch, lease_expires_at = rec.lease_until,
-    namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind,
-    input = heavy.input, input_encoding = rec.spec.input_encoding,
-    tags = spec.unflatten(rec.tags), priority = rec.prio, created_at = rec.spec.created_at,
-    fallback_index = tier, fallback = tier and rec.spec.fallbacks[tier + 1] or nil,
-    trace_parent = rec.spec.trace_parent, deadline_at = rec.deadline, attempt_deadline_at = rec.timeout_at,
-    resume = rec.woken and suspension.resume(tx, rec) or nil, frames = frames.count(rec),
-    passed = heavy.passed, flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id, key = rec.spec.key,
-  }
-end
-
--- The leases this very request already took, so that a lost reply is answered again.
-function start.leased(tx, instance, request)
-  local ids = {}
-  for id, other in pairs(leases.of(tx, instance)) do
-    if other == request then ids[#ids + 1] = id end
+-- What the worker gets to see: the id, the stored record, the input, and what only some have: what the submitter said beside it, why
+-- the attempt goes on, and what upstreams pass.
+function start.task(tx, rec, input, from_upstreams)
+  if input == nil then input, from_upstreams = start.heavy(tx, rec) end
+  local extras = false
+  if rec.said or rec.woken or from_upstreams then
+    extras = {
+      spec = rec.said and tx:record(keys.spec(tx, rec.id)) or nil, resume = rec.woken and suspension.resume(tx, rec) or nil, passed = from_upstreams,
+    }
   end
-  table.sort(ids)
+  return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
+end
+
+-- The tasks of those of these leases that live: a lost reply is answered again. Nil when none does, and the lease ids that are free:
+-- a lease that has run out keeps its id until someone looks.
+function start.leased(tx, instance, lease_ids)
+  local ids, free = leases.held(tx, instance, lease_ids)
+  if ids == nil then return nil, lease_ids end
   local tasks = {}
   for _, id in ipairs(ids) do
     local rec = execution.load(tx, id)
     if rec and rec.phase == "active" and tx.now < rec.lease_until then tasks[#tasks + 1] = start.task(tx, rec) end
   end
-  return tasks
+  return #tasks > 0 and tasks or nil, free
 end
 
 -- Whoever sleeps until the partition's next timer must hear of a wake-up before the last one announced for the lane. What
--- was announced stands in the lane's copy, read by every claim, and in one hash of the partition, read by every sleeper.
-function start.announce_wake_up(tx, copy, lane, at)
-  local told = tonumber(copy.raw.told or nil)
+-- was announced is remembered with the lane, read by every claim, and in one hash of the partition, read by every sleeper.
+function start.announce_wake_up(tx, copy, at)
+  local told = tonumber(lane.recall(tx, copy, "told"))
   if told and told > tx.now and told <= at then return end
   lane.remember(tx, copy, "told", string.format("%.0f", at))
-  tx:hset(keys.told(tx), { copy.path, at })
+  tx:hput(keys.told(tx), copy.path, at)
   tx:announce("timer", at)
 end
 
 -- The sleeper looked and sleeps until `head` now, or until it is told: an announcement before that wakes nobody any more, so
 -- the lane's next claim must not rely on it.
-function start.forget_announced(tx, lane, head)
+function start.forget_announced(tx, head)
   for path, at in pairs(tx:hgetall(keys.told(tx)) or {}) do
     if head == nil or tonumber(at) < head then
-      lane.remember(tx, { path = path, raw = { told = at } }, "told", nil)
+      tx:hdel(keys.lane_memory(tx, path), "told")
       tx:hdel(keys.told(tx), path)
+      tx.lanes[path] = nil
     end
   end
 end
@@ -6739,6 +7491,7 @@ local execution = require "record.execution"
 local holds = require "record.holds"
 local fair = require "index.fair"
 local lane = require "record.lane"
+local leases = require "index.leases"
 local queues = require "index.queues"
 local grant = require "transition.grant"
 local start = require "transition.start"
@@ -6747,30 +7500,33 @@ local consume = {}
 
 -- The refusal of a worker that lacks something; `capabilities` is a set.
 function consume.incapable(rec, capabilities)
-  if queues.covered(rec.spec.requires or {}, capabilities) then return nil end
+  if rec.requires == nil or queues.covered(rec.requires, capabilities) then return nil end
   local missing = {}
-  for _, token in ipairs(rec.spec.requires) do
+  for _, token in ipairs(rec.requires) do
     if not capabilities[token] then missing[#missing + 1] = token end
   end
   return reply.err("not_capable", { missing = table.concat(missing, ",") })
 end
 
--- `holder`: { instance, worker_id, request_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
--- lease_id, keep }. Answers the record and whether this request had leased it already, or nil and a refusal.
+-- `holder`: { instance, worker_id, lease_ttl_ms }; `capabilities`: a set; `g`: { execution_id, grant_id, attempt_id,
+-- lease_id, keep }. Answers the record and whether this lease was taken already, or nil and a refusal.
 function consume.one(tx, holder, capabilities, g)
   local rec = execution.load(tx, g.execution_id)
   if rec == nil then return nil, reply.err("execution_not_found") end
-  if rec.phase == "active" and rec.request == holder.request_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
+  if rec.phase == "active" and rec.lease_id == g.lease_id and rec.worker == holder.instance and tx.now < rec.lease_until then return rec, true end
   if not grant.open(rec, g.grant_id, tx.now) or rec.grant_worker ~= holder.instance or not start.possible(rec, tx.now) or start.stopped(tx, rec) then
     return nil, reply.err("grant_not_found", { grant_id = g.grant_id })
   end
+  if leases.held(tx, holder.instance, { g.lease_id }) then
+    return nil, reply.err("invalid_argument", { field = "lease_id", problem = "is that of another lease" })
+  end
   local incapable = consume.incapable(rec, capabilities)
   if incapable then return nil, incapable end
-  local copy = lane.load(tx, execution.lane_path(rec))
+  local copy = lane.load(tx, rec.path)
   -- The lane was limited after the grant was given: nobody has admitted it.
   if not holds.covers(rec, copy) then return nil, reply.err("grant_not_found", { grant_id = g.grant_id }) end
   if g.keep then holds.keep_aside(rec, g.keep) end
-  start.lease(tx, rec, holder, g)
+  start.lease(tx, rec, holder, g.lease_id, g.attempt_id)
   if copy then fair.started(tx, copy, rec) end
   return rec, false
 end
@@ -6778,7 +7534,7 @@ end
 -- Whoever sleeps until the partition's next timer hears of the first end among new leases of a lane.
 function consume.announce(tx, path, wake)
   local copy = lane.load(tx, path)
-  if copy then start.announce_wake_up(tx, copy, lane, wake) end
+  if copy then start.announce_wake_up(tx, copy, wake) end
 end
 
 return consume
@@ -6804,7 +7560,7 @@ function block.one(tx, b)
   if b.unheld then holds.drop(rec) end
   execution.block(rec, b.reason, spec.flatten(b.detail), tx.now)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.blocked", { "reason", b.reason })
+  event.of_execution(tx, rec, "execution.blocked", "reason", b.reason)
 end
 
 return block
@@ -6822,7 +7578,7 @@ function renew.one(tx, rec, a)
   if refusal then return refusal end
   rec.lease_ttl = a.lease_ttl_ms or rec.lease_ttl
   rec.lease_until = tx.now + rec.lease_ttl
-  rec.renewals = rec.renewals + 1
+  rec.renewals = (rec.renewals or 0) + 1
   execution.save(tx, rec)
 end
 
@@ -6834,11 +7590,14 @@ source["transition.complete"] = function(require, LIBRARY)
 local execution = require "record.execution"
 local fence = require "record.fence"
 local finish = require "transition.finish"
+local plain = require "transition.plain"
 
 local complete = {}
 
 -- Answers "replay" when this lease already completed, a refusal, or nil when it is done.
 function complete.one(tx, c)
+  local answer = not tx.step_by_step and plain.complete(tx, c)
+  if answer then return answer end
   local rec = execution.load(tx, c.execution_id)
   local refusal = fence.check(rec, c.fence, tx.now, "complete")
   if refusal then return refusal end
@@ -6863,8 +7622,8 @@ local events = { success = "execution.completed", failed = "execution.failed", c
 
 local function store_result(tx, rec, result, encoding)
   if result == nil then return end
-  rec.result_encoding = encoding or "json"
-  if #result > limits.inline_bytes_max then
+  rec.result_in = encoding ~= "json" and encoding or nil
+  if #result > limits.result_inline_bytes_max then
     rec.result_far = 1
     tx:set(keys.result(tx, rec.id), result)
   else
@@ -6874,8 +7633,14 @@ end
 
 -- `how`: by (what ended a live lease), at (when, if not now), attempt_state, failure { reason, category }, result, result_encoding, actor, data.
 function finish.execution(tx, rec, outcome, how)
-  if rec.phase == "active" then rec.ended_by, rec.ended_value = how.by, how.at or tx.now end
-  if attempt.current(rec) then attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor) end
+  if rec.phase == "active" then
+    rec.ended_by = how.by
+    if how.at then rec.ended_value = how.at end
+  end
+  if attempt.is_open(rec) then
+    attempt.finish(tx, rec, how.attempt_state, how.failure, how.actor)
+    attempt.ended_together(rec)
+  end
   rec.phase, rec.outcome, rec.ended = "terminal", outcome, tx.now
   execution.unblock(rec)
   if rec.delay then rec.delay = nil end
@@ -6894,15 +7659,20 @@ function finish.execution(tx, rec, outcome, how)
     rec.waited = nil
     tx:announce("done", rec.id)
   end
-  if rec.spec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
+  if rec.webhook then rec.hook = webhook.of_execution(tx, rec, events[outcome]) end
   execution.save(tx, rec)
-  local data = how.data or {}
-  if how.failure then
-    data[#data + 1], data[#data + 2] = "category", how.failure[2]
+  local data, took = how.data, tx.now - rec.created
+  if data == nil and how.failure == nil then
+    event.of_execution(tx, rec, events[outcome], "took_ms", took)
+  else
+    data = data or {}
+    if how.failure then
+      data[#data + 1], data[#data + 2] = "category", how.failure[2]
+    end
+    data[#data + 1], data[#data + 2] = "took_ms", took
+    event.of_execution(tx, rec, events[outcome], unpack(data))
   end
-  data[#data + 1], data[#data + 2] = "took_ms", string.format("%.0f", tx.now - rec.spec.created_at)
-  event.of_execution(tx, rec, events[outcome], data)
-  if rec.spec.flow_id or rec.spec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
+  if rec.flow_id or rec.parent_id or rec.kids then require("transition.aftermath").of(tx, rec) end
 end
 
 return finish
@@ -6915,6 +7685,7 @@ local event = require "lib.event"
 local attempt = require "record.attempt"
 local execution = require "record.execution"
 local finish = require "transition.finish"
+local spec = require "record.spec"
 local runnable = require "transition.runnable"
 
 local retry = {}
@@ -6938,7 +7709,7 @@ end
 function retry.after_failure(tx, rec, f)
   local failures = (rec.failures or 0) + 1
   rec.failures = failures
-  local policy = rec.spec.retry
+  local policy = spec.retry(tx, rec)
   if f.retryable == false or not allowed(policy, failures, f.category) then
     finish.execution(tx, rec, "failed", { by = f.by, attempt_state = f.attempt_state, failure = { f.reason, f.category } })
     return nil
@@ -6948,11 +7719,11 @@ function retry.after_failure(tx, rec, f)
   rec.ended_by, rec.ended_value = f.by == "fail" and "retry" or f.by, at
   attempt.finish(tx, rec, f.attempt_state, { f.reason, f.category })
   rec.next, rec.delay, rec.reclaims = "retry", at, nil
-  local tiers = #(rec.spec.fallbacks or {})
+  local tiers = #spec.fallbacks(tx, rec)
   if tiers > 0 then rec.tier = math.min(rec.tier == nil and 0 or rec.tier + 1, tiers - 1) end
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.retried", { "category", f.category, "delay_until", string.format("%.0f", at) })
+  event.of_execution(tx, rec, "execution.retried", "category", f.category, "delay_until", at)
   return at
 end
 
@@ -6984,13 +7755,13 @@ function interrupt.handed_back(tx, rec, by, delay_until, kind)
   rec.next, rec.delay = "reclaim", delay_until
   runnable.settle(tx, rec)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, kind, delay_until and { "delay_until", string.format("%.0f", delay_until) } or {})
+  if delay_until then event.of_execution(tx, rec, kind, "delay_until", delay_until) else event.of_execution(tx, rec, kind) end
 end
 
 -- The lease was lost: the execution is offered again at once, or ends poisoned when that happened too often in a row.
 function interrupt.lost(tx, rec, by, actor)
   local lost = in_a_row(rec)
-  if lost >= rec.spec.max_reclaims then
+  if lost >= (rec.max_reclaims or limits.reclaims_default) then
     finish.execution(tx, rec, "failed", {
       by = by, at = by == "expired" and rec.lease_until or nil, attempt_state = "interrupted",
       failure = { string.format("lease lost %d times in a row", lost + 1), "poisoned" }, data = { "cause", by },
@@ -7006,7 +7777,7 @@ function interrupt.lost(tx, rec, by, actor)
   execution.save(tx, rec)
   local data = { "cause", by, "worker_instance", worker }
   if actor then data[5], data[6] = "actor", actor end
-  event.of_execution(tx, rec, "execution.reclaimed", data)
+  event.of_execution(tx, rec, "execution.reclaimed", unpack(data))
 end
 
 return interrupt
@@ -7033,12 +7804,14 @@ local retire = {}
 
 local function remove(tx, rec)
   home.leave(tx, rec)
-  fair.forget(tx, execution.lane_path(rec), rec)
+  fair.forget(tx, rec.path, rec)
   timers.clear(tx, rec.id)
   tx:del(keys.core(tx, rec.id))
-  tx:del(keys.spec(tx, rec.id))
-  tx.memo[keys.core(tx, rec.id)] = nil
-  if rec.input_far then tx:del(keys.payload(tx, rec.id)) end
+  tx.memo[rec.id] = nil
+  if rec.said then tx:del(keys.spec(tx, rec.id)) end
+  if rec.input then tx:del(keys.input(tx, rec.id)) end
+  if rec.more then tx:del(keys.more(tx, rec.id)) end
+  if rec.waits then tx:del(keys.waits(tx, rec.id)) end
   if rec.result_far then tx:del(keys.result(tx, rec.id)) end
   if rec.spilled then tx:del(keys.attempts(tx, rec.id)) end
   waitpoint.remove_all(tx, rec)
@@ -7046,20 +7819,20 @@ local function remove(tx, rec)
   usage.remove_all(tx, rec)
   frames.remove_all(tx, rec)
   dependencies.remove_all(tx, rec)
-  if rec.spec.flow_id then flow.forget_member(tx, rec) end
-  if rec.spec.parent_id then children.forget(tx, rec) end
+  if rec.flow_id then flow.forget_member(tx, rec) end
+  if rec.parent_id then children.forget(tx, rec) end
 end
 
 -- `actor` is the operator who asked for it; none when its retention is over.
 function retire.execution(tx, rec, actor)
   lists.remove(tx, rec)
   remove(tx, rec)
-  event.of_execution(tx, rec, "execution.retired", actor and { "actor", actor } or {})
+  if actor then event.of_execution(tx, rec, "execution.retired", "actor", actor) else event.of_execution(tx, rec, "execution.retired") end
 end
 
 -- A member nobody has seen goes without a word; so does the flow that would have run in its place.
 function retire.hidden(tx, rec)
-  local nested = rec.spec.nested and flow.load(tx, rec.spec.nested)
+  local nested = rec.nested and flow.load(tx, rec.nested)
   if nested then
     flow.walk_over(tx, nested, "remove")
     flow.save(tx, nested)
@@ -7280,7 +8053,7 @@ local function early_signals(tx, pending, answered)
   local loaded, early = {}, {}
   local function look(entry)
     local w = waitpoint.load(tx, entry[1])
-    for _, s in ipairs(w and w.early or {}) do
+    for _, s in ipairs(w and waitpoint.early(w) or {}) do
       early[#early + 1] = { ref = s[1], name = s[2], who = s[3], waitpoint_id = entry[1], key = entry[2] }
     end
     return w
@@ -7321,9 +8094,9 @@ end
 local function go_on(tx, rec, a, state)
   local refs = condition.satisfying(state, signals.number)
   waitpoint.close(tx, rec, "already_satisfied")
-  rec.satisfied = cmsgpack.pack({ a.suspension_id, refs })
+  rec.satisfied, rec.waits = cmsgpack.pack({ a.suspension_id, refs }), 1
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.already_satisfied", { "suspension_id", a.suspension_id })
+  event.of_execution(tx, rec, "execution.already_satisfied", "suspension_id", a.suspension_id)
   return nil, "satisfied", refs
 end
 
@@ -7337,7 +8110,7 @@ local function set_aside(tx, rec, a, state, adopted_records)
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied, rec.woken = nil, nil, nil, nil, nil
   rec.phase, rec.attempt_state = "suspended", "suspended"
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.suspended", { "reason", a.reason, "suspension_id", a.suspension_id })
+  event.of_execution(tx, rec, "execution.suspended", "reason", a.reason, "suspension_id", a.suspension_id)
   return nil, "suspended"
 end
 
@@ -7394,12 +8167,12 @@ function resume.execution(tx, rec, cause, refs, actor)
   local w = suspension.load(rec)
   waitpoint.close(tx, rec, "resumed")
   suspension.ended(tx, rec, w, cause, actor)
-  rec.woken, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1
+  rec.woken, rec.waits, rec.resume = cmsgpack.pack({ w.id, cause, refs, w.step or false }), 1, 1
   runnable.settle(tx, rec)
   execution.save(tx, rec)
   local data = { "cause", cause, "suspension_id", w.id }
   if actor then data[5], data[6] = "actor", actor end
-  event.of_execution(tx, rec, "execution.resumed", data)
+  event.of_execution(tx, rec, "execution.resumed", unpack(data))
 end
 
 -- An operator looks at it from now on: the timeout is gone, a waitpoint for the review is open.
@@ -7410,7 +8183,7 @@ local function escalate(tx, rec, w)
   while waitpoint.load(tx, review_id) do review_id = ids.counted(review_id, 1) end
   waitpoint.create(tx, rec, { waitpoint_id = review_id, key = "operator_review", tokens = {}, review = true }, "active", w.id)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.escalated", { "suspension_id", w.id, "waitpoint_id", review_id })
+  event.of_execution(tx, rec, "execution.escalated", "suspension_id", w.id, "waitpoint_id", review_id)
 end
 
 local ends = { fail = { "failed", "failed" }, cancel = { "cancelled", "cancelled" }, expire = { "expired", "interrupted" } }
@@ -7433,7 +8206,7 @@ function resume.close_expired(tx, rec)
   local closed = waitpoint.close(tx, rec, "expired", function(entry) return entry[3] and entry[3] <= tx.now end)
   if rec.phase == "suspended" and rec.open == nil and rec.wait_until == nil then return resume.timed_out(tx, rec, "every waitpoint expired") end
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.expired", { "count", string.format("%d", closed) })
+  event.of_execution(tx, rec, "waitpoint.expired", "count", closed)
 end
 
 return resume
@@ -7444,7 +8217,6 @@ source["transition.signal"] = function(require, LIBRARY)
 local condition = require "transition.condition"
 local event = require "lib.event"
 local execution = require "record.execution"
-local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 local resume = require "transition.resume"
@@ -7457,9 +8229,11 @@ local signal = {}
 -- One answer for every waitpoint that takes no signal: an outsider does not learn why.
 local function not_open() return reply.err("waitpoint_not_open") end
 
+-- The token with this digest, and all of them.
 local function token_of(w, digest)
-  for _, token in ipairs(w.tokens) do
-    if token[1] == digest then return token end
+  local tokens = waitpoint.tokens(w)
+  for _, token in ipairs(tokens) do
+    if token[1] == digest then return token, tokens end
   end
 end
 
@@ -7474,7 +8248,7 @@ end
 
 local function allowed(w, name)
   if w.allowed == nil then return true end
-  for _, known in ipairs(w.allowed) do
+  for _, known in ipairs(cmsgpack.unpack(w.allowed)) do
     if known == name then return true end
   end
   return false
@@ -7489,15 +8263,16 @@ local function repeated(tx, rec, a, approver)
 end
 
 -- Keeps an early signal with its waitpoint until the suspend.
-local function buffer(tx, w, ref, s)
-  w.early[#w.early + 1] = { ref, s.name, s.who }
-  tx:hset(keys.waitpoint(tx, w.id), { "early", cmsgpack.pack(w.early) })
+local function buffer(w, ref, s)
+  local early = waitpoint.early(w)
+  early[#early + 1] = { ref, s.name, s.who }
+  w.early = cmsgpack.pack(early)
 end
 
 local function accepted(tx, rec, a, approver, effect)
   signals.remember(tx, rec, a, approver, "accepted", effect)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "waitpoint.signalled", { "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect })
+  event.of_execution(tx, rec, "waitpoint.signalled", "waitpoint_id", a.waitpoint_id, "signal_id", a.signal_id, "name", a.name, "effect", effect)
   return reply.ok("accepted", { signal_id = a.signal_id, effect = effect })
 end
 
@@ -7508,7 +8283,7 @@ local function resumed(tx, rec, a, approver, refs)
 end
 
 function signal.arrive(tx, rec, w, a)
-  local token = token_of(w, a.token_digest)
+  local token, tokens = token_of(w, a.token_digest)
   if token == nil then return not_open() end
   local approver = token[2] or nil
   local answer = repeated(tx, rec, a, approver)
@@ -7519,8 +8294,8 @@ function signal.arrive(tx, rec, w, a)
 
   if token[3] then token[3] = token[3] - 1 end
   token[4] = true
-  waitpoint.save_tokens(tx, w)
-  tx:hset(keys.waitpoint(tx, w.id), { "signals", (w.signals or 0) + 1 })
+  w.tokens, w.signals = cmsgpack.pack(tokens), (w.signals or 0) + 1
+  waitpoint.save(tx, w)
   -- Approvers are tokens: who answered is what the token was made for, never what the caller says.
   local s = { name = a.name, key = w.key, waitpoint_id = w.id, who = approver or w.id }
   s.ref = signals.append(tx, rec, {
@@ -7528,7 +8303,7 @@ function signal.arrive(tx, rec, w, a)
     payload_encoding = a.payload_encoding, category = a.category, source = a.source, source_identity = a.source_identity, correlation_id = a.correlation_id,
   })
   if w.state == "pending" then
-    buffer(tx, w, s.ref, s)
+    buffer(w, s.ref, s)
     return accepted(tx, rec, a, approver, "buffered")
   end
   if w.review then return resumed(tx, rec, a, approver, { s.ref }) end
@@ -7581,7 +8356,7 @@ end
 
 local function waiting(tx, rec)
   local now = tx.now
-  if not rec.first_started and rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
+  if rec.start_by and rec.start_by <= now then return expire(tx, rec, "start_within") end
   -- An attempt that waits for its children keeps its waitpoints.
   if rec.open_due and rec.open_due <= now then return resume.close_expired(tx, rec) end
   local ready = rec.reason == nil and ((rec.delay and rec.delay <= now) or (rec.grant_until and rec.grant_until <= now))
@@ -7590,9 +8365,9 @@ local function waiting(tx, rec)
     runnable.settle(tx, rec)
     execution.save(tx, rec)
     if rec.reason then
-      event.of_execution(tx, rec, "execution.blocked", { "reason", rec.reason })
+      event.of_execution(tx, rec, "execution.blocked", "reason", rec.reason)
     else
-      event.of_execution(tx, rec, "execution.ready", { "cause", cause })
+      event.of_execution(tx, rec, "execution.ready", "cause", cause)
     end
     return
   end
@@ -7699,6 +8474,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 
 define.fn {
@@ -7712,11 +8488,11 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then return reply.ok("already", { outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "cancel", a.actor, a.reason)
+    more.note_action(tx, rec, "cancel", a.actor, a.reason)
     if rec.phase == "active" and a.grace_ms and a.grace_ms > 0 then
       rec.cancel_by, rec.cancel_reason = math.min(rec.cancel_by or now + a.grace_ms, now + a.grace_ms), a.reason
       execution.save(tx, rec)
-      event.of_execution(tx, rec, "execution.cancel_requested", { "actor", a.actor, "reason", a.reason or "" })
+      event.of_execution(tx, rec, "execution.cancel_requested", "actor", a.actor, "reason", a.reason or "")
       return reply.ok("requested", { cancel_by = rec.cancel_by })
     end
     finish.execution(tx, rec, "cancelled", {
@@ -7835,6 +8611,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 
 define.fn {
   name = "ff_hold_execution",
@@ -7848,10 +8625,10 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
     if rec.reason == "held_by_operator" then return reply.ok("already") end
-    execution.note_action(tx, rec, "hold", a.actor, a.reason)
+    more.note_action(tx, rec, "hold", a.actor, a.reason)
     execution.block(rec, "held_by_operator", { "actor", a.actor, "reason", a.reason or "" }, tx.now)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.held", { "actor", a.actor, "reason", a.reason or "" })
+    event.of_execution(tx, rec, "execution.held", "actor", a.actor, "reason", a.reason or "")
     return reply.ok("held")
   end,
 }
@@ -7862,6 +8639,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local runnable = require "transition.runnable"
 
 define.fn {
@@ -7876,10 +8654,10 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "runnable" then return reply.err("execution_not_runnable", { lifecycle_phase = rec.phase }) end
     if rec.reason ~= "held_by_operator" then return reply.ok("already", { state = execution.public_state(rec) }) end
-    execution.note_action(tx, rec, "release", a.actor, a.reason)
+    more.note_action(tx, rec, "release", a.actor, a.reason)
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.released", { "actor", a.actor })
+    event.of_execution(tx, rec, "execution.released", "actor", a.actor)
     return reply.ok("released", { state = execution.public_state(rec) })
   end,
 }
@@ -7890,6 +8668,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local lane = require "record.lane"
 local fair = require "index.fair"
 local lists = require "index.lists"
@@ -7898,13 +8677,18 @@ local score = require "transition.score"
 
 -- Moving or re-prioritising gives a new score; it needs the lane's copy.
 local function requeue(tx, rec, a)
-  local copy = lane.load(tx, rec.spec.namespace .. "/" .. (a.lane or rec.lane))
-  if copy == nil then return reply.err("lane_unseen", { namespace = rec.spec.namespace, lane = a.lane or rec.lane }) end
-  if a.lane and a.lane ~= rec.lane and not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
-  if a.lane and a.lane ~= rec.lane then fair.forget(tx, execution.lane_path(rec), rec) end
-  rec.lane, rec.prio = a.lane or rec.lane, a.priority or rec.prio
+  local namespace, name = lane.split(rec.path)
+  local path = namespace .. "/" .. (a.lane or name)
+  local copy = lane.load(tx, path)
+  if copy == nil then return reply.err("lane_unseen", { namespace = namespace, lane = a.lane or name }) end
+  if path ~= rec.path then
+    if not lane.accepts(copy) then return reply.err("lane_disabled", { lane = a.lane, state = copy.state }) end
+    fair.forget(tx, rec.path, rec)
+    rec.was_path, rec.path = rec.path, path
+  end
+  rec.prio = a.priority or rec.prio
   rec.score = score.of(tx, copy, rec)
-  if #rec.spec.prefers > 0 then lane.remember(tx, copy, "prefers", "1") end
+  if rec.prefers then lane.remember(tx, copy, "prefers", "1") end
 end
 
 define.fn {
@@ -7932,9 +8716,9 @@ define.fn {
     -- The line of a quota is another partition's: whoever stands in it asks anew, and enters it at its new place.
     local held = rec.reason ~= nil and rec.reason ~= "waiting_for_capable_worker" and rec.reason ~= "waiting_for_quota"
     if (moves or a.delay_until) and not held then runnable.settle(tx, rec) end
-    execution.note_action(tx, rec, "change", a.actor)
+    more.note_action(tx, rec, "change", a.actor)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.changed", { "actor", a.actor })
+    event.of_execution(tx, rec, "execution.changed", "actor", a.actor)
     return reply.ok("changed", { state = execution.public_state(rec) })
   end,
 }
@@ -7943,10 +8727,13 @@ end
 source["execution.replay"] = function(require, LIBRARY)
 local define = require "lib.define"
 local keys = require "lib.keys"
+local limits = require "lib.limits"
 local reply = require "lib.reply"
 local event = require "lib.event"
+local attempt = require "record.attempt"
 local dependencies = require "record.dependencies"
 local execution = require "record.execution"
+local more = require "record.more"
 local owed = require "transition.owed"
 local reopen = require "transition.reopen"
 local runnable = require "transition.runnable"
@@ -7963,26 +8750,27 @@ define.fn {
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
     local replays = rec.replays or 0
-    if replays >= rec.spec.max_replays then return reply.err("max_replays", { max_replays = rec.spec.max_replays }) end
+    local max_replays = rec.max_replays or limits.replays_default
+    if replays >= max_replays then return reply.err("max_replays", { max_replays = max_replays }) end
     local refusal = reopen.refusal(tx, rec)
     if refusal then return refusal end
     rec.replays = replays + 1
     -- It ended before its edges had let it run: it waits for them again.
     local skipped = rec.outcome == "skipped" or (rec.deps ~= nil and dependencies.load(rec).decided == nil)
     if rec.result_far then tx:del(keys.result(tx, rec.id)) end
-    rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil
+    attempt.apart(rec)
+    rec.result, rec.result_far, rec.result_in, rec.failure, rec.progress = nil, nil, nil, nil, nil
     rec.outcome, rec.ended, rec.failures, rec.reclaims, rec.tier = nil, nil, nil, nil, nil
     rec.next = rec.attempt and "replay" or nil
     if rec.deadline and rec.deadline <= now then rec.deadline = nil end
-    rec.start_by = rec.spec.start_within_ms and now + rec.spec.start_within_ms or nil
-    rec.first_started = nil
+    rec.start_by = rec.start_within and now + rec.start_within or nil
     reopen.execution(tx, rec, skipped)
     runnable.settle(tx, rec)
     if rec.reason == "waiting_for_dependencies" then rec.start_by = nil end
-    execution.note_action(tx, rec, "replay", a.actor, a.reason)
+    more.note_action(tx, rec, "replay", a.actor, a.reason)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.replayed", { "actor", a.actor })
-    if rec.spec.flow_id then
+    event.of_execution(tx, rec, "execution.replayed", "actor", a.actor)
+    if rec.flow_id then
       owed.during(tx, function()
         if skipped and rec.deps then owed.add(tx, rec, "wait_again", 0) end
         reopen.member(tx, rec)
@@ -8011,7 +8799,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "terminal" then return reply.err("execution_not_terminal", { lifecycle_phase = rec.phase }) end
-    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.spec.flow_id, parent_id = rec.spec.parent_id }) end
+    if aftermath.still_needed(tx, rec) then return reply.err("flow_not_terminal", { flow_id = rec.flow_id, parent_id = rec.parent_id }) end
     retire.execution(tx, rec, a.actor)
     return reply.ok("deleted")
   end,
@@ -8038,7 +8826,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase == "terminal" then
-      return reply.ok("ended", { outcome = rec.outcome, result = view.result(tx, rec), result_encoding = rec.result_encoding, failure = view.failure(rec) })
+      return reply.ok("ended", { outcome = rec.outcome, result = view.result(tx, rec), result_encoding = view.result_encoding(rec), failure = view.failure(rec) })
     end
     if rec.waited == nil then
       rec.waited = 1
@@ -8058,72 +8846,79 @@ local lane = require "record.lane"
 local fair = require "index.fair"
 local queues = require "index.queues"
 local choose = require "transition.choose"
+local plain = require "transition.plain"
 local start = require "transition.start"
 local walk = require "transition.walk"
 
--- `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
-local function take_one(tx, a, copy, entry, ids, room)
-  local rec = execution.load(tx, entry.id)
+-- Leases one candidate. `room`: how many bytes the answer has left for tasks; nil for the first one, which is always handed out.
+local function take_one(tx, a, copy, id, lease_id, attempt_id, room)
+  local record, wake, input
+  if not tx.step_by_step then record, wake, input = plain.start(tx, id, a, lease_id, attempt_id, room) end
+  if record then return { task = { id, record, input, false }, wake = wake, bytes = #input } end
+  if record == false then return { full = true } end
+  local rec = execution.load(tx, id)
   if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-  if start.stopped(tx, rec) then
+  if rec.flow_id and start.stopped(tx, rec) then
     walk.cancel_member(tx, rec)
-    return { ok = "cancelled" }
+    return { cancelled = true }
   end
-  local heavy = start.heavy(tx, rec)
-  if room and heavy.bytes > room then return { full = true } end
-  start.lease(tx, rec, a, ids)
-  fair.started(tx, copy, rec)
-  return { ok = rec, heavy = heavy }
+  local passed, bytes
+  input, passed, bytes = start.heavy(tx, rec)
+  if room and bytes > room then return { full = true } end
+  start.lease(tx, rec, a, lease_id, attempt_id)
+  if copy.fairness == "fair" then fair.started(tx, copy, rec) end
+  return { task = start.task(tx, rec, input, passed), wake = rec.wake, bytes = bytes }
 end
 
 define.fn {
   name = "ff_claim_executions",
-  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
+  doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = { "allow-oom" },
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", ids = "id_pairs",
+    max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids", attempt_ids = "attempt_ids",
   },
   reply = { claimed = { tasks = "[task]", next_score = "int?", admission_needed = "bool?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
-    if #a.ids < a.max then return reply.err("invalid_argument", { field = "ids", problem = "must hold max items" }) end
-    local again = start.leased(tx, a.instance, a.request_id)
-    if #again > 0 then return reply.ok("replayed", { tasks = again }) end
+    if #a.lease_ids < a.max then return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" }) end
+    if #a.attempt_ids < a.max then return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" }) end
+    local again, lease_ids = start.leased(tx, a.instance, a.lease_ids)
+    if again then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
     if copy.max_active then return reply.ok("claimed", { tasks = {}, admission_needed = true }) end
 
+    lane.prepare(tx, copy, "told", "prefers", "quiet:any")
     local capabilities = choose.set_of(a.capabilities)
-    local found = choose.candidates(tx, copy, capabilities, a.max, false)
+    local max = math.min(a.max, #lease_ids)
+    local found = choose.candidates(tx, copy, capabilities, max, false)
     local tasks, first_wake, looks, bytes = {}, nil, 0, 0
-    while #tasks < a.max and looks < limits.batch_max do
-      local entry = choose.take(tx, found, copy, capabilities)
-      if entry == nil then break end
+    while #tasks < max and looks < limits.batch_max do
+      local id, queue = choose.take(tx, found, copy, capabilities)
+      if id == nil then break end
       looks = looks + 1
-      local answer = tx:item(function()
-        return take_one(tx, a, copy, entry, a.ids[#tasks + 1], #tasks > 0 and limits.claim_bytes_max - bytes or nil)
-      end)
-      if answer and answer.full then
-        choose.put_back(found, entry)
+      local at = #tasks + 1
+      local one = tx:item(take_one, tx, a, copy, id, lease_ids[at], a.attempt_ids[at], at > 1 and limits.claim_bytes_max - bytes or nil)
+      if one and one.full then
+        choose.put_back(found, id, queue)
         break
       end
-      if answer and answer.err == "try_again" then
-        if #tasks == 0 then return answer end
+      if one and one.err == "try_again" then
+        if #tasks == 0 then return one end
         break
       end
-      if answer and answer.ok and answer.ok ~= "cancelled" then
-        local rec = answer.ok
-        first_wake = math.min(first_wake or rec.wake, rec.wake)
-        bytes = bytes + answer.heavy.bytes
-        tasks[#tasks + 1] = start.task(tx, rec, answer.heavy)
-      elseif answer == nil or answer.err then
-        choose.pass(found, entry)
+      if one and one.task then
+        if first_wake == nil or one.wake < first_wake then first_wake = one.wake end
+        bytes = bytes + one.bytes
+        tasks[#tasks + 1] = one.task
+      elseif one == nil or one.err then
+        choose.pass(found, queue)
       end
     end
-    local head = choose.remember_rest(tx, copy, found, lane)
-    if first_wake then start.announce_wake_up(tx, copy, lane, first_wake) end
+    local head = choose.remember_rest(tx, copy, found)
+    if first_wake then start.announce_wake_up(tx, copy, first_wake) end
     if head == nil and copy.fairness == "fair" and #queues.all(tx, copy.path) == 0 then fair.idle(tx, copy) end
     return reply.ok("claimed", { tasks = tasks, next_score = head })
   end,
@@ -8157,6 +8952,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local interrupt = require "transition.interrupt"
 
 define.fn {
@@ -8170,11 +8966,11 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "active" then return reply.err("execution_not_active", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "revoke", a.actor, a.reason)
+    more.note_action(tx, rec, "revoke", a.actor, a.reason)
     if a.grace then
       rec.yield = 1
       execution.save(tx, rec)
-      event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+      event.of_execution(tx, rec, "execution.yield_requested", "actor", a.actor)
       return reply.ok("requested")
     end
     interrupt.lost(tx, rec, "revoked", a.actor)
@@ -8211,7 +9007,7 @@ define.fn {
           if rec.yield then return reply.err("execution_not_active") end
           rec.yield = 1
           execution.save(tx, rec)
-          event.of_execution(tx, rec, "execution.yield_requested", { "actor", a.actor })
+          event.of_execution(tx, rec, "execution.yield_requested", "actor", a.actor)
         end
         return reply.ok("done")
       end)
@@ -8245,7 +9041,7 @@ local walk = require "transition.walk"
 local function replayed(tx, copy, found, a)
   local wanted = choose.set_of(a.grant_ids)
   local out = {}
-  for _, name in ipairs(found.queues) do
+  for _, name in ipairs(choose.names(found)) do
     local from, to = string.format("%.0f", home.granted_from), "(" .. string.format("%.0f", home.active_from)
     for _, item in ipairs(tx:zhighest(keys.queue(tx, copy.path, name), to, from, limits.batch_max)) do
       local rec = execution.load(tx, item.member)
@@ -8255,19 +9051,32 @@ local function replayed(tx, copy, found, a)
   return out
 end
 
+-- Grants one candidate.
+local function give_one(tx, a, copy, id, grant_id)
+  local rec = execution.load(tx, id)
+  if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
+  if start.stopped(tx, rec) then
+    walk.cancel_member(tx, rec)
+    return { cancelled = true }
+  end
+  grant.give(tx, rec, grant_id, a.instance, a.ttl_ms, copy)
+  event.of_execution(tx, rec, "execution.granted", "worker_instance", a.instance)
+  return { grant = grant.typed(rec) }
+end
+
 define.fn {
   name = "ff_issue_grants",
-  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. With a request id, the leases that this request took already are answered instead.",
+  doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.",
   flags = { "allow-oom" },
   args = {
-    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", request_id = "request_id?",
+    namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
   reply = { granted = { grants = "[grant]", next_score = "int?" }, replayed = { tasks = "[task]" }, paused = { state = "lane_state" } },
   errs = { "try_again", "capability_invalid" },
   call = function(tx, a)
     if #a.grant_ids < a.max then return reply.err("invalid_argument", { field = "grant_ids", problem = "must hold max items" }) end
-    local taken = a.request_id and start.leased(tx, a.instance, a.request_id) or {}
-    if #taken > 0 then return reply.ok("replayed", { tasks = taken }) end
+    local taken = a.lease_ids and #a.lease_ids > 0 and start.leased(tx, a.instance, a.lease_ids)
+    if taken then return reply.ok("replayed", { tasks = taken }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("granted", { grants = {} }) end
     if not lane.starts(copy) then return reply.ok("paused", { state = copy.state }) end
@@ -8278,31 +9087,21 @@ define.fn {
 
     local looks = 0
     while #grants < a.max and looks < limits.batch_max do
-      local entry = choose.take(tx, found, copy, capabilities)
-      if entry == nil then break end
+      local id, queue = choose.take(tx, found, copy, capabilities)
+      if id == nil then break end
       looks = looks + 1
-      local answer = tx:item(function()
-        local rec = execution.load(tx, entry.id)
-        if rec == nil or rec.phase ~= "runnable" or not start.possible(rec, tx.now) then return reply.err("execution_not_runnable") end
-        if start.stopped(tx, rec) then
-          walk.cancel_member(tx, rec)
-          return { ok = "cancelled" }
-        end
-        grant.give(tx, rec, a.grant_ids[#grants + 1], a.instance, a.ttl_ms, copy)
-        event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance })
-        return { ok = rec }
-      end)
-      if answer and answer.err == "try_again" then
-        if #grants == 0 then return answer end
+      local one = tx:item(give_one, tx, a, copy, id, a.grant_ids[#grants + 1])
+      if one and one.err == "try_again" then
+        if #grants == 0 then return one end
         break
       end
-      if answer == nil or answer.err then
-        choose.pass(found, entry)
-      elseif answer.ok ~= "cancelled" then
-        grants[#grants + 1] = grant.typed(answer.ok)
+      if one == nil or one.err then
+        choose.pass(found, queue)
+      elseif one.grant then
+        grants[#grants + 1] = one.grant
       end
     end
-    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found, lane) })
+    return reply.ok("granted", { grants = grants, next_score = choose.remember_rest(tx, copy, found) })
   end,
 }
 end
@@ -8321,7 +9120,7 @@ define.fn {
   flags = { "allow-oom" },
   args = {
     execution_id = "execution_id", grant_id = "grant_id", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
-    lease_ttl_ms = "lease_ttl_ms", request_id = "request_id", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
+    lease_ttl_ms = "lease_ttl_ms", attempt_id = "attempt_id", lease_id = "lease_id", keep = "holder_sets?",
   },
   reply = { claimed = { task = "task" }, replayed = { task = "task" } },
   errs = { "execution_not_found", "grant_not_found", "not_capable", "capability_invalid" },
@@ -8329,7 +9128,7 @@ define.fn {
     local rec, replayed = consume.one(tx, a, choose.set_of(a.capabilities), a)
     if rec == nil then return replayed end
     if replayed then return reply.ok("replayed", { task = start.task(tx, rec) }) end
-    consume.announce(tx, execution.lane_path(rec), rec.wake)
+    consume.announce(tx, rec.path, rec.wake)
     return reply.ok("claimed", { task = start.task(tx, rec) })
   end,
 }
@@ -8383,7 +9182,7 @@ define.fn {
     if a.unheld then holds.drop(rec) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", "grant_released" })
+    event.of_execution(tx, rec, "execution.ready", "cause", "grant_released")
     return reply.ok("released")
   end,
 }
@@ -8432,7 +9231,7 @@ define.fn {
     if rec.phase ~= "runnable" or (rec.reason ~= a.reason and not refused) then return reply.ok("already", { state = execution.public_state(rec) }) end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", a.reason })
+    event.of_execution(tx, rec, "execution.ready", "cause", a.reason)
     return reply.ok("unblocked", { state = execution.public_state(rec) })
   end,
 }
@@ -8443,6 +9242,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local lane = require "record.lane"
 local choose = require "transition.choose"
 local consume = require "transition.consume"
@@ -8450,8 +9250,8 @@ local grant = require "transition.grant"
 local start = require "transition.start"
 
 local function unserved(rec, a)
-  if rec.spec.namespace == a.namespace and choose.set_of(a.lanes)[rec.lane] then return nil end
-  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. execution.lane_path(rec) })
+  if execution.namespace(rec) == a.namespace and choose.set_of(a.lanes)[execution.lane(rec)] then return nil end
+  return reply.err("invalid_argument", { field = "instance", problem = a.instance .. " does not serve the lane " .. rec.path })
 end
 
 define.fn {
@@ -8474,9 +9274,9 @@ define.fn {
     end
     local refused = unserved(rec, a) or consume.incapable(rec, choose.set_of(a.capabilities))
     if refused then return refused end
-    execution.note_action(tx, rec, "grant_reclaim", a.actor)
-    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, execution.lane_path(rec)))
-    event.of_execution(tx, rec, "execution.granted", { "worker_instance", a.instance, "actor", a.actor })
+    more.note_action(tx, rec, "grant_reclaim", a.actor)
+    grant.give(tx, rec, a.grant_id, a.instance, a.ttl_ms, lane.load(tx, rec.path))
+    event.of_execution(tx, rec, "execution.granted", "worker_instance", a.instance, "actor", a.actor)
     return reply.ok("granted", { grant = grant.typed(rec) })
   end,
 }
@@ -8546,6 +9346,7 @@ source["suspension.resume"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local more = require "record.more"
 local resume = require "transition.resume"
 
 define.fn {
@@ -8559,7 +9360,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "resume", a.actor, a.reason)
+    more.note_action(tx, rec, "resume", a.actor, a.reason)
     resume.execution(tx, rec, "operator", {}, a.actor)
     return reply.ok("resumed", { state = execution.public_state(rec) })
   end,
@@ -8570,6 +9371,7 @@ source["suspension.fail"] = function(require, LIBRARY)
 local define = require "lib.define"
 local reply = require "lib.reply"
 local execution = require "record.execution"
+local more = require "record.more"
 local finish = require "transition.finish"
 
 define.fn {
@@ -8583,7 +9385,7 @@ define.fn {
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
     if rec.phase ~= "suspended" then return reply.err("execution_not_suspended", { lifecycle_phase = rec.phase, terminal_outcome = rec.outcome }) end
-    execution.note_action(tx, rec, "fail", a.actor, a.reason)
+    more.note_action(tx, rec, "fail", a.actor, a.reason)
     finish.execution(tx, rec, "failed", { by = "operator", attempt_state = "failed", failure = { a.reason, a.category }, actor = a.actor, data = { "actor", a.actor } })
     return reply.ok("failed")
   end,
@@ -8617,7 +9419,7 @@ define.fn {
     if #a.waitpoint.tokens == 0 then return reply.err("invalid_argument", { field = "waitpoint.tokens", problem = "must hold a token" }) end
     waitpoint.create(tx, rec, a.waitpoint, "pending")
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "waitpoint.created", { "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key })
+    event.of_execution(tx, rec, "waitpoint.created", "waitpoint_id", a.waitpoint.waitpoint_id, "key", a.waitpoint.key)
     local expires_at = a.waitpoint.expires_in_ms and tx.now + a.waitpoint.expires_in_ms or nil
     return reply.ok("created", { expires_at = expires_at, replayed = false })
   end,
@@ -8646,7 +9448,7 @@ define.fn {
     local w = waitpoint.load(tx, a.waitpoint_id)
     if w == nil or w.exec ~= rec.id then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
     if w.state == "closed" then
-      if rec.answered and #w.early > 0 then
+      if rec.answered and w.early then
         waitpoint.forget_answered(tx, rec, w.id)
         execution.save(tx, rec)
       end
@@ -8654,7 +9456,7 @@ define.fn {
     end
     waitpoint.close(tx, rec, "closed", function(entry) return entry[1] == a.waitpoint_id end)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "waitpoint.closed", { "waitpoint_id", a.waitpoint_id, "key", w.key })
+    event.of_execution(tx, rec, "waitpoint.closed", "waitpoint_id", a.waitpoint_id, "key", w.key)
     return reply.ok("closed", { replayed = false })
   end,
 }
@@ -8692,6 +9494,7 @@ local define = require "lib.define"
 local reply = require "lib.reply"
 local event = require "lib.event"
 local execution = require "record.execution"
+local more = require "record.more"
 local waitpoint = require "record.waitpoint"
 
 define.fn {
@@ -8707,20 +9510,22 @@ define.fn {
     if not rec then return reply.err("waitpoint_not_found", { waitpoint_id = a.waitpoint_id }) end
     if w.state == "closed" or (w.expires and w.expires <= tx.now) then return reply.err("waitpoint_not_open") end
     local found
-    for _, token in ipairs(w.tokens) do
+    local tokens = waitpoint.tokens(w)
+    for _, token in ipairs(tokens) do
       if (token[2] or nil) == a.approver then found = token end
     end
-    if found == nil and #w.tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
+    if found == nil and #tokens > 0 then return reply.err("invalid_argument", { field = "approver", problem = "is not an approver of this waitpoint" }) end
     if found and found[1] == a.digest then return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil }) end
     if found == nil then
       found = { a.digest, a.approver or false, w.uses or false, false }
-      w.tokens[1] = found
+      tokens[1] = found
     end
     found[1] = a.digest
-    waitpoint.save_tokens(tx, w)
-    execution.note_action(tx, rec, "reissue_token", a.actor, w.key)
+    w.tokens = cmsgpack.pack(tokens)
+    waitpoint.save(tx, w)
+    more.note_action(tx, rec, "reissue_token", a.actor, w.key)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "waitpoint.token_reissued", { "waitpoint_id", w.id, "actor", a.actor })
+    event.of_execution(tx, rec, "waitpoint.token_reissued", "waitpoint_id", w.id, "actor", a.actor)
     return reply.ok("reissued", { expires_at = w.expires, uses_left = found[3] or nil })
   end,
 }
@@ -8764,7 +9569,7 @@ define.fn {
       if #items >= a.limit or i > limits.list_looks_max then return reply.ok("page", { items = items, last = last, more = true }) end
       local w = waitpoint.load(tx, entry.member)
       local rec = w and execution.load(tx, w.exec)
-      if rec and (a.namespace == nil or rec.spec.namespace == a.namespace) then items[#items + 1] = view.typed(rec, w) end
+      if rec and (a.namespace == nil or execution.namespace(rec) == a.namespace) then items[#items + 1] = view.typed(rec, w) end
       last = { created_at = entry.score, waitpoint_id = entry.member }
     end
     return reply.ok("page", { items = items, last = last, more = #entries > a.limit })
@@ -8997,7 +9802,7 @@ local function create(tx, n)
   if n.default_lane or n.default_retry or n.budgets then f.defaults = flow.pack_defaults(n.default_lane, n.default_retry, n.budgets) end
   tx:zadd(keys.flows(tx), tx.now, f.id)
   flow.save(tx, f)
-  event.of_flow(tx, f, "flow.created", {})
+  event.of_flow(tx, f, "flow.created")
   return f
 end
 
@@ -9074,7 +9879,7 @@ define.fn {
     end)
     local items = {}
     for i, one in ipairs(made) do
-      items[i] = { key = one.rec.spec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
+      items[i] = { key = one.rec.key, execution_id = one.id, state = execution.member_state(one.rec), duplicate = one.duplicate }
     end
     return reply.ok("added", { items = items, version = f.version })
   end,
@@ -9239,8 +10044,8 @@ local reply = require "lib.reply"
 
 local function member(rec)
   return {
-    key = rec.spec.key, execution_id = rec.id, number = rec.spec.number, state = execution.member_state(rec), kind = rec.spec.kind, lane = rec.lane, inbound = rec.spec.inbound,
-    nested = rec.spec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
+    key = rec.key, execution_id = rec.id, number = rec.number, state = execution.member_state(rec), kind = rec.kind, lane = execution.lane(rec), inbound = rec.inbound,
+    nested = rec.nested, edges_in = dependencies.load(rec).total, edges_out = rec.outs or 0,
   }
 end
 
@@ -9349,11 +10154,11 @@ local function spawn(tx, rec, k, c, at)
     return nil, reply.err("invalid_argument", { field = at .. ".submission.execution_id", problem = "must end like the parent's id: they share a partition" })
   end
   local place = {
-    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.spec.budgets, deadline = rec.deadline,
+    parent_id = rec.id, key = c.key, number = k.total + 1, parent_close = c.parent_close or "cancel_children", budgets = rec.budgets, deadline = rec.deadline,
   }
   local answer = submit.repeated(tx, s, place)
   if answer and answer.err then return nil, answer end
-  if answer then return { execution_id = answer.ok.execution_id, state = answer.ok.state, duplicate = true } end
+  if answer then return { execution_id = answer.fields.execution_id, state = answer.fields.state, duplicate = true } end
   if k.total >= limits.children_max then return nil, reply.err("flow_full", { children_max = limits.children_max }) end
   local child, refusal = submit.new(tx, s, place)
   if refusal then return nil, refusal end
@@ -9422,10 +10227,10 @@ define.fn {
     rec.time_left = rec.timeout_at and math.max(rec.timeout_at - tx.now, 1) or nil
     rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
     rec.attempt_state, rec.resume, rec.awaiting = "suspended", 1, 1
-    rec.woken = cmsgpack.pack({ a.wait_id, "children", {} })
+    rec.woken, rec.waits = cmsgpack.pack({ a.wait_id, "children", {} }), 1
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.waiting", { "reason", "waiting_for_children", "open", string.format("%d", open) })
+    event.of_execution(tx, rec, "execution.waiting", "reason", "waiting_for_children", "open", open)
     return reply.ok("waiting", { open = open })
   end,
 }
@@ -9515,9 +10320,12 @@ local event = require "lib.event"
 local ids = require "lib.id"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
+local packed = require "record.packed"
 local receivers = require "index.receivers"
 
 local webhook = {}
+
+local open, close = packed.open_webhook, packed.close_webhook
 
 -- What the record that ended keeps of its webhook: { id, how many it had, state, tries, owed at, updated at, next try, status, error }.
 local function kept(id, number, state, d, now)
@@ -9538,7 +10346,7 @@ end
 local function owe(tx, of, owner, url, hook, said)
   local number = hook and cmsgpack.unpack(hook)[2] + 1 or 1
   local id = ids.derived(owner, string.format("%.0f", number), string.format("%.0f", tx.now))
-  tx:hset(keys.webhook(tx, id), { "of", of, "owner", owner, "url", url, "said", cmsgpack.pack(said), "owed", tx.now, "due", tx.now, "tries", 0 })
+  tx:put(keys.webhook(tx, id), { of = of, owner = owner, url = url, said = cmsgpack.pack(said), owed = tx.now, due = tx.now, tries = 0 }, close)
   receivers.add(tx, receivers.of(url), id, tx.now)
   tx:announce("webhook")
   return kept(id, number, "pending", { tries = 0, owed = tx.now, due = tx.now }, tx.now)
@@ -9546,8 +10354,9 @@ end
 
 -- Owes the end of an execution; `kind` is the event that says it.
 function webhook.of_execution(tx, rec, kind)
-  return owe(tx, "execution", rec.id, rec.spec.webhook, rec.hook, {
-    kind, rec.spec.namespace, rec.lane, rec.spec.kind, rec.spec.flow_id or false, rec.outcome,
+  local namespace, lane = string.match(rec.path, "^([^/]+)/(.+)$")
+  return owe(tx, "execution", rec.id, rec.webhook, rec.hook, {
+    kind, namespace, lane, rec.kind, rec.flow_id or false, rec.outcome,
     rec.failure and cmsgpack.unpack(rec.failure) or false, rec.tags and cmsgpack.unpack(rec.tags) or {}, rec.attempt or false, rec.replays or 0,
   })
 end
@@ -9557,19 +10366,11 @@ function webhook.of_flow(tx, f)
   return owe(tx, "flow", f.id, f.webhook, f.hook, { "flow." .. f.outcome, f.namespace, false, f.kind, f.id, f.outcome, false, {}, false, 0 })
 end
 
-local numbers = { "owed", "due", "tries" }
-
 function webhook.load(tx, id)
   local key = keys.webhook(tx, id)
-  local d = tx:hgetall(key)
-  if d == nil then return nil end
-  for _, name in ipairs(numbers) do
-    d[name] = tonumber(d[name])
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
-  for _, name in ipairs({ "of", "owner", "url", "said" }) do
-    if d[name] == nil then error("CORRUPT " .. key .. " " .. name) end
-  end
+  local stored = tx:record(key)
+  if stored == nil then return nil end
+  local d = open(key, stored)
   d.id, d.receiver = id, receivers.of(d.url)
   return d
 end
@@ -9577,7 +10378,7 @@ end
 -- Notes that a try begins; nobody else begins one before `again`.
 function webhook.begin(tx, d, again)
   d.tries, d.due = d.tries + 1, again
-  tx:hset(keys.webhook(tx, d.id), { "tries", d.tries, "due", d.due })
+  tx:put(keys.webhook(tx, d.id), d, close)
 end
 
 function webhook.typed(d)
@@ -9606,26 +10407,19 @@ end
 
 -- The record that ended shows its last webhook, as long as both are there.
 local function tell_owner(tx, d, state)
-  if d.of == "flow" then
-    local key = keys.flow(tx, d.owner)
-    local hook = tx:hget(key, "hook")
-    local l = hook and cmsgpack.unpack(hook)
-    if l and l[1] == d.id then tx:hset(key, { "hook", kept(d.id, l[2], state, d, tx.now) }) end
-    return
-  end
-  local execution = require "record.execution"
-  local rec = execution.load(tx, d.owner, true)
-  local l = rec and rec.hook and cmsgpack.unpack(rec.hook)
+  local records = require(d.of == "flow" and "record.flow" or "record.execution")
+  local owner = records.load(tx, d.owner, true)
+  local l = owner and owner.hook and cmsgpack.unpack(owner.hook)
   if l and l[1] == d.id then
-    rec.hook = kept(d.id, l[2], state, d, tx.now)
-    execution.store(tx, rec)
+    owner.hook = kept(d.id, l[2], state, d, tx.now)
+    records.store(tx, owner)
   end
 end
 
 -- A try failed: another one follows.
 function webhook.put_off(tx, d, due)
   d.due = due
-  tx:hset(keys.webhook(tx, d.id), { "due", due })
+  tx:put(keys.webhook(tx, d.id), d, close)
   receivers.move(tx, d.receiver, d.id, due)
   tell_owner(tx, d, "pending")
 end
@@ -9636,10 +10430,11 @@ function webhook.close(tx, d, state)
   receivers.move(tx, d.receiver, d.id, nil)
   tell_owner(tx, d, state)
   tx:del(keys.webhook(tx, d.id))
-  local data = { "delivery_id", d.id, "tries", string.format("%.0f", d.tries) }
-  if d.status then data[#data + 1], data[#data + 2] = "status", string.format("%.0f", d.status) end
+  local data = { "delivery_id", d.id, "tries", d.tries }
+  if d.status then data[#data + 1], data[#data + 2] = "status", d.status end
   if d.error then data[#data + 1], data[#data + 2] = "error", d.error end
-  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, cmsgpack.unpack(d.said)[8], data)
+  local tags = cmsgpack.unpack(d.said)[8]
+  event.of_webhook(tx, webhook.typed(d), "webhook." .. state, #tags > 0 and cmsgpack.pack(tags) or nil, unpack(data))
 end
 
 return webhook
@@ -9813,7 +10608,7 @@ define.fn {
   call = function(tx, a)
     local data = { "actor", a.actor }
     if a.key_id then data[3], data[4] = "key_id", a.key_id end
-    event.of_fleet(tx, "operator." .. a.action, nil, nil, nil, data)
+    event.of_fleet(tx, "operator." .. a.action, nil, nil, nil, unpack(data))
     return reply.ok("recorded")
   end,
 }
@@ -9827,7 +10622,7 @@ local packed = require "record.packed"
 local access = {}
 
 function access.open(raw)
-  return packed.open_access(cmsgpack.unpack(raw))
+  return packed.open_access("access", raw)
 end
 
 -- The record by its id; nil when there is none.
@@ -9837,7 +10632,7 @@ function access.load(tx, id)
 end
 
 function access.save(tx, record)
-  tx:hset(keys.access(tx), { record.access_id, cmsgpack.pack(packed.close_access(record)) })
+  tx:hset(keys.access(tx), { record.access_id, packed.close_access(record) })
   tx:hset(keys.access_digests(tx), { record.digest, record.access_id })
 end
 
@@ -9893,7 +10688,7 @@ define.fn {
     end
     local taken = tx:hget(keys.access_digests(tx), a.digest)
     if taken then return reply.err("idempotency_conflict", { access_id = taken }) end
-    if tx:read("HLEN", keys.access(tx)) >= limits.accesses_max then
+    if tx:hlen(keys.access(tx)) >= limits.accesses_max then
       return reply.err("invalid_argument", { field = "access_id", problem = string.format("there are %d tokens already", limits.accesses_max) })
     end
     local record = {
@@ -9901,7 +10696,7 @@ define.fn {
       capabilities = a.capabilities, created_at = now, created_by = a.actor, expires_at = a.expires_at,
     }
     access.save(tx, record)
-    event.of_fleet(tx, "operator.token_created", nil, nil, nil, { "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor })
+    event.of_fleet(tx, "operator.token_created", nil, nil, nil, "access_id", a.access_id, "name", a.name, "roles", table.concat(a.roles, " "), "actor", a.actor)
     return reply.ok("granted", { access = access.typed(record) })
   end,
 }
@@ -9972,7 +10767,7 @@ define.fn {
     local record = access.load(tx, a.access_id)
     if record == nil then return reply.err("access_not_found", { access_id = a.access_id }) end
     access.remove(tx, record)
-    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, { "access_id", a.access_id, "name", record.name, "actor", a.actor })
+    event.of_fleet(tx, "operator.token_revoked", nil, nil, nil, "access_id", a.access_id, "name", record.name, "actor", a.actor)
     tx:announce("access")
     return reply.ok("revoked", { access = access.typed(record) })
   end,
@@ -10288,7 +11083,7 @@ define.fn {
       tx:zadd(keys.quotas(tx), tx.now, n.quota_id)
       -- Work may wait for it that was refused because it was not there.
       if gone.back(tx, n.quota_id) then outbox.owe(tx, "quota_returned", { "quota_id", n.quota_id }) end
-      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
+      event.of_fleet(tx, "quota.created", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
       return reply.ok("created", { entry = { quota = n, version = 1, created_at = tx.now, keys = 0 } })
     end
     local count = tx:zcard(keys.quota_keys(tx, n.quota_id))
@@ -10297,7 +11092,7 @@ define.fn {
     local version = known.version + 1
     tx:hset(key, { "definition", packed, "version", version, "changed", tx.now })
     if count > 0 then quota.walk(tx, known) end
-    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, quota.told(n.quota_id, a.actor))
+    event.of_fleet(tx, "quota.changed", n.namespace, nil, nil, unpack(quota.told(n.quota_id, a.actor)))
     return reply.ok("replaced", { entry = { quota = n, version = version, created_at = known.created, keys = count } })
   end,
 }
@@ -10419,7 +11214,7 @@ define.fn {
     end
     tx:hset(keys.quota(tx, q.id), { "deleted", 1 })
     quota.walk(tx, q)
-    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, quota.told(q.id, a.actor))
+    event.of_fleet(tx, "quota.deleted", q.definition.namespace, nil, nil, unpack(quota.told(q.id, a.actor)))
     return reply.ok("deleted")
   end,
 }
@@ -10613,7 +11408,7 @@ define.fn {
     if k.throttled ~= before then
       local data = quota.told(q.id, a.actor, a.key)
       if k.throttled then data[#data + 1], data[#data + 2] = "until", string.format("%.0f", k.throttled) end
-      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, data)
+      event.of_fleet(tx, k.throttled and "quota.throttled" or "quota.unthrottled", q.definition.namespace, nil, nil, unpack(data))
     end
     if k.throttled then return reply.ok("throttled", { ["until"] = k.throttled }) end
     return reply.ok("cleared")
@@ -10921,7 +11716,7 @@ local function roll_and_save(tx, b)
   if b.next_reset == nil then mark(tx, b) end
   budget.watch(tx, b)
   budget.save(tx, b)
-  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "period" })
+  event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "period")
 end
 
 -- The budget and those above it, itself first, each in its current period; nil when there is none.
@@ -11013,9 +11808,9 @@ function budget.note_refusal(tx, wrong, kind)
   if b.refused then return false end
   b.refused = true
   if kind == "hard" then
-    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil, {
+    event.of_fleet(tx, "budget.hard_breach", b.namespace, nil, nil,
       "budget_id", b.id, "dimension", wrong.dimension, "used", string.format("%.0f", wrong.used), "held", string.format("%.0f", b.held[wrong.dimension]),
-      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard })
+      "limit", string.format("%.0f", wrong.limit), "on_hard", b.on_hard)
   end
   return true
 end
@@ -11044,7 +11839,7 @@ function budget.spend(tx, path, amounts)
     local soft = budget.soft({ b })
     if soft and not b.soft_told then
       b.soft_told = true
-      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, { "budget_id", b.id, "dimension", soft.dimension })
+      event.of_fleet(tx, "budget.soft_breach", b.namespace, nil, nil, "budget_id", b.id, "dimension", soft.dimension)
     end
   end
 end
@@ -11328,7 +12123,7 @@ define.fn {
     if b.next_reset then budget.watch(tx, b) end
     budget.owe_scope(tx, b)
     tx:zadd(keys.budgets(tx), tx.now, b.id)
-    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    event.of_fleet(tx, "budget.created", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     return reply.ok("created", { budget = budget.typed(b), duplicate = false })
   end,
 }
@@ -11385,7 +12180,7 @@ define.fn {
       budget.note_action(tx, b, "change", a.actor)
       budget.room(tx, b, true)
       budget.save(tx, b)
-      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+      event.of_fleet(tx, "budget.changed", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     end
     return reply.ok("changed", { budget = budget.typed(b), changed = changed })
   end,
@@ -11520,7 +12315,7 @@ define.fn {
     budget.owe_scope(tx, b)
     gone.note(tx, b.id)
     if b.parent then tx:zrem(keys.budget_children(tx, b.parent), b.id) end
-    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+    event.of_fleet(tx, "budget.deleted", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     return reply.ok("deleted")
   end,
 }
@@ -11547,7 +12342,7 @@ define.fn {
     budget.start_period(tx, b)
     budget.note_action(tx, b, "reset", a.actor, nil, nil, nil, a.request_id)
     budget.save(tx, b)
-    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, { "budget_id", b.id, "cause", "operator", "actor", a.actor })
+    event.of_fleet(tx, "budget.reset", b.namespace, nil, nil, "budget_id", b.id, "cause", "operator", "actor", a.actor)
     return reply.ok("reset", { budget = budget.typed(b) })
   end,
 }
@@ -11575,7 +12370,7 @@ define.fn {
       budget.note_action(tx, b, "approve", a.actor)
       budget.room(tx, b, true)
       budget.save(tx, b)
-      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, { "budget_id", b.id, "actor", a.actor })
+      event.of_fleet(tx, "budget.approved", b.namespace, nil, nil, "budget_id", b.id, "actor", a.actor)
     end
     return reply.ok("approved", { budget = budget.typed(b) })
   end,
@@ -11624,8 +12419,8 @@ define.fn {
     end
     budget.note_action(tx, b, "correct", a.actor, a.dimension, a.delta, a.reason, a.request_id)
     budget.save_all(tx, path)
-    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil, {
-      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason })
+    event.of_fleet(tx, "budget.corrected", b.namespace, nil, nil,
+      "budget_id", b.id, "actor", a.actor, "dimension", a.dimension, "delta", string.format("%.0f", a.delta), "reason", a.reason)
     return reply.ok("corrected", { budget = budget.typed(b) })
   end,
 }
@@ -12114,7 +12909,7 @@ local function wait(tx, rec, detail)
   rec.phase = "runnable"
   execution.block(rec, "waiting_for_budget", detail, tx.now)
   execution.save(tx, rec)
-  event.of_execution(tx, rec, "execution.blocked", { "reason", "waiting_for_budget" })
+  event.of_execution(tx, rec, "execution.blocked", "reason", "waiting_for_budget")
 end
 
 -- The attempt is kept: the next claim continues it.
@@ -12124,7 +12919,7 @@ local function suspend(tx, rec, detail)
   rec.timeout_at, rec.yield, rec.reclaims, rec.satisfied = nil, nil, nil, nil
   rec.attempt_state, rec.resume = "suspended", 1
   -- It is known by the lease it ended.
-  rec.woken = cmsgpack.pack({ rec.lease_id, "budget", {} })
+  rec.woken, rec.waits = cmsgpack.pack({ rec.lease_id, "budget", {} }), 1
   wait(tx, rec, detail)
 end
 
@@ -12402,7 +13197,7 @@ local spec = require "record.spec"
 
 -- What an execution asks of the budget; nil when it names another one below it, or reported to it unasked.
 local function named(rec, id)
-  for _, ref in ipairs(rec.spec.budgets or {}) do
+  for _, ref in ipairs(rec.budgets or {}) do
     if ref.budget_id == id then return ref end
   end
 end
@@ -12438,7 +13233,7 @@ local function unblock(tx, id, a)
     if not fits(rec, detail, a) then return { ok = false, passed = true } end
     runnable.settle(tx, rec)
     execution.save(tx, rec)
-    event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_budget" })
+    event.of_execution(tx, rec, "execution.ready", "cause", "waiting_for_budget")
     return { ok = true }
   end)
 end
@@ -12494,7 +13289,7 @@ define.fn {
       local rec = execution.load(tx, item.member)
       if rec then
         items[#items + 1] = {
-          execution_id = rec.id, score = item.score, namespace = rec.spec.namespace, lane = rec.lane, kind = rec.spec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
+          execution_id = rec.id, score = item.score, namespace = execution.namespace(rec), lane = execution.lane(rec), kind = rec.kind, blocked_since = rec.since, continues = rec.resume ~= nil,
           detail = rec.detail and spec.unflatten(rec.detail) or nil,
         }
       end
@@ -12552,7 +13347,7 @@ define.fn {
         if detail_of(rec).quota_id ~= a.quota_id then return { ok = false } end
         runnable.settle(tx, rec)
         execution.save(tx, rec)
-        event.of_execution(tx, rec, "execution.ready", { "cause", "waiting_for_quota" })
+        event.of_execution(tx, rec, "execution.ready", "cause", "waiting_for_quota")
         return { ok = true }
       end)
       if answer and answer.err == "try_again" then
@@ -12641,21 +13436,19 @@ define.fn {
   call = function(tx, a)
     local path = a.namespace .. "/" .. a.lane
     local copy = lane.load(tx, path)
-    local definition = copy and lane.unpack(copy.raw.definition) or lane.unpack(lane.pack(lane.defaults))
-    local named = { "state", "priority_weight", "fairness", "fairness_weights", "max_depth", "max_active", "weight", "retry", "attempt_timeout_ms", "retention_ms", "lease_ttl_ms" }
-    for _, name in ipairs(named) do
+    local definition = lane.definition(copy or lane.defaults)
+    for _, name in ipairs(lane.fields) do
       if a[name] ~= nil then definition[name] = a[name] end
     end
     if a.clear_max_depth then definition.max_depth = nil end
     if a.clear_max_active then definition.max_active = nil end
-    local packed = lane.pack(definition)
     local version = copy and copy.version or 0
-    local changed = copy == nil or packed ~= copy.raw.definition
+    local changed = copy == nil or not lane.same(definition, lane.definition(copy))
     if changed then
       version = version + 1
-      tx:hset(keys.lane(tx, path), { "definition", packed, "version", version })
+      lane.store(tx, path, definition, version)
       if copy == nil then tx:zadd(keys.lanes(tx), tx.now, path) end
-      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, { "actor", a.actor, "state", definition.state })
+      event.of_fleet(tx, "lane.changed", a.namespace, a.lane, nil, "actor", a.actor, "state", definition.state)
     end
     return reply.ok("defined", { entry = { namespace = a.namespace, lane = a.lane, version = version, definition = definition }, changed = changed })
   end,
@@ -12677,7 +13470,7 @@ define.fn {
   call = function(tx, a)
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.err("lane_not_found", { lane = a.lane }) end
-    local definition = lane.unpack(copy.raw.definition)
+    local definition = lane.definition(copy)
     return reply.ok("lane", { entry = { namespace = a.namespace, lane = a.lane, version = copy.version, definition = definition } })
   end,
 }
@@ -12697,13 +13490,13 @@ define.fn {
   reply = { lanes = { entries = "[lane_entry]", more = "bool" } },
   errs = {},
   call = function(tx, a)
-    local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local found = tx:zrange(keys.lanes(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
     local entries = {}
     for i = 1, math.min(#found, a.limit) do
       local copy = lane.load(tx, found[i])
       if copy then
         local namespace, name = lane.split(found[i])
-        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.unpack(copy.raw.definition) }
+        entries[#entries + 1] = { namespace = namespace, lane = name, version = copy.version, definition = lane.definition(copy) }
       end
     end
     return reply.ok("lanes", { entries = entries, more = #found > a.limit })
@@ -12740,7 +13533,7 @@ define.fn {
     local path = a.entry.namespace .. "/" .. a.entry.lane
     local copy = lane.load(tx, path)
     if copy and copy.version >= a.entry.version then return reply.ok("newer", { version = copy.version }) end
-    tx:hset(keys.lane(tx, path), { "definition", lane.pack(a.entry.definition), "version", a.entry.version })
+    lane.store(tx, path, a.entry.definition, a.entry.version)
     if copy == nil then
       tx:zadd(keys.lanes(tx), tx.now, path)
     elseif lane.starts(a.entry.definition) and (not lane.starts(copy) or (copy.max_active and not a.entry.definition.max_active)) then
@@ -12781,7 +13574,7 @@ define.fn {
       instance = a.instance, worker_id = a.worker_id, namespace = a.namespace, lanes = a.lanes, capabilities = a.capabilities, slots = a.slots,
       state = "live", incarnation = a.incarnation, owner = a.owner, registered_at = known and known.registered_at or now, expires_at = now + limits.worker_ttl_ms,
     })
-    event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, { "worker_id", a.worker_id })
+    event.of_fleet(tx, "worker.registered", a.namespace, nil, a.instance, "worker_id", a.worker_id)
     tx:announce("fleet")
     if alive and known.incarnation and known.incarnation ~= a.incarnation then tx:announce("replaced", a.instance) end
     return reply.ok("registered", { expires_at = now + limits.worker_ttl_ms, heartbeat_ms = math.floor(limits.worker_ttl_ms / 3) })
@@ -12839,7 +13632,7 @@ define.fn {
     worker.remove(tx, w)
     local data = { "worker_id", w.worker_id }
     if a.actor then data[3], data[4] = "actor", a.actor end
-    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, data)
+    event.of_fleet(tx, "worker.left", w.namespace, nil, w.instance, unpack(data))
     return reply.ok("deregistered")
   end,
 }
@@ -12910,7 +13703,7 @@ define.fn {
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     if w.state == "draining" then return reply.ok("already") end
     worker.drain(tx, a.instance)
-    event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, { "actor", a.actor })
+    event.of_fleet(tx, "worker.draining", w.namespace, nil, w.instance, "actor", a.actor)
     outbox.owe(tx, "yield_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("draining")
   end,
@@ -12935,7 +13728,7 @@ define.fn {
     local w = worker.load(tx, a.instance)
     if w == nil then return reply.err("worker_not_registered", { instance = a.instance }) end
     worker.remove(tx, w)
-    event.of_fleet(tx, "worker.marked_dead", w.namespace, nil, w.instance, { "actor", a.actor })
+    event.of_fleet(tx, "worker.marked_dead", w.namespace, nil, w.instance, "actor", a.actor)
     outbox.owe(tx, "revoke_leases", { "instance", a.instance, "actor", a.actor })
     return reply.ok("marked")
   end,
@@ -13172,7 +13965,7 @@ local function tag_matches(rec, a)
 end
 
 local function matches(rec, a)
-  return (a.namespace == nil or rec.spec.namespace == a.namespace) and (a.lane == nil or rec.lane == a.lane) and (a.kind == nil or rec.spec.kind == a.kind)
+  return (a.namespace == nil or execution.namespace(rec) == a.namespace) and (a.lane == nil or execution.lane(rec) == a.lane) and (a.kind == nil or rec.kind == a.kind)
     and (a.state == nil or execution.public_state(rec) == a.state) and (a.worker == nil or (rec.phase == "active" and rec.worker == a.worker)) and tag_matches(rec, a)
 end
 
@@ -13182,7 +13975,7 @@ local function worker_entries(tx, a)
   for _, id in ipairs(leases.ids(tx, a.worker)) do
     local rec = execution.load(tx, id)
     if rec then
-      local entry = { id = id, created_at = rec.spec.created_at }
+      local entry = { id = id, created_at = rec.created }
       local later = a.after == nil or before({ id = a.after.execution_id, created_at = a.after.created_at }, entry)
       local inside = entry.created_at >= (a.created_after or 0) and entry.created_at <= (a.created_before or limits.time_ms_max)
       if later and inside then list[#list + 1] = entry end
@@ -13195,12 +13988,12 @@ end
 local function member_entries(tx, a, looks)
   local last = a.after and execution.load(tx, a.after.execution_id)
   if a.after and last == nil then return {}, false end
-  local top = last and string.format("(%.0f", last.spec.number) or "+inf"
+  local top = last and string.format("(%.0f", last.number) or "+inf"
   local list = {}
   local found = tx:zhighest(keys.flow_members(tx, a.flow_id), top, "-inf", looks)
   for _, item in ipairs(found) do
     local rec = execution.load(tx, item.member)
-    local created = rec and rec.spec.created_at
+    local created = rec and rec.created
     if rec and created >= (a.created_after or 0) and created <= (a.created_before or limits.time_ms_max) then list[#list + 1] = { id = item.member, created_at = created } end
   end
   return list, #found == looks
@@ -13238,7 +14031,7 @@ define.fn {
     for i, entry in ipairs(entries) do
       if #items >= a.limit then more = true break end
       local rec = execution.load(tx, entry.id)
-      if rec and matches(rec, a) then items[#items + 1] = view.summary(rec) end
+      if rec and matches(rec, a) then items[#items + 1] = { rec.id, tx:record(keys.core(tx, rec.id)) } end
       last = { created_at = entry.created_at, execution_id = entry.id }
       if i >= limits.list_looks_max then more = more or #entries > i break end
     end
@@ -13249,26 +14042,50 @@ end
 
 source["query.events"] = function(require, LIBRARY)
 local define = require "lib.define"
-local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
 
+-- Entries from a place on, until they hold `limit` events or enough bytes.
+local function read(tx, key, from, limit)
+  local out, bytes, step = {}, 0, math.min(limit, 16)
+  while true do
+    local page = tx:xrange(key, from, "+", step)
+    for _, entry in ipairs(page) do
+      out[#out + 1] = { id = entry[1], number = tonumber(entry[2][1]), events = entry[2][2] }
+      bytes = bytes + #entry[2][2]
+    end
+    if #page < step or bytes > limits.stream_read_bytes_max then return out end
+    -- How many events the last entry holds is known by the next one only.
+    local seen = out[#out].number - out[1].number + 1
+    if seen >= limit then return out end
+    from, step = "(" .. page[#page][1], math.min(limit - seen, 64)
+  end
+end
+
 define.fn {
   name = "ff_read_events",
-  doc = "Events of this partition after an id (exclusive), oldest first; `from_ms` starts at a time instead. Says the oldest and latest kept, whether the stream is trimmed by length, and the time up to which this is complete.",
+  doc = "Entries of events of this partition, oldest first, that hold at least `limit` events if there are that many. `after` is an entry that was read whole, or a place inside of one, which is answered again; `from_ms` starts at a time instead. Says the oldest and latest entry kept, whether the stream is cut at its length, and the time up to which this is complete.",
   flags = { "no-writes" },
-  args = { after = "stream_id?", from_ms = "time_ms?", limit = "list_limit" },
-  reply = { events = { items = "[event]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
+  args = { after = "event_place?", from_ms = "time_ms?", limit = "list_limit" },
+  reply = { events = { entries = "[event_entry]", oldest = "stream_id?", latest = "stream_id?", full = "bool", now = "time_ms" } },
   errs = {},
   call = function(tx, a)
     local key = keys.events(tx)
     local from = "-"
-    if a.after then from = "(" .. a.after elseif a.from_ms then from = string.format("%.0f-0", a.from_ms) end
-    local items = {}
-    for i, entry in ipairs(tx:xrange(key, from, "+", a.limit)) do items[i] = event.parse(entry) end
+    if a.after then
+      local id, inside = string.match(a.after, "^(%d+%-%d+)(.*)$")
+      from = inside == "" and "(" .. id or id
+    elseif a.from_ms then
+      from = string.format("%.0f-0", a.from_ms)
+    end
+    local entries = read(tx, key, from, a.limit)
     local first, last = tx:xrange(key, "-", "+", 1)[1], tx:xlast(key)
-    return reply.ok("events", { items = items, oldest = first and first[1], latest = last and last[1], full = tx:xlen(key) >= limits.events_max, now = tx.now })
+    local ever = tonumber(tx:get(keys.event_count(tx)) or "0")
+    return reply.ok("events", {
+      entries = entries, oldest = first and first[1], latest = last and last[1], now = tx.now,
+      full = first ~= nil and ever - tonumber(first[2][1]) + 1 >= limits.events_max,
+    })
   end,
 }
 end
@@ -13314,9 +14131,9 @@ local function dependency_facts(tx, rec)
     if #open >= limits.dependencies_shown_max then break end
     local e = dependencies.edge(tx, item.from, item.number)
     local up = e.state == "pending" and execution.load(tx, item.from, true)
-    if up then open[#open + 1] = { execution_id = up.id, key = up.spec.key, state = execution.member_state(up), on = e.on } end
+    if up then open[#open + 1] = { execution_id = up.id, key = up.key, state = execution.member_state(up), on = e.on } end
   end
-  local inbound = rec.spec.inbound
+  local inbound = rec.inbound
   return {
     policy = inbound and inbound.policy or "all_of", needed = dependencies.needed(inbound, d.total), total = d.total, met = d.met, dead = d.dead, held = rec.hidden ~= nil, open = open,
   }
@@ -13324,7 +14141,7 @@ end
 
 local function children_facts(rec)
   local k = children.load(rec)
-  return { total = k.total, open = k.open, nested = rec.spec.nested }
+  return { total = k.total, open = k.open, nested = rec.nested }
 end
 
 define.fn {
@@ -13338,18 +14155,18 @@ define.fn {
   call = function(tx, a)
     local rec = execution.load(tx, a.execution_id)
     if rec == nil then return reply.err("execution_not_found") end
-    local path = execution.lane_path(rec)
+    local path = rec.path
     local copy = lane.load(tx, path)
     local ahead
     if rec.phase == "runnable" and rec.reason == nil and rec.delay == nil and rec.grant == nil then
-      ahead = tx:zrank(keys.queue(tx, path, rec.spec.queue), rec.id)
+      ahead = tx:zrank(keys.queue(tx, path, rec.queue), rec.id)
     end
-    local entry = queues.get(tx, path, rec.spec.queue)
+    local entry = queues.get(tx, path, rec.queue)
     local whole = view.whole(tx, rec)
     -- What its budgets have to admit: more than it estimated once a report was refused.
-    whole.budgets = holds.asked_budgets(rec)
+    whole.budgets = holds.asked_budgets(rec) or {}
     return reply.ok("facts", {
-      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.spec.queue, uncovered = entry ~= nil and entry.uncovered,
+      execution = whole, lane_state = copy and copy.state, max_active = copy and copy.max_active, ahead = ahead, queue = rec.queue, uncovered = entry ~= nil and entry.uncovered,
       dependencies = rec.deps and dependency_facts(tx, rec) or nil, children = rec.reason == "waiting_for_children" and children_facts(rec) or nil,
     })
   end,
@@ -13367,7 +14184,7 @@ local spec = require "record.spec"
 local places = { "blocked:route", "blocked:quota", "blocked:budget", "delayed", "suspended" }
 
 local function is_delayed(rec, path)
-  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and execution.lane_path(rec) == path
+  return rec ~= nil and rec.phase == "runnable" and rec.reason == nil and rec.delay ~= nil and rec.path == path
 end
 
 define.fn {
@@ -13387,7 +14204,7 @@ define.fn {
         local rec = execution.load(tx, item.member)
         if rec then
           items[#items + 1] = {
-            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.spec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
+            execution_id = rec.id, state = execution.public_state(rec), reason = rec.reason, requires = rec.requires or {}, detail = rec.detail and spec.unflatten(rec.detail) or nil,
           }
           if place == "delayed" then sees(rec.delay) end
         end
@@ -13443,19 +14260,19 @@ local start = require "transition.start"
 
 define.fn {
   name = "ff_find_leases",
-  doc = "The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed.",
+  doc = "The live leases a worker instance holds in this partition, at most 1000, and the whole tasks of those that one request claimed: their ids begin alike.",
   flags = { "no-writes" },
-  args = { instance = "instance", request_id = "request_id?" },
+  args = { instance = "instance", lease_prefix = "lease_prefix?" },
   reply = { found = { leases = "[held_lease]", tasks = "[task]" } },
   errs = {},
   call = function(tx, a, now)
-    local held, ids = leases.of(tx, a.instance), leases.ids(tx, a.instance)
+    local ids = leases.ids(tx, a.instance)
     local found, tasks = {}, {}
     for i = 1, math.min(#ids, limits.list_looks_max) do
       local rec = execution.load(tx, ids[i])
       if rec and rec.phase == "active" and now < rec.lease_until then
         found[#found + 1] = { execution_id = rec.id, lease_id = rec.lease_id, lease_expires_at = rec.lease_until }
-        if a.request_id and held[rec.id] == a.request_id and #tasks < limits.batch_max then tasks[#tasks + 1] = start.task(tx, rec) end
+        if a.lease_prefix and string.sub(rec.lease_id, 1, 23) == a.lease_prefix and #tasks < limits.batch_max then tasks[#tasks + 1] = start.task(tx, rec) end
       end
     end
     return reply.ok("found", { leases = found, tasks = tasks })
@@ -13536,7 +14353,7 @@ local function oldest(tx, copy, key, head)
   for i = 1, limits.oldest_looks_max do
     local rec = looked_at[i] and execution.load(tx, looked_at[i].member)
     if not rec then break end
-    found = math.min(found or rec.spec.created_at, rec.spec.created_at)
+    found = math.min(found or rec.created, rec.created)
     if strict and rec.prio > 0 then looked_at[i + 1] = eligible_from(tx, key, "(" .. band(tx.now - rec.prio * copy.priority_weight), 1)[1] end
   end
   return found
@@ -13569,11 +14386,11 @@ end
 -- Members of stopped flows that have not been cancelled yet; the flows stopped first are counted.
 local function pending_cancels(tx)
   local pending = 0
-  for _, id in ipairs(tx:read("ZRANGE", keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
+  for _, id in ipairs(tx:zrange(keys.cancel_backlog(tx), "0", string.format("%d", limits.batch_max - 1))) do
     local f = flow.load(tx, id)
     if f then
       pending = pending + flow.open(f)
-      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f["n:active"] or 0) end
+      if flow.stopped(f).policy ~= "cancel_all" then pending = pending - (f.n_active or 0) end
     end
   end
   return pending
@@ -13586,7 +14403,7 @@ local function page(tx, a)
     return tx:zscore(keys.lanes(tx), path) and { path } or {}, false
   end
   local first = a.offset or 0
-  local found = tx:read("ZRANGE", keys.lanes(tx), string.format("%.0f", first),
+  local found = tx:zrange(keys.lanes(tx), string.format("%.0f", first),
     string.format("%.0f", first + limits.lanes_per_call_max))
   local more = #found > limits.lanes_per_call_max
   if more then found[#found] = nil end
@@ -13718,8 +14535,8 @@ end
 -- Nothing runs before its policy is satisfied, and what can no longer run is skipped.
 local function check_decision(tx, rec, f, findings, found)
   local key, d = keys.core(tx, rec.id), dependencies.load(rec)
-  local judged = dependencies.judge(rec.spec.inbound, d)
-  if (rec.first_started or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
+  local judged = dependencies.judge(rec.inbound, d)
+  if ((rec.attempt ~= nil and rec.next ~= "replay") or rec.phase == "active") and d.decided ~= "ready" then found(findings, 18, key, "started although its edges do not let it", false) end
   if d.decided == nil and judged and not rec.hidden and rec.phase == "runnable" and f.stop == nil and rec.owed == nil and f.owed == nil then
     found(findings, judged == "skip" and 20 or 18, key, "is not decided, should be " .. judged, false)
   end
@@ -13752,7 +14569,7 @@ local function check_children(tx, rec, findings, found)
   for _, id in ipairs(children.ids(tx, rec, 1, looks)) do
     seen = seen + 1
     local child = execution.load(tx, id)
-    if child == nil or child.spec.parent_id ~= rec.id then
+    if child == nil or child.parent_id ~= rec.id then
       found(findings, 37, key, id .. " is no child of this execution", false)
     elseif child.phase ~= "terminal" then
       open = open + 1
@@ -13760,18 +14577,18 @@ local function check_children(tx, rec, findings, found)
   end
   if seen < looks then expect(found, findings, 36, key, "open", k.open, open) end
   if rec.phase ~= "terminal" then
-    if rec.reason == "waiting_for_children" and rec.spec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
+    if rec.reason == "waiting_for_children" and rec.nested == nil and k.open == 0 then found(findings, 10, keys.core(tx, rec.id), "waits for children that have ended", false) end
   end
 end
 
 function check.member(tx, rec, findings, found)
   check_debts(tx, rec, findings, found)
   if rec.kids then check_children(tx, rec, findings, found) end
-  if rec.spec.flow_id == nil then return end
-  local f = flow.load(tx, rec.spec.flow_id)
+  if rec.flow_id == nil then return end
+  local f = flow.load(tx, rec.flow_id)
   if f == nil then return found(findings, 37, keys.core(tx, rec.id), "its flow is gone", false) end
-  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.spec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
-  if tx:hget(keys.flow_names(tx, f.id), rec.spec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.spec.key .. " does not name " .. rec.id, false) end
+  if tx:zscore(keys.flow_members(tx, f.id), rec.id) ~= rec.number then found(findings, 21, keys.flow_members(tx, f.id), rec.id .. " is missing", false) end
+  if tx:hget(keys.flow_names(tx, f.id), rec.key) ~= rec.id then found(findings, 21, keys.flow_names(tx, f.id), rec.key .. " does not name " .. rec.id, false) end
   if rec.deps then
     check_inbound(tx, rec, findings, found)
     check_decision(tx, rec, f, findings, found)
@@ -13810,7 +14627,7 @@ function check.flow(tx, f, findings, found)
     end
   until #page < looks
   for _, list in ipairs({ flow.open_states, flow.ended_states }) do
-    for _, state in ipairs(list) do expect(found, findings, 21, key, state, f["n:" .. state], counts[state]) end
+    for _, state in ipairs(list) do expect(found, findings, 21, key, state, f["n_" .. state], counts[state]) end
   end
   expect(found, findings, 21, key, "uncaught", f.uncaught or 0, uncaught)
   expect(found, findings, 21, key, "sinks", f.sinks or 0, sinks)
@@ -14047,7 +14864,9 @@ local frames = require "record.frames"
 local holds = require "record.holds"
 local awaits = require "index.awaits"
 local home = require "index.home"
+local leases = require "index.leases"
 local signals = require "record.signals"
+local spec = require "record.spec"
 local suspension = require "record.suspension"
 local waitpoint = require "record.waitpoint"
 
@@ -14058,14 +14877,15 @@ function invariants.found(findings, number, key, problem, repaired)
 end
 
 local function check_place(tx, rec, findings, repair)
-  local key, score = home.of(tx, rec)
+  local place, score = home.of(rec)
+  local key = home.key(tx, rec, rec.path, place)
   local stored = tx:zscore(key, rec.id)
   if stored ~= score then
     invariants.found(findings, 10, key, string.format("%s should have score %.0f, has %s", rec.id, score, stored and string.format("%.0f", stored) or "no entry"), repair)
     if repair then tx:zadd(key, score, rec.id) end
   end
-  local path = execution.lane_path(rec)
-  local others = { keys.queue(tx, path, rec.spec.queue) }
+  local path = rec.path
+  local others = { keys.queue(tx, path, rec.queue) }
   for _, place in ipairs(home.places) do others[#others + 1] = keys.place(tx, path, place) end
   for _, other in ipairs(others) do
     if other ~= key and tx:zscore(other, rec.id) then
@@ -14109,32 +14929,33 @@ end
 local function check_lease(tx, rec, findings, repair)
   local key = rec.worker and keys.leases(tx, rec.worker)
   if key == nil then return end
-  local held = tx:hget(key, rec.id) ~= nil
+  local held = rec.lease_id ~= nil and tx:hget(key, rec.lease_id) == rec.id
   if held ~= (rec.phase == "active") then
     invariants.found(findings, 7, key, rec.id .. (held and " is held but not active" or " is active but not held"), repair)
     if repair then
-      if held then tx:hdel(key, rec.id) else tx:hset(key, { rec.id, rec.request or "" }) end
+      if held then leases.remove(tx, rec) else leases.add(tx, rec) end
     end
   end
 end
 
-local function check_attempts(rec, key, findings)
+local function check_attempts(tx, rec, key, findings)
   local expected = rec.spilled or 0
-  for _, a in ipairs(attempt.inline(rec)) do
+  for _, a in ipairs(attempt.inline(tx, rec)) do
     if a.index ~= expected then invariants.found(findings, 4, key, string.format("attempt %d stands where %d belongs", a.index, expected), false) end
     expected = expected + 1
   end
   local count = rec.attempt == nil and 0 or rec.attempt + 1
   if expected ~= count then invariants.found(findings, 4, key, string.format("%d attempts filed, %d made", expected, count), false) end
   if rec.phase == "active" and rec.attempt_state ~= "started" then invariants.found(findings, 4, key, "active without a running attempt", false) end
-  if rec.phase == "terminal" and attempt.current(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
+  if rec.phase == "terminal" and attempt.is_open(rec) then invariants.found(findings, 9, key, "terminal with a running attempt", false) end
 end
 
-local function check_state(rec, key, findings)
+local function check_state(tx, rec, key, findings)
   if (rec.phase == "terminal") ~= (rec.outcome ~= nil) then invariants.found(findings, 8, key, "outcome and phase disagree", false) end
   if rec.phase == "active" and (rec.lease_id == nil or rec.lease_until == nil or rec.worker == nil) then invariants.found(findings, 1, key, "active without a lease", false) end
   local failures = rec.failures or 0
-  if failures > rec.spec.retry.max_attempts then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, rec.spec.retry.max_attempts), false) end
+  local allowed = failures > 0 and spec.retry(tx, rec).max_attempts or 0
+  if failures > allowed then invariants.found(findings, 14, key, string.format("%d failures, %d allowed", failures, allowed), false) end
 end
 
 -- Slots are held by a grant or a lease. Whether each set counts its holders is checked across partitions.
@@ -14147,8 +14968,8 @@ end
 
 local function check_lists(tx, rec, findings, repair)
   if rec.hidden then return end
-  local created = rec.spec.created_at
-  local expected = { keys.all(tx), keys.kind(tx, rec.spec.kind) }
+  local created = rec.created
+  local expected = { keys.all(tx), keys.kind(tx, rec.kind) }
   local flat = rec.tags and cmsgpack.unpack(rec.tags) or {}
   for i = 1, #flat, 2 do expected[#expected + 1] = keys.tag(tx, flat[i], flat[i + 1]) end
   for _, key in ipairs(expected) do
@@ -14161,12 +14982,15 @@ end
 
 -- An early signal waits for the suspend that counts it, and is forgotten then.
 function invariants.early(tx, rec, w, findings, repair)
-  if #w.early == 0 or w.state == "pending" then return end
+  if w.early == nil or w.state == "pending" then return end
   for _, entry in ipairs(waitpoint.answered(rec)) do
     if entry[1] == w.id then return end
   end
   invariants.found(findings, 27, keys.waitpoint(tx, w.id), w.state .. " with early signals", repair)
-  if repair then tx:hdel(keys.waitpoint(tx, w.id), "early") end
+  if repair then
+    w.early = nil
+    waitpoint.save(tx, w)
+  end
 end
 
 -- Open waitpoints are those of the attempt, whether it runs or waits for its children, or of the current suspension.
@@ -14206,8 +15030,8 @@ end
 
 function invariants.record(tx, rec, findings, repair)
   local key = keys.core(tx, rec.id)
-  check_state(rec, key, findings)
-  check_attempts(rec, key, findings)
+  check_state(tx, rec, key, findings)
+  check_attempts(tx, rec, key, findings)
   check_place(tx, rec, findings, repair)
   check_timer(tx, rec, findings, repair)
   check_lease(tx, rec, findings, repair)
@@ -14218,7 +15042,7 @@ function invariants.record(tx, rec, findings, repair)
   check_awaits(tx, rec, findings, repair)
   check_attached(rec, key, findings)
   flows.member(tx, rec, findings, invariants.found)
-  if rec.input_far and not tx:exists(keys.payload(tx, rec.id)) then invariants.found(findings, 13, keys.payload(tx, rec.id), "input is missing", false) end
+  if rec.input and not tx:exists(keys.input(tx, rec.id)) then invariants.found(findings, 13, keys.input(tx, rec.id), "input is missing", false) end
   if rec.result_far and not tx:exists(keys.result(tx, rec.id)) then invariants.found(findings, 13, keys.result(tx, rec.id), "result is missing", false) end
 end
 
@@ -14233,7 +15057,6 @@ local reply = require "lib.reply"
 local budget = require "record.budget"
 local budget_holds = require "record.budget_holds"
 local execution = require "record.execution"
-local lane = require "record.lane"
 local usage = require "record.usage"
 local worker = require "record.worker"
 local holders = require "index.holders"
@@ -14261,7 +15084,7 @@ local function fire_workers(tx, member)
     else
       local w = worker.load(tx, entry.instance, entry.expires_at)
       worker.remove(tx, w or entry)
-      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, { "worker_id", w.worker_id }) end
+      if w then event.of_fleet(tx, "worker.expired", w.namespace, nil, w.instance, "worker_id", w.worker_id) end
     end
   end
   if next_end then tx:zadd(keys.timers(tx), next_end, member) else timers.clear(tx, member) end
@@ -14318,7 +15141,7 @@ define.fn {
     for i, entry in ipairs(entries) do
       -- One draw for the call, spread over its items.
       local draw = (a.draw + i * 397) % 1001
-      local answer, problem = tx:item(function() return fire(tx, entry.member, draw) end)
+      local answer, problem = tx:item(fire, tx, entry.member, draw)
       if answer == nil then
         if LIBRARY.test then error(problem, 0) end
         stuck = stuck + 1
@@ -14331,7 +15154,7 @@ define.fn {
       end
     end
     local head = tx:zhead(keys.timers(tx))
-    start.forget_announced(tx, lane, head and head.score)
+    start.forget_announced(tx, head and head.score)
     return reply.ok("fired", { count = count, stuck = stuck, more = head ~= nil and head.score <= tx.now, next_at = head and head.score, now = tx.now })
   end,
 }
@@ -14489,7 +15312,7 @@ local function move(tx, id, expected, change, kind, data)
     if rec == nil or rec.phase ~= "runnable" or rec.reason ~= expected then return reply.err("execution_not_runnable") end
     if change(rec) == false then return reply.err("execution_not_runnable") end
     execution.save(tx, rec)
-    event.of_execution(tx, rec, kind, data)
+    event.of_execution(tx, rec, kind, unpack(data))
     return reply.ok("moved")
   end)
   return answer ~= nil and answer.ok ~= nil
@@ -14529,12 +15352,12 @@ define.fn {
     end
 
     local offset = a.cursor or 0
-    local page = tx:read("ZRANGE", keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
+    local page = tx:zrange(keys.place(tx, path, "blocked:route"), string.format("%.0f", offset), string.format("%.0f", offset + a.limit))
     local kept = 0
     for i, id in ipairs(page) do
       if i > a.limit then break end
       local back = move(tx, id, "waiting_for_capable_worker", function(rec)
-        if not covered(rec.spec.requires, sets) then return false end
+        if not covered(rec.requires, sets) then return false end
         runnable.settle(tx, rec)
         return rec.reason == nil
       end, "execution.ready", { "cause", "waiting_for_capable_worker" })
@@ -14607,7 +15430,7 @@ define.fn {
   reply = { checked = { findings = "[finding]", slots = "[quota_slot]", looked = "count", more = "bool" } },
   errs = {},
   call = function(tx, a)
-    local page = tx:read("ZRANGE", keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
+    local page = tx:zrange(keys.all(tx), string.format("%.0f", a.offset), string.format("%.0f", a.offset + a.limit))
     local findings, slots = {}, {}
     for i = 1, math.min(#page, a.limit) do
       local id = page[i]
@@ -14650,7 +15473,7 @@ local worker = require "record.worker"
 
 -- Members of a sorted set, a bounded number of them.
 local function members(tx, key)
-  return tx:read("ZRANGE", key, "0", "999")
+  return tx:zrange(key, "0", "999")
 end
 
 -- Every entry of an index must belong to a record that its state puts there.
@@ -14689,18 +15512,18 @@ local function check_timers(tx, key, findings, repair)
 end
 
 local function check_leases(tx, key, instance, findings, repair)
-  for id in pairs(tx:hgetall(key) or {}) do
+  for lease_id, id in pairs(tx:hgetall(key) or {}) do
     local rec = execution.load(tx, id)
-    if rec == nil or rec.phase ~= "active" or rec.worker ~= instance then
+    if rec == nil or rec.phase ~= "active" or rec.worker ~= instance or rec.lease_id ~= lease_id then
       check.found(findings, 7, key, id .. " is not leased by this worker", repair)
-      if repair then tx:hdel(key, id) end
+      if repair then tx:hdel(key, lease_id) end
     end
   end
 end
 
 -- Which field of an execution says that it has the key.
 local owner_field = {
-  payload = "input_far", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
+  spec = "said", input = "input", more = "more", waits = "waits", result = "result_far", attempts = "spilled", continuation = "continued", signals = "signals", signal_keys = "signals",
   out = "outs", ["in"] = "deps", passed = "passes", children = "kids", usage = "reports",
 }
 
@@ -14710,9 +15533,7 @@ local function check_part(tx, key, rest, findings, repair)
   local part = string.sub(rest, 38)
   if rec == nil then
     check.found(findings, 37, key, "its execution is gone", repair)
-  elseif part == "spec" then
-    return
-  elseif part == "core" then
+  elseif part == "" then
     -- A walk over the list of all executions does not meet one that is not in it.
     if tx:zscore(keys.all(tx), id) == nil then check.record(tx, rec, findings, repair) end
     return
@@ -14855,7 +15676,7 @@ local function check_index(tx, key, rest, findings, repair)
   if place == "fair" or rest == "lanes" or rest == "workers" or rest == "draining" or rest == "servers" or rest == "told" then return end
   if path == nil then return check.found(findings, 37, key, "nobody owns this key", false) end
   return check_entries(tx, key, findings, repair, function(rec)
-    return home.of(tx, rec) == key
+    return home.key(tx, rec, rec.path, (home.of(rec))) == key
   end)
 end
 
@@ -14896,7 +15717,7 @@ define.fn {
           budgets.key(tx, key, rest, findings, a.repair, check.found)
         elseif family == "quota" then
           quotas.key(tx, key, rest, findings, a.repair, check.found)
-        elseif family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
+        elseif not (family == "events" and rest == "count") and family ~= "lane" and family ~= "worker" and family ~= "keyring" and family ~= "access" then
           check.found(findings, 37, key, "nobody owns this key", false)
         end
         return reply.ok("looked")

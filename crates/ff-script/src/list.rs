@@ -4,7 +4,7 @@ use rmp::Marker;
 
 use crate::generated::{ENDING, READING};
 use crate::host::{HostError, Invocation};
-use crate::wire::{Wire, write_array_len, write_bytes};
+use crate::wire::{Reader, Wire, write_bytes};
 
 /// The most operations of one list.
 pub const LIST_MAX: usize = 64;
@@ -65,6 +65,8 @@ pub struct Marks {
     pub guard: bool,
     /// Someone reads events: announce them.
     pub listen: bool,
+    /// The number of the library by whose rules the arguments were checked already.
+    pub checked_by: Option<u32>,
 }
 
 /// Refuses an operation whose arguments are no msgpack map, before it is put into a list with others.
@@ -76,22 +78,24 @@ pub fn checked(invocation: &Invocation) -> Result<(), HostError> {
     }
 }
 
-/// The argument of a list's function.
+/// What is true for a whole list: the first argument of its function.
 #[must_use]
-pub fn write<'a>(marks: Marks, operations: impl ExactSizeIterator<Item = &'a Invocation> + Clone) -> Vec<u8> {
-    let size: usize = operations.clone().map(|operation| operation.args.len() + 64).sum();
-    let mut out = Vec::with_capacity(size + 8);
-    write_array_len(&mut out, operations.len() + 1);
+pub fn write_head(marks: Marks) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8);
     (i64::from(marks.guard) + 2 * i64::from(marks.listen)).write(&mut out);
-    for operation in operations {
-        write_array_len(&mut out, 5);
-        write_bytes(&mut out, operation.function.as_bytes());
-        write_bytes(&mut out, operation.route.to_string().as_bytes());
-        out.extend_from_slice(&operation.args);
-        match operation.now_ms {
-            Some(now_ms) => now_ms.write(&mut out),
-            None => out.push(Marker::Null.to_u8()),
-        }
+    i64::from(marks.checked_by.unwrap_or(0)).write(&mut out);
+    out
+}
+
+/// One operation: an argument of its list's function.
+#[must_use]
+pub fn write_operation(operation: &Invocation) -> Vec<u8> {
+    let mut out = Vec::with_capacity(operation.args.len() + 64);
+    write_bytes(&mut out, operation.function.as_bytes());
+    write_bytes(&mut out, operation.route.to_string().as_bytes());
+    out.extend_from_slice(&operation.args);
+    if operation.now_ms.is_some() || operation.count_calls {
+        operation.now_ms.write(&mut out);
         operation.count_calls.write(&mut out);
     }
     out
@@ -112,17 +116,14 @@ impl Answer {
     /// Reads the bytes that stand in the operation's place of the answers.
     #[must_use]
     pub fn read(bytes: Vec<u8>) -> Self {
-        const RAISED: &[u8] = b"\x81\xa6raised";
-        const UNKNOWN: &[u8] = b"\x81\xa7unknown";
-        if bytes.starts_with(UNKNOWN) {
-            return Self::Unknown;
+        let mut input = Reader::new(&bytes);
+        if !input.nil() {
+            return Self::Reply(bytes);
         }
-        match bytes.strip_prefix(RAISED) {
-            None => Self::Reply(bytes),
-            Some(mut rest) => {
-                let text = rmp::decode::read_str_len(&mut rest).ok().and_then(|len| rest.get(..len as usize));
-                Self::Raised(String::from_utf8_lossy(text.unwrap_or_default()).into_owned())
-            }
+        match input.text() {
+            Ok("unknown") => Self::Unknown,
+            Ok("raised") => Self::Raised(String::from_utf8_lossy(input.bytes().unwrap_or_default()).into_owned()),
+            _ => Self::Reply(bytes),
         }
     }
 }
@@ -145,16 +146,13 @@ mod tests {
 
     #[test]
     fn a_list_is_its_marks_and_its_operations() {
-        let args = [0x81, 0xa1, b'a', 0x07];
-        let operations = [operation("ff_one", false, &args), operation("ff_two", true, &[0x90])];
-        let packed = write(Marks { guard: true, listen: true }, operations.iter());
-        let value = rmpv::decode::read_value(&mut packed.as_slice()).unwrap();
-        let list = value.as_array().unwrap();
-        assert_eq!((list.len(), list[0].as_i64()), (3, Some(3)));
-        let one = list[1].as_array().unwrap();
-        assert_eq!((one[0].as_str(), one[1].as_str()), (Some("ff_one"), Some("ff:{p:3}")));
-        assert_eq!(one[2].as_map().unwrap()[0].1.as_i64(), Some(7));
-        assert_eq!((one[3].as_i64(), one[4].as_bool()), (Some(1_700_000_000_000), Some(true)));
+        let head = write_head(Marks { guard: true, listen: true, checked_by: Some(7) });
+        assert_eq!(head, [3, 7]);
+        let packed = write_operation(&operation("ff_one", false, &[0x81, 0xa1, b'a', 0x07]));
+        let mut input = Reader::new(&packed);
+        assert_eq!((input.text().unwrap(), input.text().unwrap()), ("ff_one", "ff:{p:3}"));
+        assert_eq!((input.map().unwrap(), input.text().unwrap(), input.integer().unwrap()), (1, "a", 7));
+        assert_eq!((input.integer().unwrap(), input.boolean().unwrap()), (1_700_000_000_000, true));
     }
 
     #[test]
@@ -184,17 +182,17 @@ mod tests {
 
     #[test]
     fn answers_are_replies_raises_or_unknown() {
-        let packed = |name: &str, text: &str| {
-            let mut out = Vec::new();
-            let map = rmpv::Value::Map(vec![(name.into(), text.into())]);
-            rmpv::encode::write_value(&mut out, &map).unwrap();
+        let packed = |text: &str| {
+            let mut out = vec![0xc0];
+            "raised".to_owned().write(&mut out);
+            text.to_owned().write(&mut out);
             out
         };
-        assert_eq!(Answer::read(packed("raised", "boom")), Answer::Raised("boom".to_owned()));
-        assert_eq!(Answer::read(packed("unknown", "ff_x")), Answer::Unknown);
+        assert_eq!(Answer::read(packed("boom")), Answer::Raised("boom".to_owned()));
+        assert_eq!(Answer::read(b"\xc0\xa7unknown\xa4ff_x".to_vec()), Answer::Unknown);
         let long = "x".repeat(300);
-        assert_eq!(Answer::read(packed("raised", &long)), Answer::Raised(long));
-        let reply = packed("err", "stale_lease");
+        assert_eq!(Answer::read(packed(&long)), Answer::Raised(long));
+        let reply = b"\xc2\xabstale_lease\x90".to_vec();
         assert_eq!(Answer::read(reply.clone()), Answer::Reply(reply));
     }
 }

@@ -2,9 +2,8 @@
 
 use ff_core::error::Detail;
 use ff_core::{EngineError, ErrorCode};
-use rmpv::ValueRef;
 
-use crate::wire::{DecodeError, Fields, Wire, text_bytes};
+use crate::wire::{DecodeError, Reader};
 
 fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
     let code: ErrorCode =
@@ -12,31 +11,25 @@ fn error(code: &str, detail: Detail) -> Result<EngineError, DecodeError> {
     Ok(EngineError::from_refusal(code, detail))
 }
 
-/// The error under `err` and `detail` of a reply.
-pub(crate) fn read(reply: &Fields<'_, '_>) -> Result<EngineError, DecodeError> {
-    let code: String = reply.read("err")?;
-    let detail = match reply.get("detail") {
-        Some(value) => facts(value).map_err(|error| error.within("detail"))?,
-        None => Detail::new(),
-    };
-    error(&code, detail)
+/// The error behind the false of a refusal: its code and its detail.
+pub(crate) fn read(input: &mut Reader<'_>) -> Result<EngineError, DecodeError> {
+    let code = input.text().map_err(|error| error.within("code"))?;
+    let detail = if input.nil() { Detail::new() } else { facts(input).map_err(|error| error.within("detail"))? };
+    error(code, detail)
 }
 
 /// Details are texts. Bytes that are no text (a key of a corrupt record) are shown escaped: this is for reading only.
-fn facts(value: &ValueRef<'_>) -> Result<Detail, DecodeError> {
-    Fields::of(value)?
-        .entries()
-        .iter()
-        .map(|(name, value)| {
-            let name = String::read(name)?;
-            let bytes = text_bytes(value).ok_or_else(|| DecodeError::unexpected("text", value).within(name.clone()))?;
-            Ok((
-                name,
-                bytes
-                    .utf8_chunks()
-                    .map(|chunk| chunk.valid().to_owned() + &chunk.invalid().escape_ascii().to_string())
-                    .collect(),
-            ))
+fn facts(input: &mut Reader<'_>) -> Result<Detail, DecodeError> {
+    let entries = input.map()?;
+    (0..entries)
+        .map(|_| {
+            let name = input.text()?.to_owned();
+            let bytes = input.bytes().map_err(|error| error.within(name.clone()))?;
+            let shown = bytes
+                .utf8_chunks()
+                .map(|chunk| chunk.valid().to_owned() + &chunk.invalid().escape_ascii().to_string())
+                .collect();
+            Ok((name, shown))
         })
         .collect()
 }

@@ -30,7 +30,10 @@ impl Specimen {
         }
         fn recode<T: crate::wire::Wire>(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
             let mut out = Vec::new();
-            T::read(&crate::wire::parse(bytes)?)?.write(&mut out);
+            let mut input = crate::wire::Reader::new(bytes);
+            let value = T::read(&mut input)?;
+            input.finish()?;
+            value.write(&mut out);
             Ok(out)
         }
         Self { name, encode: encode::<T>, recode: recode::<T> }

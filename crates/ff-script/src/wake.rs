@@ -1,10 +1,9 @@
 //! What a partition announces on its channel.
 
 use ff_core::types::{BudgetId, ExecutionId};
-use rmpv::ValueRef;
 use uuid::Uuid;
 
-use crate::wire::{DecodeError, Wire, parse};
+use crate::wire::{DecodeError, Reader, Wire};
 
 /// One thing a partition announced.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,57 +90,71 @@ pub enum Wake {
 impl Wake {
     /// The entries of one message. Kinds unknown here are left out: a newer library may say more.
     pub fn read_all(payload: &[u8]) -> Result<Vec<Wake>, DecodeError> {
-        let value = parse(payload)?;
-        let ValueRef::Array(entries) = &value else {
-            return Err(DecodeError::unexpected("a list", &value));
-        };
-        let mut wakes = Vec::with_capacity(entries.len());
-        for (index, entry) in entries.iter().enumerate() {
-            if let Some(wake) = read_one(entry).map_err(|error| error.within(format!("[{index}]")))? {
+        let mut input = Reader::new(payload);
+        let entries = input.list()?;
+        let mut wakes = Vec::with_capacity(entries.min(1_024));
+        for index in 0..entries {
+            if let Some(wake) = read_one(&mut input).map_err(|error| error.within(format!("[{index}]")))? {
                 wakes.push(wake);
             }
         }
+        input.finish()?;
         Ok(wakes)
     }
 }
 
-fn read_one(entry: &ValueRef<'_>) -> Result<Option<Wake>, DecodeError> {
-    let ValueRef::Array(items) = entry else {
-        return Err(DecodeError::unexpected("a list", entry));
-    };
-    let item = |at: usize| items.get(at).ok_or_else(|| DecodeError::new(format!("item {at} is missing")));
-    Ok(Some(match String::read(item(0)?)?.as_str() {
-        "ready" => {
-            Wake::Ready { lane: String::read(item(1)?)?, queue: String::read(item(2)?)?, score: number(item(3)?)? }
+/// The items of one entry; those nobody asks for are passed over.
+struct Items<'a, 'b> {
+    input: &'b mut Reader<'a>,
+    len: usize,
+    at: usize,
+}
+
+impl Items<'_, '_> {
+    fn next<T: Wire>(&mut self) -> Result<T, DecodeError> {
+        if self.at == self.len {
+            return Err(DecodeError::new(format!("item {} is missing", self.at)));
         }
-        "timer" => Wake::Timer { at_ms: i64::read(item(1)?)? },
+        self.at += 1;
+        T::read(self.input)
+    }
+}
+
+fn read_one(input: &mut Reader<'_>) -> Result<Option<Wake>, DecodeError> {
+    let len = input.list()?;
+    let mut items = Items { input, len, at: 0 };
+    let kind: String = items.next()?;
+    let wake = match kind.as_str() {
+        "ready" => {
+            let (lane, queue) = (items.next()?, items.next()?);
+            items.at += 1;
+            Wake::Ready { lane, queue, score: items.input.number()? }
+        }
+        "timer" => Wake::Timer { at_ms: items.next()? },
         "events" => Wake::Events,
-        "done" => Wake::Done { execution_id: ExecutionId::read(item(1)?)? },
-        "frames" => Wake::Frames { execution_id: ExecutionId::read(item(1)?)? },
+        "done" => Wake::Done { execution_id: items.next()? },
+        "frames" => Wake::Frames { execution_id: items.next()? },
         "fleet" => Wake::Fleet,
         "webhook" => Wake::Webhook,
         "access" => Wake::Access,
-        "challenge" => Wake::Challenge { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
-        "answered" => Wake::Answered { instance: String::read(item(1)?)?, nonce: Uuid::read(item(2)?)? },
-        "replaced" => Wake::Replaced { instance: String::read(item(1)?)? },
-        "offered" => Wake::Offered {
-            instance: String::read(item(1)?)?,
-            execution_id: ExecutionId::read(item(2)?)?,
-            grant_id: Uuid::read(item(3)?)?,
-        },
-        "slot" => Wake::Slot { set: String::read(item(1)?)?, free: i64::read(item(2)?)? },
-        "budget" => Wake::Budget { budget_id: BudgetId::read(item(1)?)? },
-        "overdue" => Wake::Overdue { set: String::read(item(1)?)? },
-        _ => return Ok(None),
-    }))
-}
-
-fn number(value: &ValueRef<'_>) -> Result<f64, DecodeError> {
-    match value {
-        ValueRef::Integer(integer) => integer.as_f64().ok_or_else(|| DecodeError::unexpected("a number", value)),
-        ValueRef::F64(number) => Ok(*number),
-        other => Err(DecodeError::unexpected("a number", other)),
+        "challenge" => Wake::Challenge { instance: items.next()?, nonce: items.next()? },
+        "answered" => Wake::Answered { instance: items.next()?, nonce: items.next()? },
+        "replaced" => Wake::Replaced { instance: items.next()? },
+        "offered" => Wake::Offered { instance: items.next()?, execution_id: items.next()?, grant_id: items.next()? },
+        "slot" => Wake::Slot { set: items.next()?, free: items.next()? },
+        "budget" => Wake::Budget { budget_id: items.next()? },
+        "overdue" => Wake::Overdue { set: items.next()? },
+        _ => {
+            for _ in items.at..items.len {
+                items.input.skip()?;
+            }
+            return Ok(None);
+        }
+    };
+    for _ in items.at..items.len {
+        items.input.skip()?;
     }
+    Ok(Some(wake))
 }
 
 #[cfg(test)]

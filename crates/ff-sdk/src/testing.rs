@@ -39,7 +39,7 @@ use ff_core::state::{AttemptState, Outcome};
 use ff_core::types::ExecutionId;
 use ff_engine::background::{outbox, timers, unblock};
 use ff_engine::{Engine, EngineOptions, NewExecution};
-use ff_script::generated::{NextDue, NextDueReply, ReadEvents, ReadEventsReply};
+use ff_script::generated::{NextDue, NextDueReply};
 use ff_script::{Library, Route};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -333,12 +333,11 @@ impl TestEngine {
 
     async fn events_of(&self, id: &ExecutionId, kind: &str) -> Result<usize, SdkError> {
         let client = self.engine().operations().client();
-        let (mut after, mut count) = (None, 0);
+        let (mut after, mut count): (Option<String>, usize) = (None, 0);
         loop {
-            let call = ReadEvents { after, ..ReadEvents::new(500) };
-            let ReadEventsReply::Events { items, .. } = client.call(client.route_of(id), &call).await?;
-            count += items.iter().filter(|event| event.execution_id == Some(*id) && event.r#type == kind).count();
-            match items.last() {
+            let events = client.events(client.route_of(id), after.as_deref(), 500).await?;
+            count += events.iter().filter(|event| event.execution_id == Some(*id) && event.r#type == kind).count();
+            match events.last() {
                 Some(last) => after = Some(last.id.clone()),
                 None => return Ok(count),
             }

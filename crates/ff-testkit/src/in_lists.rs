@@ -18,27 +18,27 @@ end
 "#;
 
 const AFTER: &str = r#"
-local function one(list, at)
-  local operation = list[at + 1]
-  local called, args = functions[operation[1]], operation[3]
-  if called == nil then return cmsgpack.pack({ unknown = operation[1] }) end
-  if list[1] % 2 == 1 then args._guard = true end
-  if list[1] >= 2 then args._listen = true end
-  args._now = operation[4]
-  if operation[5] then args._calls = true end
+local function one(marks, at, name, route, args, now, counted)
+  local called = functions[name]
+  if called == nil then return cmsgpack.pack(nil, "unknown", name) end
+  if marks % 2 == 1 then args._guard = true end
+  if marks % 4 >= 2 then args._listen = true end
+  args._now = now
+  if counted then args._calls = true end
   if redis.begin then redis.begin(at) end
-  local fine, answer = pcall(called, { operation[2] }, { cmsgpack.pack(args) })
+  local fine, answer = pcall(called, { route }, { cmsgpack.pack(args) })
   if type(answer) == "table" then answer = answer.err end
   if redis.settle then
-    local reply = fine and cmsgpack.unpack(answer)
-    redis.settle(not fine and "raised" or type(reply) == "table" and reply.err and "refused" or "ok")
+    local first = fine and cmsgpack.unpack(answer)
+    local refused = fine and (first == false or type(first) == "table" and first.err)
+    redis.settle(not fine and "raised" or refused and "refused" or "ok")
   end
   if fine then return answer end
-  return cmsgpack.pack({ raised = answer })
+  return cmsgpack.pack(nil, "raised", answer)
 end
 local function run(_, args)
-  local list, answers = cmsgpack.unpack(args[1]), {}
-  for at = 1, #list - 1 do answers[at] = one(list, at) end
+  local marks, answers = cmsgpack.unpack(args[1]), {}
+  for at = 2, #args do answers[at - 1] = one(marks, at - 1, cmsgpack.unpack(args[at])) end
   return answers
 end
 redis.register_function{ function_name = "ff_read", callback = run, flags = { "no-writes" } }

@@ -94,26 +94,20 @@ impl Worker {
                 lane,
                 max,
                 namespace: NAMESPACE.to_owned(),
-                request_id: None,
+                lease_ids: None,
                 ttl_ms: scene.rng.between(100, 2_000),
             };
             return scene.say(route, call);
         }
-        let ids = (0..max)
-            .map(|_| LeaseIds {
-                attempt_id: AttemptId::from_uuid(scene.rng.uuid()),
-                lease_id: LeaseId::from_uuid(scene.rng.uuid()),
-            })
-            .collect();
         let call = ClaimExecutions {
+            attempt_ids: (0..max).map(|_| AttemptId::from_uuid(scene.rng.uuid())).collect(),
             capabilities: self.capabilities.clone(),
-            ids,
             instance: self.instance.clone(),
             lane,
+            lease_ids: (0..max).map(|_| LeaseId::from_uuid(scene.rng.uuid())).collect(),
             lease_ttl_ms: self.lease_ttl_ms,
             max,
             namespace: NAMESPACE.to_owned(),
-            request_id: scene.rng.uuid(),
             worker_id: "pool".to_owned(),
         };
         scene.say(route, call);
@@ -429,7 +423,6 @@ impl Worker {
             instance: self.instance.clone(),
             lease_id: LeaseId::from_uuid(scene.rng.uuid()),
             lease_ttl_ms: self.lease_ttl_ms,
-            request_id: scene.rng.uuid(),
             worker_id: "pool".to_owned(),
         };
         scene.tell(id, call);

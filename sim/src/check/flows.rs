@@ -397,8 +397,7 @@ impl Checker {
     fn forget_removed(&mut self, step: &Step<'_>, store: &Store, flow_id: FlowId) -> Check {
         let tag = step.route.tag().expect("partitions have tags");
         let dump = store.dump()?;
-        self.hidden
-            .retain(|id, hidden| hidden.flow_id != flow_id || dump.contains_key(&format!("ff:exec:{tag}:{id}:core")));
+        self.hidden.retain(|id, hidden| hidden.flow_id != flow_id || dump.contains_key(&format!("ff:exec:{tag}:{id}")));
         let left = dump.contains_key(&format!("ff:flow:{tag}:{flow_id}:core"));
         self.flows.get_mut(&flow_id).expect("it is being removed").removing = left;
         if left { Ok(()) } else { self.check_flow(step, flow_id) }

@@ -119,12 +119,16 @@ impl Checker {
         for (key, value) in range(dump, &prefix) {
             if let DumpValue::Hash(fields) = value {
                 let worker = &key[prefix.len()..];
-                found.extend(fields.keys().map(|id| (worker.to_owned(), String::from_utf8_lossy(id).into_owned())));
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                found.extend(fields.iter().map(|(lease, id)| (worker.to_owned(), text(lease), text(id))));
             }
         }
-        let expected: BTreeSet<(String, String)> = self
+        let expected: BTreeSet<(String, String, String)> = self
             .live_in(partition)
-            .filter_map(|(id, _, seen)| Some((seen.lease.as_ref()?.worker_instance.clone(), id.to_string())))
+            .filter_map(|(id, _, seen)| {
+                let lease = seen.lease.as_ref()?;
+                Some((lease.worker_instance.clone(), lease.lease_id.to_string(), id.to_string()))
+            })
             .collect();
         require!(7, found == expected, "leases kept {found:?}, leases held {expected:?}");
         Ok(())

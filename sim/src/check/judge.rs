@@ -186,7 +186,7 @@ impl Judgement<'_> {
 
     fn pass_on(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         let (id, now, kind) = (self.id, self.step.now, self.event.r#type.as_str());
-        let cause = self.event.data.get("cause").map_or("", String::as_str);
+        let cause = self.event.data.get("cause").and_then(EventValue::as_str).unwrap_or("");
         match kind {
             "execution.skipped" => self.skipped(shadow, before, after),
             "execution.reopened" => self.reopened(shadow, before, after),
@@ -235,6 +235,8 @@ impl Judgement<'_> {
     fn frozen(&self, before: &Execution, after: &Execution) -> Check {
         let id = self.id;
         require!(13, before.input == after.input, "the input of {id} changed");
+        // What started need not start any more, what is replayed must again.
+        let restarts = after.phase == LifecyclePhase::Active || before.phase == LifecyclePhase::Terminal;
         let same = before.namespace == after.namespace
             && before.kind == after.kind
             && before.created_at == after.created_at
@@ -247,7 +249,7 @@ impl Judgement<'_> {
             && before.fallbacks == after.fallbacks
             && before.quotas == after.quotas
             && before.budgets == after.budgets
-            && (before.flow_id.is_some() || before.start_by.is_some() == after.start_by.is_some())
+            && (before.flow_id.is_some() || before.start_by.is_some() == after.start_by.is_some() || restarts)
             && before.flow_id == after.flow_id
             && before.parent_id == after.parent_id
             && before.inbound == after.inbound;
@@ -364,13 +366,13 @@ impl Judgement<'_> {
     fn started(&self, shadow: &mut Shadow, before: &Execution, after: &Execution) -> Check {
         self.may_start_in_flow(before)?;
         let (id, now) = (self.id, self.step.now);
-        let (instance, capabilities, ttl_ms, request_id, ids) = match self.step.request {
+        let (instance, capabilities, ttl_ms, attempt_id, lease_id) = match self.step.request {
             Request::ClaimExecutions(c) => {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
                 let at = self.rank();
-                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, c.ids[at].clone())
+                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.attempt_ids[at], c.lease_ids[at])
             }
             Request::ConsumeGrant(c) => {
                 let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()))
@@ -381,8 +383,7 @@ impl Judgement<'_> {
                     "{id} was started by a grant that is not open"
                 );
                 self.admitted(before, c.grant_id)?;
-                let ids = LeaseIds { attempt_id: c.attempt_id, lease_id: c.lease_id };
-                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.request_id, ids)
+                (&c.instance, &c.capabilities, c.lease_ttl_ms, c.attempt_id, c.lease_id)
             }
             other => return Err(Violation::new(41, format!("{} started {id}", other.name()))),
         };
@@ -399,13 +400,13 @@ impl Judgement<'_> {
         require!(2, lease.lease_epoch > shadow.epoch, "{id} got epoch {} after {}", lease.lease_epoch, shadow.epoch);
         require!(
             1,
-            lease.lease_id == ids.lease_id && lease.worker_instance == *instance && lease.expires_at == now + ttl_ms,
+            lease.lease_id == lease_id && lease.worker_instance == *instance && lease.expires_at == now + ttl_ms,
             "{id} has the lease {lease:?}, asked for by {instance} for {ttl_ms} ms"
         );
         let kind = shadow.next.unwrap_or(AttemptType::Initial);
         let fits = after.attempts.last().is_some_and(|attempt| {
             attempt.index == shadow.attempts
-                && attempt.attempt_id == ids.attempt_id
+                && attempt.attempt_id == attempt_id
                 && attempt.r#type == kind
                 && attempt.state == AttemptState::Started
                 && attempt.started_at == now
@@ -432,15 +433,14 @@ impl Judgement<'_> {
             !lease.cancel_requested && !lease.yield_requested,
             "{id} started with the requests of an earlier lease"
         );
-        let fence = Fence { attempt_id: ids.attempt_id, lease_id: ids.lease_id, lease_epoch: lease.lease_epoch };
+        let fence = Fence { attempt_id: attempt_id, lease_id: lease_id, lease_epoch: lease.lease_epoch };
         shadow.epoch = lease.lease_epoch;
         shadow.attempts += 1;
         shadow.next = None;
         shadow.started = true;
         shadow.grant = None;
         shadow.cancel_by = None;
-        shadow.lease =
-            Some(LastLease { fence, request_id, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
+        shadow.lease = Some(LastLease { fence, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
         Ok(())
     }
 
@@ -525,18 +525,18 @@ impl Judgement<'_> {
         self.may_start_in_flow(before)?;
         let (id, now) = (self.id, self.step.now);
         let attempt_id = before.attempts.last().map(|attempt| attempt.attempt_id);
-        let (instance, ttl_ms, request_id, lease_id) = match self.step.request {
+        let (instance, ttl_ms, lease_id) = match self.step.request {
             Request::ClaimExecutions(c) => {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
-                (&c.instance, c.lease_ttl_ms, c.request_id, c.ids[self.rank()].lease_id)
+                (&c.instance, c.lease_ttl_ms, c.lease_ids[self.rank()])
             }
             Request::ConsumeGrant(c) => {
                 let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()));
                 require!(1, open, "{id} was continued by a grant that is not open");
                 self.admitted(before, c.grant_id)?;
-                (&c.instance, c.lease_ttl_ms, c.request_id, c.lease_id)
+                (&c.instance, c.lease_ttl_ms, c.lease_id)
             }
             other => return Err(Violation::new(41, format!("{} continued {id}", other.name()))),
         };
@@ -572,8 +572,7 @@ impl Judgement<'_> {
         let fence = Fence { attempt_id, lease_id, lease_epoch: lease.lease_epoch };
         shadow.epoch = lease.lease_epoch;
         shadow.grant = None;
-        shadow.lease =
-            Some(LastLease { fence, request_id, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
+        shadow.lease = Some(LastLease { fence, instance: instance.clone(), ttl_ms, renewals: 0, ended: None });
         Ok(())
     }
 
@@ -1020,8 +1019,10 @@ impl Judgement<'_> {
     }
 
     fn time_of(&self, name: &str) -> Result<i64, Violation> {
-        let text = self.event.data.get(name).map_or("", String::as_str);
-        text.parse().map_err(|_| Violation::new(14, format!("{name} of {} is {text:?}, not an integer", self.id)))
+        let value = self.event.data.get(name);
+        value
+            .and_then(EventValue::as_i64)
+            .ok_or_else(|| Violation::new(14, format!("{name} of {} is {value:?}, not an integer", self.id)))
     }
 }
 

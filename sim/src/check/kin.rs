@@ -230,7 +230,7 @@ impl Judgement<'_> {
     /// Cancelled for another's sake; answers whether it was.
     pub(super) fn cancelled_for(&self, before: &Execution) -> Result<bool, Violation> {
         let id = self.id;
-        let holds = match self.event.data.get("cause").map_or("", String::as_str) {
+        let holds = match self.event.data.get("cause").and_then(EventValue::as_str).unwrap_or("") {
             "flow_cancelled" | "flow_failed" => self.in_stopped_flow(before),
             "cancel_remaining" => self.checker.book_of(before).is_some_and(|book| book.is_spare(id)),
             "parent_ended" => before.parent_id.is_some_and(|parent| {

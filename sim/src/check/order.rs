@@ -11,7 +11,7 @@ impl Checker {
     /// Looks at the state before a call that chooses.
     pub(super) fn check_order(&self, step: &Step<'_>) -> Check {
         let (lane, capabilities, max, admission) = match step.request {
-            Request::ClaimExecutions(c) => (&c.lane, &c.capabilities, c.max, false),
+            Request::ClaimExecutions(c) => (&c.lane, &c.capabilities, c.max.min(self.unused_leases(step, c)), false),
             Request::IssueGrants(c) => (&c.lane, &c.capabilities, c.max, true),
             Request::DrainLeases(c) => return self.check_drained(step, c),
             _ => return Ok(()),
@@ -76,6 +76,18 @@ impl Checker {
         Ok(())
     }
 
+    /// How many of a claim's lease ids hold no execution yet. A late copy of a claim may name one whose lease has expired and
+    /// has not been taken back: it can start nothing under that id.
+    fn unused_leases(&self, step: &Step<'_>, call: &ClaimExecutions) -> i64 {
+        let used = self
+            .live_in(step.partition())
+            .filter_map(|(_, shadow, _)| shadow.lease.as_ref())
+            .filter(|lease| lease.ended.is_none() && lease.instance == call.instance)
+            .filter(|lease| call.lease_ids.contains(&lease.fence.lease_id))
+            .count();
+        (call.lease_ids.len() - used) as i64
+    }
+
     /// True when the reply repeats what the same request got before.
     fn answers_again(&self, step: &Step<'_>, reply: &Reply) -> Result<bool, super::Violation> {
         match (step.request, reply) {
@@ -86,7 +98,7 @@ impl Checker {
                         let lease = shadow.lease.as_ref()?;
                         let alive =
                             lease.ended.is_none() && seen.lease.as_ref().is_some_and(|l| step.now < l.expires_at);
-                        (alive && lease.request_id == call.request_id && lease.instance == call.instance)
+                        (alive && call.lease_ids.contains(&lease.fence.lease_id) && lease.instance == call.instance)
                             .then_some((id, &lease.fence))
                     })
                     .collect();

@@ -39,7 +39,6 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct LastLease {
     pub fence: Fence,
-    pub request_id: Uuid,
     pub instance: String,
     pub ttl_ms: i64,
     pub renewals: i64,

@@ -223,7 +223,7 @@ impl Checker {
             },
             Request::ConsumeGrant(call) => {
                 let again = shadow.lease.as_ref().is_some_and(|lease| {
-                    lease.ended.is_none() && lease.request_id == call.request_id && lease.instance == call.instance
+                    lease.ended.is_none() && lease.fence.lease_id == call.lease_id && lease.instance == call.instance
                 });
                 let alive = seen.lease.as_ref().is_some_and(|lease| now < lease.expires_at);
                 if again && alive {

@@ -459,7 +459,7 @@ impl Shadow {
     ) -> Check {
         let kind = event.r#type.as_str();
         let phase = after.phase;
-        let by_children = event.data.get("cause").is_some_and(|cause| cause == "children");
+        let by_children = event.data.get("cause").is_some_and(|cause| cause.as_str() == Some("children"));
         let wanted = match phase {
             LifecyclePhase::Active => WaitpointState::Pending,
             LifecyclePhase::Suspended => WaitpointState::Active,
@@ -547,7 +547,7 @@ impl Shadow {
 
     /// A resume has one cause, and it is the one that happened.
     fn check_cause(&mut self, id: ExecutionId, event: &Event, after: &Execution, now: i64) -> Check {
-        let cause = event.data.get("cause").map_or("", String::as_str);
+        let cause = event.data.get("cause").and_then(EventValue::as_str).unwrap_or("");
         let filed = after.past_suspensions.last().map_or("", |past| past.cause.as_str());
         require!(28, filed == cause, "{id} was resumed by {cause}, filed is {filed}");
         require!(9, after.continues, "{id} was resumed and would start a new attempt");

@@ -141,7 +141,7 @@ impl Checker {
             return Err(super::Violation::new(41, format!("{} emitted {}", step.request.name(), event.r#type)));
         };
         let id = call.delivery_id;
-        let named = event.data.get("delivery_id") == Some(&id.to_string());
+        let named = event.data.get("delivery_id").and_then(EventValue::as_str) == Some(id.to_string().as_str());
         require!(41, named, "{} is about another webhook than {id}", event.r#type);
         let Some(known) = self.deliveries.taken.remove(&id) else {
             return Err(super::Violation::new(41, format!("{id} left and nobody had taken it")));
@@ -169,13 +169,11 @@ impl Checker {
         let mut found: BTreeMap<End, i64> = BTreeMap::new();
         let mut records = 0;
         for (key, value) in dump.iter().filter(|(key, _)| key.starts_with("ff:hook:")) {
-            let DumpValue::Hash(fields) = value else { continue };
-            let text = |name: &str| {
-                fields.get(name.as_bytes()).map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
+            let DumpValue::String(stored) = value else { continue };
+            let Ok(record) = WebhookRecord::read(stored) else {
+                return Err(super::Violation::new(8, format!("{key} tells of nothing")));
             };
-            let end = text("owner").parse().ok().zip(text("owed").parse().ok());
-            require!(8, end.is_some(), "{key} tells of nothing");
-            *found.entry(end.expect("it was looked at")).or_default() += 1;
+            *found.entry((ExecutionId::from(record.owner), record.owed)).or_default() += 1;
             records += 1;
         }
         require!(8, found == self.deliveries.owed, "owed are {:?}, the store owes {found:?}", self.deliveries.owed);

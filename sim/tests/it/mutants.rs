@@ -59,7 +59,7 @@ fn is_caught_on(name: &str, limits: Option<bool>, first: u64, changes: &[(&str, 
 fn an_epoch_that_is_not_raised_is_caught() {
     is_caught(
         "epoch not raised",
-        &[("rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)", "rec.epoch = rec.epoch or tx.now_us")],
+        &[("rec.epoch = tx.now_us > epoch and tx.now_us or epoch", "rec.epoch = rec.epoch or tx.now_us")],
     );
 }
 
@@ -68,7 +68,7 @@ fn a_lease_that_expires_early_is_caught() {
     is_caught(
         "early lease expiry",
         &[
-            ("sooner(rec.lease_until)", "sooner(rec.lease_until - 400)"),
+            ("other = rec.lease_until\n", "other = rec.lease_until - 400\n"),
             (
                 "if rec.lease_until <= now then return interrupt.lost",
                 "if rec.lease_until - 400 <= now then return interrupt.lost",
@@ -116,15 +116,18 @@ fn a_timer_lost_on_renewal_is_caught() {
     is_caught(
         "timer lost on renew",
         &[(
-            "rec.renewals = rec.renewals + 1\n  execution.save(tx, rec)",
-            "rec.renewals = rec.renewals + 1\n  execution.save(tx, rec)\n  tx:zrem(\"ff:idx:\" .. tx.tag .. \":timers\", rec.id)",
+            "rec.renewals = (rec.renewals or 0) + 1\n  execution.save(tx, rec)",
+            "rec.renewals = (rec.renewals or 0) + 1\n  execution.save(tx, rec)\n  tx:zrem(\"ff:idx:\" .. tx.tag .. \":timers\", rec.id)",
         )],
     );
 }
 
 #[test]
 fn poison_that_never_ends_is_caught() {
-    is_caught("poison never ends", &[("if lost >= rec.spec.max_reclaims then", "if false then")]);
+    is_caught(
+        "poison never ends",
+        &[("if lost >= (rec.max_reclaims or limits.reclaims_default) then", "if false then")],
+    );
 }
 
 #[test]
@@ -145,7 +148,10 @@ fn an_early_deadline_is_caught() {
 fn lossy_input_is_caught() {
     is_caught(
         "lossy payload",
-        &[("rec.spec.input = s.input\n", "rec.spec.input = (string.gsub(s.input, \"%z\", \"\"))\n")],
+        &[(
+            "tx:set(keys.input(tx, rec.id), s.input)",
+            "tx:set(keys.input(tx, rec.id), (string.gsub(s.input, \"%z\", \"\")))",
+        )],
     );
 }
 
@@ -175,7 +181,7 @@ fn an_event_that_is_doubled_is_caught() {
     is_caught(
         "event doubled",
         &[(
-            "event.of_execution(tx, rec, \"execution.released\", { \"actor\", a.actor })",
+            "event.of_execution(tx, rec, \"execution.released\", \"actor\", a.actor)",
             "event.of_execution(tx, rec, \"execution.released\", {}) event.of_execution(tx, rec, \"execution.released\", {})",
         )],
     );
@@ -183,7 +189,7 @@ fn an_event_that_is_doubled_is_caught() {
 
 #[test]
 fn a_forgotten_idempotency_key_is_caught() {
-    is_caught("key forgotten", &[("if s.idempotency_key then remember_key(tx, s, place) end", "")]);
+    is_caught("key forgotten", &[("if has_key(s) then remember_key(tx, s, place) end", "")]);
 }
 
 #[test]
@@ -193,7 +199,10 @@ fn a_priority_that_does_not_count_is_caught() {
 
 #[test]
 fn a_claim_that_takes_the_last_first_is_caught() {
-    is_caught("wrong order", &[("local best = 1\n", "local best = math.max(1, #entries - 1)\n")]);
+    is_caught(
+        "wrong order",
+        &[("  q.at = q.at + 2\n  return q.page[q.at - 2], q", "  q.at = #q.page + 1\n  return q.page[q.at - 2], q")],
+    );
 }
 
 #[test]
@@ -229,7 +238,7 @@ fn a_write_before_validation_is_caught() {
 
 #[test]
 fn a_payload_left_behind_is_caught() {
-    is_caught("payload left behind", &[("if rec.input_far then tx:del(keys.payload(tx, rec.id)) end", "")]);
+    is_caught("payload left behind", &[("if rec.input then tx:del(keys.input(tx, rec.id)) end", "")]);
 }
 
 #[test]
@@ -242,15 +251,12 @@ fn a_hold_that_does_not_hold_is_caught() {
 
 #[test]
 fn a_lease_set_that_is_not_cleared_is_caught() {
-    is_caught(
-        "lease entry stays",
-        &[("if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end", "")],
-    );
+    is_caught("lease entry stays", &[("    leases.remove(tx, rec)\n", "")]);
 }
 
 #[test]
 fn a_repeated_claim_that_takes_more_is_caught() {
-    is_caught("claim not replayed", &[("if #again > 0 then return reply.ok(\"replayed\", { tasks = again }) end", "")]);
+    is_caught("claim not replayed", &[("if again then return reply.ok(\"replayed\", { tasks = again }) end", "")]);
 }
 
 #[test]
@@ -262,18 +268,21 @@ fn a_grant_that_reserves_nothing_is_caught() {
 fn ready_work_that_is_not_announced_is_caught() {
     is_caught(
         "silent ready",
-        &[("if queued and rec.phase == \"runnable\" and rec.grant == nil then announce(tx, rec, fresh) end", "")],
+        &[(
+            "if place == \"queue\" and rec.phase == \"runnable\" and rec.grant == nil then announce(tx, rec, fresh) end",
+            "",
+        )],
     );
 }
 
 #[test]
 fn a_dispatcher_that_is_never_called_back_is_caught() {
-    is_caught("quiet for ever", &[("rest[name] and \"1\" or nil)", "\"1\")")]);
+    is_caught("quiet for ever", &[("next_of(tx, found, q) and \"1\" or nil)", "\"1\")")]);
 }
 
 #[test]
 fn a_wake_up_that_is_not_announced_is_caught() {
-    is_caught("silent timer", &[("if not told and (rec.wake == nil or at < rec.wake) then announce(tx, at) end", "")]);
+    is_caught("silent timer", &[("if not told and (wake == nil or at < wake) then announce(tx, at) end", "")]);
 }
 
 #[test]
@@ -298,7 +307,7 @@ fn a_token_of_another_execution_is_caught() {
 
 #[test]
 fn a_forged_token_is_caught() {
-    is_caught("digest ignored", &[("if token[1] == digest then return token end", "return token")]);
+    is_caught("digest ignored", &[("if token[1] == digest then return token, tokens end", "return token, tokens")]);
 }
 
 #[test]
@@ -319,8 +328,8 @@ fn an_epoch_that_is_not_raised_on_a_resume_is_caught() {
     is_caught(
         "epoch not raised on resume",
         &[(
-            "  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)",
-            "  if not continues then rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us) end",
+            "  rec.epoch = tx.now_us > epoch and tx.now_us or epoch",
+            "  if not continues then rec.epoch = tx.now_us > epoch and tx.now_us or epoch end",
         )],
     );
 }
@@ -333,7 +342,7 @@ fn an_early_signal_that_counts_twice_is_caught() {
 
 #[test]
 fn an_early_signal_that_is_lost_is_caught() {
-    is_caught_from(22, "early signal lost", &[("  buffer(tx, w, s.ref, s)\n", "")]);
+    is_caught_from(22, "early signal lost", &[("    buffer(w, s.ref, s)\n", "")]);
 }
 
 #[test]
@@ -387,7 +396,7 @@ fn a_wait_that_ends_early_is_caught() {
     is_caught(
         "suspension timeout early",
         &[
-            ("sooner(rec.wait_until)", "sooner(rec.wait_until and rec.wait_until - 300)"),
+            ("other = rec.wait_until\n", "other = rec.wait_until and rec.wait_until - 300\n"),
             (
                 "if rec.wait_until and rec.wait_until <= now then",
                 "if rec.wait_until and rec.wait_until - 300 <= now then",
@@ -412,7 +421,7 @@ fn a_skip_that_stops_at_the_first_member_is_caught() {
     is_caught(
         "skip not recursive",
         &[(
-            "if rec.spec.flow_id then owed.add(tx, rec, \"resolve\", 1) end",
+            "if rec.flow_id then owed.add(tx, rec, \"resolve\", 1) end",
             "if rec.spec.flow_id and rec.outcome ~= \"skipped\" then owed.add(tx, rec, \"resolve\", 1) end",
         )],
     );
@@ -428,7 +437,7 @@ fn a_cancel_that_forgets_all_but_the_first_members_is_caught() {
 
 #[test]
 fn counts_that_keep_a_retired_member_are_caught() {
-    is_caught("counts not updated on retire", &[("  count(f, rec.before.state, -1)\n", "")]);
+    is_caught("counts not updated on retire", &[("  count(f, rec.was_state, -1)\n", "")]);
 }
 
 #[test]
@@ -445,8 +454,8 @@ fn data_of_the_wrong_upstream_is_caught() {
         24,
         "passed data from the wrong upstream",
         &[(
-            "local up = execution.load(tx, item.from)\n    if up and up.phase == \"terminal\" then\n      out[item.name]",
-            "local up = execution.load(tx, dependencies.passed(tx, rec)[1].from)\n    if up and up.phase == \"terminal\" then\n      out[item.name]",
+            "local up = execution.load(tx, item.from)\n    if up and up.phase == \"terminal\" then\n      local value",
+            "local up = execution.load(tx, dependencies.passed(tx, rec)[1].from)\n    if up and up.phase == \"terminal\" then\n      local value",
         )],
     );
 }
@@ -649,10 +658,7 @@ fn a_slot_kept_aside_that_never_returns_is_caught() {
 fn an_end_that_owes_no_webhook_is_caught() {
     is_caught(
         "webhook forgotten",
-        &[(
-            "  if rec.spec.webhook then rec.hook =",
-            "  if rec.spec.webhook and rec.outcome ~= \"expired\" then rec.hook =",
-        )],
+        &[("  if rec.webhook then rec.hook =", "  if rec.webhook and rec.outcome ~= \"expired\" then rec.hook =")],
     );
 }
 

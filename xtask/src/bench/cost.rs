@@ -4,9 +4,8 @@ use anyhow::Result;
 use ff_engine::fence_of;
 use ff_script::Route;
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, RenewLease, Submission, SubmitExecution,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, RenewLease, Submission, SubmitExecution,
 };
-use uuid::Uuid;
 
 use super::phases::{claimant, new_execution};
 use super::store::Store;
@@ -51,16 +50,13 @@ pub async fn count(store: &Store) -> Result<Vec<Cost>> {
         let who = claimant("counted".to_owned());
         let call = ClaimExecutions {
             capabilities: who.capabilities,
-            ids: vec![LeaseIds {
-                attempt_id: ff_core::types::AttemptId::mint(),
-                lease_id: ff_core::types::LeaseId::mint(),
-            }],
+            attempt_ids: vec![ff_core::types::AttemptId::mint()],
+            lease_ids: vec![ff_core::types::LeaseId::mint()],
             instance: who.instance,
             lane: who.lane,
             lease_ttl_ms: who.lease_ttl_ms,
             max: 1,
             namespace: who.namespace,
-            request_id: Uuid::new_v4(),
             worker_id: who.worker_id,
         };
         let claim = client.call_counted(Route::Execution(0), &call).await?;

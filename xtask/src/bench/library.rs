@@ -9,9 +9,8 @@ use ff_core::types::{AttemptId, LeaseId};
 use ff_engine::fence_of;
 use ff_script::Route;
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, Submission, SubmitExecution, Task,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Submission, SubmitExecution, Task,
 };
-use uuid::Uuid;
 
 use super::StoreOptions;
 use super::machine::Others;
@@ -139,13 +138,13 @@ async fn claim(store: &Store, max: usize) -> Result<Vec<Task>> {
     let who = claimant("measured".to_owned());
     let call = ClaimExecutions {
         capabilities: who.capabilities,
-        ids: (0..max).map(|_| LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }).collect(),
+        attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
+        lease_ids: (0..max).map(|_| LeaseId::mint()).collect(),
         instance: who.instance,
         lane: who.lane,
         lease_ttl_ms: who.lease_ttl_ms,
         max: i64::try_from(max)?,
         namespace: who.namespace,
-        request_id: Uuid::new_v4(),
         worker_id: who.worker_id,
     };
     match store.client().call(ROUTE, &call).await? {

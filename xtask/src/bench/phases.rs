@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_engine::{Claimant, NewExecution, Operations, fence_of};
 use ff_script::generated::{
-    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, LeaseIds, Submission, SubmitExecution,
-    SubmitExecutionReply, Task,
+    ClaimExecutions, ClaimExecutionsReply, CompleteExecution, Submission, SubmitExecution, SubmitExecutionReply, Task,
 };
 use ff_script::{Client, Route};
 use uuid::Uuid;
@@ -247,13 +246,13 @@ async fn claim_batch(client: &Client, partition: u16, instance: String) -> Resul
     let who = claimant(instance);
     let call = ClaimExecutions {
         capabilities: who.capabilities,
-        ids: (0..CLAIM_BATCH).map(|_| LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }).collect(),
+        attempt_ids: (0..CLAIM_BATCH).map(|_| AttemptId::mint()).collect(),
+        lease_ids: (0..CLAIM_BATCH).map(|_| LeaseId::mint()).collect(),
         instance: who.instance,
         lane: who.lane,
         lease_ttl_ms: who.lease_ttl_ms,
         max: CLAIM_BATCH as i64,
         namespace: who.namespace,
-        request_id: Uuid::new_v4(),
         worker_id: who.worker_id,
     };
     match client.call(Route::Execution(partition), &call).await? {

@@ -26,11 +26,12 @@ const READS: [&str; 16] = [
 ];
 
 /// Commands that write or announce.
-const WRITES: [&str; 10] = ["HSET", "HDEL", "SET", "DEL", "ZADD", "ZREM", "XADD", "XDEL", "XTRIM", "SPUBLISH"];
+const WRITES: [&str; 12] =
+    ["HSET", "HDEL", "SET", "MSET", "DEL", "INCRBY", "ZADD", "ZREM", "XADD", "XDEL", "XTRIM", "SPUBLISH"];
 
 /// Upper-case words of `lib/tx.lua` that are options or error codes, not commands.
-const WORDS: [&str; 8] = ["BYSCORE", "REV", "LIMIT", "WITHSCORES", "COUNT", "MAXLEN", "MINID", "TRYAGAIN"];
-const ERROR_WORDS: [&str; 2] = ["CLUSTERDOWN", "MOVED"];
+const WORDS: [&str; 7] = ["BYSCORE", "REV", "LIMIT", "WITHSCORES", "COUNT", "MAXLEN", "MINID"];
+const ERROR_WORDS: [&str; 4] = ["CLUSTERDOWN", "MOVED", "TRYAGAIN", "WRONGTYPE"];
 
 /// The module that turns plans into commands; every command word is in it or beside `redis.call`.
 const TX: &str = "lib.tx";

@@ -42,6 +42,8 @@ impl FunctionContract {
 pub struct Field {
     pub name: String,
     pub ty: TypeExpr,
+    /// In Rust the fields of its struct stand beside the others.
+    pub flat: bool,
 }
 
 /// A type with a name.
@@ -54,14 +56,42 @@ pub struct NamedType {
 /// What a named type is made of.
 pub enum Shape {
     Bool,
-    Int { min: Option<i64>, max: Option<i64>, rust: Option<String> },
-    Text { min: Option<i64>, max: Option<i64>, pattern: Option<String>, rust: Option<String> },
-    Bytes { max: Option<i64> },
-    Uuid { rust: Option<String> },
-    Enum { values: Vec<String> },
-    List { of: TypeExpr, max: Option<i64> },
-    Map { key: TypeExpr, value: TypeExpr, max: Option<i64> },
-    Struct { fields: Vec<Field> },
+    Int {
+        min: Option<i64>,
+        max: Option<i64>,
+        rust: Option<String>,
+    },
+    Text {
+        min: Option<i64>,
+        max: Option<i64>,
+        pattern: Option<String>,
+        rust: Option<String>,
+    },
+    Bytes {
+        max: Option<i64>,
+    },
+    Uuid {
+        rust: Option<String>,
+    },
+    Enum {
+        values: Vec<String>,
+    },
+    /// Packed by the library and read by hand-written Rust.
+    Native {
+        rust: String,
+    },
+    List {
+        of: TypeExpr,
+        max: Option<i64>,
+    },
+    Map {
+        key: TypeExpr,
+        value: TypeExpr,
+        max: Option<i64>,
+    },
+    Struct {
+        fields: Vec<Field>,
+    },
 }
 
 /// An error code.
@@ -165,9 +195,11 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
         "map" => Shape::Map { key: ty("key")?, value: ty("value")?, max: bound("max")? },
         "struct" => {
             let mut fields = Vec::new();
-            for pair in entry.get::<Vec<Vec<String>>>("fields").plain()? {
-                let [name, ty] = pair.as_slice() else { bail!("a field is {{ name, type }}, got {pair:?}") };
-                fields.push(Field { name: name.clone(), ty: TypeExpr::parse(ty)? });
+            for pair in entry.get::<Vec<Table>>("fields").plain()? {
+                ensure!(pair.raw_len() == 2, "a field is {{ name, type }}");
+                let (name, ty): (String, String) = (pair.get(1).plain()?, pair.get(2).plain()?);
+                let flat = pair.get::<Option<bool>>("flat").plain()? == Some(true);
+                fields.push(Field { name, ty: TypeExpr::parse(&ty)?, flat });
             }
             Shape::Struct { fields }
         }
@@ -183,6 +215,7 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
             "bytes" => Shape::Bytes { max: bound("max")? },
             "uuid" => Shape::Uuid { rust: entry.get("rust").plain()? },
             "enum" => Shape::Enum { values: entry.get("values").plain()? },
+            "native" => Shape::Native { rust: entry.get("rust").plain()? },
             other => bail!("unknown base {other:?}"),
         },
     })
@@ -233,7 +266,9 @@ fn read_function(table: &Table) -> Result<FunctionContract> {
 fn read_fields(fields: BTreeMap<String, String>) -> Result<Vec<Field>> {
     fields
         .into_iter()
-        .map(|(name, ty)| Ok(Field { ty: TypeExpr::parse(&ty).with_context(|| format!("field {name}"))?, name }))
+        .map(|(name, ty)| {
+            Ok(Field { ty: TypeExpr::parse(&ty).with_context(|| format!("field {name}"))?, name, flat: false })
+        })
         .collect()
 }
 

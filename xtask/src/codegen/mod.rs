@@ -92,12 +92,12 @@ fn generate(root: &Path) -> Result<Generated> {
     let bundle = bundle::write(&source, number);
     bundle::try_load(&bundle.text)?;
     let outputs = vec![
-        Output { path: "lua/record/packed.lua", text: packed.lua },
+        Output { path: "lua/record/packed.lua", text: packed.lua.clone() },
         Output { path: "lua/VERSION", text: format!("{number} {}\n", bundle.hash) },
         Output { path: "crates/ff-script/src/library.lua", text: bundle.text },
         Output {
             path: "crates/ff-script/src/generated.rs",
-            text: rust::write(&library, &commands::used(&source))? + &packed.rust,
+            text: rust::write(&library, &commands::used(&source))? + &packed.rust(&library)?,
         },
         Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },

@@ -1,29 +1,43 @@
-//! Straight-line Lua that opens and closes packed records, written from their declared fields.
+//! Straight-line Lua that opens and closes stored records, and the Rust types that read the same bytes; both written from their
+//! declared fields.
 
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use mlua::{Lua, Table, Value};
 
+use super::contract::Library;
 use super::lua_result::LuaResult;
+use super::rust::{camel, ident, rust_type};
 use super::source::Source;
+use super::type_expr::TypeExpr;
 
 /// The module that declares the fields, and the one that is written from it.
 const DECLARED: &str = "record.fields";
 const WRITTEN: &str = "record.packed";
 
-/// What stands at one position.
-enum Position {
-    Field(String),
-    Group(Vec<String>),
+/// A declared field.
+struct Field {
+    name: String,
+    ty: TypeExpr,
+    required: bool,
+    /// Without it no later single field is there.
+    ends: bool,
 }
 
-/// What is written from the declared fields.
+/// A record: fields at positions of their own, then groups that share one each, and what a record in use holds beside them.
+struct Record {
+    name: String,
+    fields: Vec<Field>,
+    groups: Vec<Vec<Field>>,
+    beside: Vec<String>,
+}
+
+/// Everything that is written from the declared fields.
 pub struct Packed {
+    records: Vec<Record>,
     /// The Lua module.
     pub lua: String,
-    /// Where each field stands, for Rust.
-    pub rust: String,
 }
 
 /// Puts the written module into the source, in place of the one on disk.
@@ -31,125 +45,213 @@ pub fn write(source: &mut Source) -> Result<Packed> {
     let declared = source.modules.iter().find(|module| module.name == DECLARED);
     let declared = declared.with_context(|| format!("there is no module {DECLARED}"))?;
     let records = read(&declared.text)?;
-    let mut text = String::from(
-        "-- Written by `cargo xtask codegen` from lua/record/fields.lua; do not edit.\nlocal packed = {}\n\n\
-         -- Positions a newer library knows are kept as they are.\n\
-         local function tail(a, known)\n  local list = {}\n  for i = known + 1, #a do list[i - known] = a[i] end\n  return list\nend\n",
-    );
-    for (name, positions) in &records {
-        open(&mut text, name, positions);
-        close(&mut text, name, positions);
+    let mut lua = String::from(HEAD);
+    for record in &records {
+        open(&mut lua, record);
+        close(&mut lua, record);
     }
-    text.push_str("\nreturn packed\n");
+    lua.push_str("\nreturn packed\n");
     let module = source.modules.iter_mut().find(|module| module.name == WRITTEN);
-    module.with_context(|| format!("the manifest does not name {WRITTEN}"))?.text = text.clone();
-    Ok(Packed { lua: text, rust: places(&records) })
+    module.with_context(|| format!("the manifest does not name {WRITTEN}"))?.text = lua.clone();
+    Ok(Packed { records, lua })
 }
 
-fn places(records: &[(String, Vec<Position>)]) -> String {
-    let mut out = String::new();
-    for (name, positions) in records {
-        let constant = format!("{}_FIELDS", name.to_uppercase());
-        writeln!(
-            out,
-            "\n/// Where the fields of a stored {name} stand: the position, and the place in the group that shares it.\n\
-             pub const {constant}: &[(&str, usize, Option<usize>)] = &["
-        )
-        .expect("memory");
-        for (at, position) in positions.iter().enumerate() {
-            match position {
-                Position::Field(field) => writeln!(out, "    (\"{field}\", {at}, None),").expect("memory"),
-                Position::Group(fields) => {
-                    for (within, field) in fields.iter().enumerate() {
-                        writeln!(out, "    (\"{field}\", {at}, Some({within})),").expect("memory");
-                    }
-                }
-            }
-        }
-        out.push_str("];\n");
-    }
-    out
-}
+const HEAD: &str = r##"-- Written by `cargo xtask codegen` from lua/record/fields.lua; do not edit.
+local packed = {}
 
-fn read(text: &str) -> Result<Vec<(String, Vec<Position>)>> {
+local pack, unpack_limit, byte = cmsgpack.pack, cmsgpack.unpack_limit, string.byte
+local pcall, select, error = pcall, select, error
+
+-- The values of an array: as many as it says, and nothing behind them.
+local function whole(key, count, fine, _, ...)
+  if not fine or count ~= select("#", ...) then error("CORRUPT " .. key .. " array", 0) end
+  return key, ...
+end
+
+-- The values of a stored array, without a table for it: they begin behind its head. The key comes first.
+local function values(key, stored)
+  local head, high, low = byte(stored, 1, 3)
+  if head == 220 and low then return whole(key, high * 256 + low, pcall(unpack_limit, stored, 1000, 3)) end
+  if head and head > 144 and head < 160 then return whole(key, head - 144, pcall(unpack_limit, stored, 1000, 1)) end
+  error("CORRUPT " .. key .. " array", 0)
+end
+
+packed.values = values
+
+local function missing(key, names, ...)
+  for i = 1, #names do
+    if (select(i, ...)) == nil then error("CORRUPT " .. key .. " " .. names[i], 0) end
+  end
+end
+
+-- Packs a record with the values that a newer library put behind the known ones.
+local function with_tail(array, known, tail)
+  for i = #array + 1, known do array[i] = false end
+  for i = 1, #tail do array[known + i] = tail[i] end
+  return pack(array)
+end
+"##;
+
+fn read(text: &str) -> Result<Vec<Record>> {
     let lua = Lua::new();
     let declared: Table = lua.load(text).eval().plain().context("lua/record/fields.lua does not load")?;
     let mut records = Vec::new();
     for pair in declared.pairs::<String, Table>() {
         let (name, list) = pair.plain()?;
-        let mut positions = Vec::new();
+        let mut record = Record { name, fields: Vec::new(), groups: Vec::new(), beside: Vec::new() };
         for value in list.sequence_values::<Value>() {
-            positions.push(match value.plain()? {
-                Value::String(field) => Position::Field(field.to_str().plain()?.to_owned()),
-                Value::Table(group) => {
-                    Position::Group(group.sequence_values::<String>().collect::<mlua::Result<_>>().plain()?)
+            match value.plain()? {
+                Value::String(text) => {
+                    ensure!(record.groups.is_empty(), "{}: groups stand behind single fields", record.name);
+                    record.fields.push(field(&text.to_str().plain()?)?);
                 }
-                other => bail!("{name}: a field is a name or a list of names, not {}", other.type_name()),
-            });
+                Value::Table(group) => {
+                    let texts = group.sequence_values::<String>().collect::<mlua::Result<Vec<_>>>().plain()?;
+                    record.groups.push(texts.iter().map(|text| field(text)).collect::<Result<_>>()?);
+                }
+                other => bail!("{}: a field is a text or a list of texts, not {}", record.name, other.type_name()),
+            }
         }
-        records.push((name, positions));
+        if let Some(beside) = list.get::<Option<Vec<String>>>("beside").plain()? {
+            record.beside = beside;
+        }
+        records.push(record);
     }
-    records.sort_by(|one, other| one.0.cmp(&other.0));
+    records.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(records)
 }
 
-fn open(out: &mut String, name: &str, positions: &[Position]) {
-    write!(out, "\nfunction packed.open_{name}(a)\n  local rec = {{\n").expect("memory");
-    let mut of_spec = Vec::new();
-    for (at, position) in positions.iter().enumerate() {
-        let Position::Field(field) = position else { continue };
-        match field.strip_prefix("spec.") {
-            Some(field) => of_spec.push(format!("{field} = a[{}] or nil", at + 1)),
-            None => writeln!(out, "    {field} = a[{}] or nil,", at + 1).expect("memory"),
-        }
-    }
-    if !of_spec.is_empty() {
-        writeln!(out, "    spec = {{ {} }},", of_spec.join(", ")).expect("memory");
-    }
-    out.push_str("  }\n  local g\n");
-    for (at, position) in positions.iter().enumerate() {
-        let Position::Group(fields) = position else { continue };
-        writeln!(out, "  g = a[{}]\n  if g then", at + 1).expect("memory");
-        for (within, field) in fields.iter().enumerate() {
-            writeln!(out, "    rec.{field} = g[{}] or nil", within + 1).expect("memory");
-        }
-        out.push_str("  end\n");
-    }
-    writeln!(out, "  if a[{0} + 1] ~= nil then rec.tail = tail(a, {0}) end\n  return rec\nend", positions.len())
-        .expect("memory");
+fn field(text: &str) -> Result<Field> {
+    let (name, ty) = text.split_once(' ').with_context(|| format!("{text:?} is not a name and a type"))?;
+    let (required, ends) = (ty.ends_with('!'), ty.ends_with('|'));
+    let ty = TypeExpr::parse(ty.trim_end_matches(['!', '|']))?;
+    let ty = if required { ty } else { TypeExpr::Optional(Box::new(ty)) };
+    Ok(Field { name: name.to_owned(), ty, required, ends })
 }
 
-fn close(out: &mut String, name: &str, positions: &[Position]) {
-    write!(out, "\nfunction packed.close_{name}(rec)\n").expect("memory");
-    let uses_spec = positions.iter().any(|position| match position {
-        Position::Field(field) => field.starts_with("spec."),
-        Position::Group(fields) => fields.iter().any(|field| field.starts_with("spec.")),
-    });
-    if uses_spec {
-        out.push_str("  local spec = rec.spec\n");
+fn open(out: &mut String, record: &Record) {
+    let positions = record.fields.len() + record.groups.len();
+    let parameters: Vec<String> = (1..=positions).map(|at| format!("a{at}")).collect();
+    let parameters = parameters.join(", ");
+    writeln!(out, "\nlocal function open_{}(key, {parameters}, ...)", record.name).expect("memory");
+    let required: Vec<(usize, &str)> = record
+        .fields
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| field.required)
+        .map(|(at, field)| (at + 1, field.name.as_str()))
+        .collect();
+    if !required.is_empty() {
+        let absent: Vec<String> = required.iter().map(|(at, _)| format!("not a{at}")).collect();
+        let names: Vec<String> = required.iter().map(|(_, name)| format!("\"{name}\"")).collect();
+        let values: Vec<String> = required.iter().map(|(at, _)| format!("a{at} or nil")).collect();
+        writeln!(
+            out,
+            "  if {} then missing(key, {{ {} }}, {}) end",
+            absent.join(" or "),
+            names.join(", "),
+            values.join(", ")
+        )
+        .expect("memory");
     }
-    let of = |field: &str| if field.starts_with("spec.") { field.to_owned() } else { format!("rec.{field}") };
-    let mut groups = 0;
-    let mut values = Vec::new();
-    for position in positions {
-        match position {
-            Position::Field(field) => values.push(format!("{} or false", of(field))),
-            Position::Group(fields) => {
-                groups += 1;
-                let any: Vec<String> = fields.iter().map(|field| of(field)).collect();
-                let all: Vec<String> = fields.iter().map(|field| format!("{} or false", of(field))).collect();
-                writeln!(
-                    out,
-                    "  local g{groups} = ({}) and true or false\n  if g{groups} then g{groups} = {{ {} }} end",
-                    any.join(" or "),
-                    all.join(", ")
-                )
-                .expect("memory");
-                values.push(format!("g{groups}"));
+    out.push_str("  local rec = {\n");
+    for (at, field) in record.fields.iter().enumerate() {
+        let absent = if field.required { "" } else { " or nil" };
+        writeln!(out, "    {} = a{}{absent},", field.name, at + 1).expect("memory");
+    }
+    for name in &record.beside {
+        writeln!(out, "    {name} = nil,").expect("memory");
+    }
+    out.push_str("  }\n");
+    for (group, fields) in record.groups.iter().enumerate() {
+        let at = record.fields.len() + group + 1;
+        let names: Vec<String> = fields.iter().map(|field| format!("rec.{}", field.name)).collect();
+        let values: Vec<String> = (1..=fields.len()).map(|within| format!("a{at}[{within}] or nil")).collect();
+        writeln!(out, "  if a{at} then\n    {} =\n      {}\n  end", names.join(", "), values.join(", "))
+            .expect("memory");
+    }
+    writeln!(
+        out,
+        "  if select(\"#\", ...) > 0 then rec.tail = {{ ... }} end\n  return rec\nend\n\n\
+         function packed.open_{0}(key, stored)\n  return open_{0}(values(key, stored))\nend",
+        record.name
+    )
+    .expect("memory");
+}
+
+fn close(out: &mut String, record: &Record) {
+    writeln!(out, "\nfunction packed.close_{}(rec)", record.name).expect("memory");
+    let value = |field: &Field| {
+        if field.required { format!("rec.{}", field.name) } else { format!("rec.{} or false", field.name) }
+    };
+    let single: Vec<String> = record.fields.iter().map(value).collect();
+    let groups: Vec<String> = (1..=record.groups.len()).map(|group| format!("g{group}")).collect();
+    for (group, fields) in groups.iter().zip(&record.groups) {
+        let any: Vec<String> = fields.iter().map(|field| format!("rec.{}", field.name)).collect();
+        let all: Vec<String> = fields.iter().map(|field| format!("rec.{} or false", field.name)).collect();
+        writeln!(
+            out,
+            "  local {group} = false\n  if {}\n  then\n    {group} = {{ {} }}\n  end",
+            any.join(" or "),
+            all.join(", ")
+        )
+        .expect("memory");
+    }
+    let positions = single.len() + groups.len();
+    writeln!(
+        out,
+        "  if rec.tail then return with_tail({{ {} }}, {positions}, rec.tail) end",
+        [single.clone(), groups.clone()].concat().join(", ")
+    )
+    .expect("memory");
+    if !groups.is_empty() {
+        writeln!(
+            out,
+            "  if {} then return pack({{ {} }}) end",
+            groups.join(" or "),
+            [single.clone(), groups].concat().join(", ")
+        )
+        .expect("memory");
+    }
+    // The last place where the record may end comes first: what is behind an earlier one need not be looked at.
+    let ends: Vec<usize> = record.fields.iter().enumerate().filter(|(_, field)| field.ends).map(|(at, _)| at).collect();
+    for (place, at) in ends.iter().enumerate() {
+        let later: Vec<String> =
+            ends[place..].iter().map(|at| format!("rec.{} == nil", record.fields[*at].name)).collect();
+        writeln!(out, "  if {} then return pack({{ {} }}) end", later.join(" and "), single[..*at].join(", "))
+            .expect("memory");
+    }
+    writeln!(out, "  return pack({{ {} }})\nend", single.join(", ")).expect("memory");
+}
+
+impl Packed {
+    /// The Rust types that read the same bytes, and where each field stands.
+    pub fn rust(&self, library: &Library) -> Result<String> {
+        let mut out = String::new();
+        for record in &self.records {
+            let name = camel(&record.name) + "Record";
+            writeln!(out, "\nwire_record! {{\n    /// A stored `{}`.\n    {name} {{", record.name).expect("memory");
+            for field in &record.fields {
+                declare(&mut out, library, field)?;
             }
+            for group in &record.groups {
+                out.push_str("        [\n");
+                for field in group {
+                    declare(&mut out, library, field)?;
+                }
+                out.push_str("        ]\n");
+            }
+            out.push_str("    }\n}\n");
         }
+        Ok(out)
     }
-    writeln!(out, "  local a = {{\n    {},\n  }}", values.join(",\n    ")).expect("memory");
-    out.push_str("  if rec.tail then\n    for i, value in ipairs(rec.tail) do a[");
-    writeln!(out, "{} + i] = value end\n  end\n  return a\nend", positions.len()).expect("memory");
+}
+
+fn declare(out: &mut String, library: &Library, field: &Field) -> Result<()> {
+    for name in field.ty.names() {
+        library.named(name).with_context(|| format!("{}: there is no type {name}", field.name))?;
+    }
+    writeln!(out, "        {} (\"{}\"): {},", ident(&field.name), field.name, rust_type(library, &field.ty))
+        .expect("memory");
+    Ok(())
 }

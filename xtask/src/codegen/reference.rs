@@ -104,6 +104,7 @@ pub fn bounds(ty: &NamedType) -> String {
         Shape::Enum { values } => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
         Shape::List { of, max } => format!("list of `{of}`{}", items(max)),
         Shape::Map { key, value, max } => format!("map from `{key}` to `{value}`{}", items(max)),
+        Shape::Native { .. } => "packed".to_owned(),
         Shape::Struct { .. } => String::new(),
     }
 }

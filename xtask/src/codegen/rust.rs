@@ -29,8 +29,10 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
     );
     let ids: Vec<&str> = core_ids(library).into_iter().collect();
     writeln!(out, "use ff_core::types::{};", braced(&ids)).expect("memory");
-    out.push_str("use uuid::Uuid;\n\nuse crate::wire::Bytes;\n");
-    out.push_str("use crate::wire::declare::{wire_call, wire_core_words, wire_reply, wire_struct, wire_words};\n\n");
+    out.push_str(
+        "use uuid::Uuid;\n\npub use crate::stored::{Event, EventValue, Summary, Task};\nuse crate::wire::Bytes;\n",
+    );
+    out.push_str("use crate::wire::declare::{\n    wire_call, wire_core_words, wire_record, wire_reply, wire_split_struct, wire_struct, wire_words,\n};\n\n");
     let core: Vec<&str> = library.types.iter().filter_map(|ty| core_word(&ty.name)).collect();
     for (module, names) in [
         ("policy", vec!["Jitter"]),
@@ -49,7 +51,16 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         ensure!(names.insert(name.to_owned()), "two contracts give the Rust name {name}");
         Ok(())
     };
+    let flat: BTreeSet<&str> = library
+        .types
+        .iter()
+        .filter_map(|ty| if let Shape::Struct { fields } = &ty.shape { Some(fields) } else { None })
+        .flat_map(|fields| fields.iter().filter(|field| field.flat).flat_map(|field| field.ty.names()))
+        .collect();
     for ty in &library.types {
+        if flat.contains(ty.name.as_str()) {
+            continue;
+        }
         if matches!(ty.shape, Shape::Enum { .. } | Shape::Struct { .. }) {
             let name = core_word(&ty.name).map_or_else(|| camel(&ty.name), str::to_owned);
             unique(&name)?;
@@ -85,7 +96,7 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
         out.push_str("    }\n}\n");
         writeln!(out, "wire_call!({name} -> {reply}, \"{}\", read_only: {});", function.name, function.read_only())
             .expect("memory");
-        write_new(&mut out, library, &name, &function.args);
+        write_new(&mut out, library, &name, &function.args.iter().collect::<Vec<_>>());
         specimens.extend([name, reply]);
     }
 
@@ -151,10 +162,14 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
             }
             out.push_str("    }\n}\n");
         }
+        Shape::Struct { fields } if fields.iter().any(|field| field.flat) => {
+            write_split(out, library, name, &doc, fields);
+        }
         Shape::Struct { fields } => {
             writeln!(out, "wire_struct! {{\n    /// {doc}").expect("memory");
             write_fields(out, library, name, fields);
-            write_new(out, library, name, fields);
+            let fields: Vec<&Field> = fields.iter().collect();
+            write_new(out, library, name, &fields);
         }
         _ => {}
     }
@@ -163,16 +178,44 @@ fn write_type(out: &mut String, library: &Library, ty: &NamedType, name: &str) {
 fn write_fields(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
     writeln!(out, "    {name} {{").expect("memory");
     for field in fields {
-        let ty = rust_type(library, &field.ty);
-        writeln!(out, "        /// {}", field_doc(library, &field.ty)).expect("memory");
-        writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
+        write_field(out, library, field);
     }
     out.push_str("    }\n}\n");
 }
 
+fn write_field(out: &mut String, library: &Library, field: &Field) {
+    let ty = rust_type(library, &field.ty);
+    writeln!(out, "        /// {}", field_doc(library, &field.ty)).expect("memory");
+    writeln!(out, "        {} (\"{}\"): {ty},", ident(&field.name), field.name).expect("memory");
+}
+
+/// A struct some of whose fields travel in a map of their own, which is left out when none of them is there.
+fn write_split(out: &mut String, library: &Library, name: &str, doc: &str, fields: &[Field]) {
+    writeln!(out, "wire_split_struct! {{\n    /// {doc}\n    {name} {{").expect("memory");
+    let (apart, near): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|field| field.flat);
+    let mut all = near.clone();
+    for field in near {
+        write_field(out, library, field);
+    }
+    for field in apart {
+        let inner = field.ty.names()[0];
+        let Some(Shape::Struct { fields }) = library.named(inner).map(|named| &named.shape) else {
+            unreachable!("contracts are checked before")
+        };
+        writeln!(out, "    }} apart (\"{}\") {{", field.name).expect("memory");
+        for field in fields {
+            write_field(out, library, field);
+        }
+        all.extend(fields);
+    }
+    out.push_str("    }\n}\n");
+    write_new(out, library, name, &all);
+}
+
 /// A constructor that takes what is required and leaves the rest out.
-fn write_new(out: &mut String, library: &Library, name: &str, fields: &[Field]) {
-    let (optional, required): (Vec<&Field>, Vec<&Field>) = fields.iter().partition(|field| field.ty.is_optional());
+fn write_new(out: &mut String, library: &Library, name: &str, fields: &[&Field]) {
+    let (optional, required): (Vec<&Field>, Vec<&Field>) =
+        fields.iter().copied().partition(|field| field.ty.is_optional());
     if optional.is_empty() || required.len() > NEW_ARGS_MAX {
         return;
     }
@@ -217,7 +260,7 @@ fn field_doc(library: &Library, ty: &TypeExpr) -> String {
 }
 
 /// The Rust type of a contract type.
-fn rust_type(library: &Library, ty: &TypeExpr) -> String {
+pub fn rust_type(library: &Library, ty: &TypeExpr) -> String {
     match ty {
         TypeExpr::Optional(inner) => format!("Option<{}>", rust_type(library, inner)),
         TypeExpr::List(inner) => format!("Vec<{}>", rust_type(library, inner)),
@@ -230,6 +273,7 @@ fn rust_type(library: &Library, ty: &TypeExpr) -> String {
                 Shape::Text { rust, .. } => rust.clone().unwrap_or_else(|| "String".to_owned()),
                 Shape::Bytes { .. } => "Bytes".to_owned(),
                 Shape::Uuid { rust } => rust.clone().unwrap_or_else(|| "Uuid".to_owned()),
+                Shape::Native { rust } => rust.clone(),
                 Shape::Enum { .. } | Shape::Struct { .. } => core_word(name).map_or_else(|| camel(name), str::to_owned),
                 Shape::List { of, .. } => format!("Vec<{}>", rust_type(library, of)),
                 Shape::Map { key, value, .. } => {
@@ -256,7 +300,7 @@ pub fn camel(name: &str) -> String {
 }
 
 /// A field name that is a Rust keyword is written raw.
-fn ident(name: &str) -> String {
-    const KEYWORDS: [&str; 9] = ["type", "match", "loop", "ref", "use", "move", "in", "where", "for"];
+pub fn ident(name: &str) -> String {
+    const KEYWORDS: [&str; 10] = ["type", "yield", "match", "loop", "ref", "use", "move", "in", "where", "for"];
     if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_owned() }
 }

@@ -25,13 +25,15 @@ pub const READ_COMMANDS: &[&str] = &[
 
 /// Commands that write or speak. Both hosts share this list.
 pub const WRITE_COMMANDS: &[&str] =
-    &["DEL", "HDEL", "HSET", "SET", "SPUBLISH", "XADD", "XDEL", "XTRIM", "ZADD", "ZREM"];
+    &["DEL", "HDEL", "HSET", "INCRBY", "MSET", "SET", "SPUBLISH", "XADD", "XDEL", "XTRIM", "ZADD", "ZREM"];
 
 /// Which arguments are keys.
 enum Keys {
     None,
     First,
     All,
+    /// Every second one, beginning with the first.
+    Pairs,
 }
 
 type Run<'e> = fn(&mut Session<'e>, &[&[u8]]) -> Result<(), Failure>;
@@ -55,6 +57,8 @@ fn lookup<'e>(name: &[u8]) -> Option<Command<'e>> {
         b"EXISTS" => command(Session::exists, -2, false, Keys::All),
         b"GET" => command(Session::get, 2, false, Keys::First),
         b"SET" => command(Session::set, 3, true, Keys::First),
+        b"MSET" => command(Session::mset, -3, true, Keys::Pairs),
+        b"INCRBY" => command(Session::incrby, 3, true, Keys::First),
         b"DEL" => command(Session::del, -2, true, Keys::All),
         b"SPUBLISH" => command(Session::spublish, 3, true, Keys::First),
         b"HGET" => command(Session::hget, 3, false, Keys::First),
@@ -100,9 +104,10 @@ impl Session<'_> {
             let keys = match command.keys {
                 Keys::None => &[],
                 Keys::First => &args[1..2],
-                Keys::All => &args[1..],
+                Keys::All | Keys::Pairs => &args[1..],
             };
-            for key in keys {
+            let step = if matches!(command.keys, Keys::Pairs) { 2 } else { 1 };
+            for key in keys.iter().step_by(step) {
                 if !self.owns(key) {
                     let text = format!("ERR {} is not a key of {}", String::from_utf8_lossy(key), self.call.route);
                     return self.violate(text);

@@ -3,7 +3,7 @@
 use super::layout::TreeKey;
 use super::overlay::{Record, View};
 use super::session::{Session, Tables, Undo};
-use super::{Failure, StoreError, wrong_type};
+use super::{Failure, StoreError, refused, wrong_type};
 
 impl Session<'_> {
     pub(super) fn time(&mut self, _: &[&[u8]]) -> Result<(), Failure> {
@@ -37,6 +37,34 @@ impl Session<'_> {
         self.tables.remove(slot)?;
         self.tables.replace(slot, Record::Text(args[2].to_vec()));
         self.reply.ok();
+        Ok(())
+    }
+
+    pub(super) fn mset(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        if args.len().is_multiple_of(2) {
+            return refused("ERR wrong number of arguments for 'mset' command");
+        }
+        for pair in args[1..].chunks(2) {
+            let slot = self.tables.slot(pair[0])?;
+            self.tables.remove(slot)?;
+            self.tables.replace(slot, Record::Text(pair[1].to_vec()));
+        }
+        self.reply.ok();
+        Ok(())
+    }
+
+    pub(super) fn incrby(&mut self, args: &[&[u8]]) -> Result<(), Failure> {
+        let integer = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+        let before = match self.tables.view(args[1])? {
+            View::Absent => Some(0),
+            View::Text(text) => integer(text),
+            _ => return wrong_type(),
+        };
+        let sum = before.zip(integer(args[2])).and_then(|(before, by)| before.checked_add(by));
+        let Some(sum) = sum else { return refused("ERR value is not an integer or out of range") };
+        let slot = self.tables.slot(args[1])?;
+        self.tables.replace(slot, Record::Text(sum.to_string().into_bytes()));
+        self.reply.integer(sum);
         Ok(())
     }
 

@@ -10,7 +10,6 @@ use crate::kit::{Server, out};
 use ff_backend_embedded::Embedded;
 use ff_backend_valkey::ValkeyHost;
 use ff_engine::{Engine, EngineOptions};
-use ff_script::generated::{ReadEvents, ReadEventsReply};
 use ff_script::{Host, Library};
 use ff_testkit::{Aof, TestServer};
 use serde_json::{Value, json};
@@ -252,10 +251,9 @@ async fn record(host: Arc<dyn Host>, options: EngineOptions) -> Record {
     let (mut runs, mut starts) = (Vec::new(), BTreeMap::<String, Vec<(i64, i64)>>::new());
     for route in client.execution_routes() {
         let (mut granted, mut running) = (BTreeMap::new(), BTreeMap::new());
-        let mut after = None;
+        let mut after: Option<String> = None;
         loop {
-            let call = ReadEvents { after, ..ReadEvents::new(1_000) };
-            let ReadEventsReply::Events { items, .. } = client.call(route, &call).await.expect("events");
+            let items = client.events(route, after.as_deref(), 1_000).await.expect("events");
             after = items.last().map(|event| event.id.clone());
             if after.is_none() {
                 break;

@@ -76,7 +76,7 @@ for_each_host! {
         let claim = store.claim_call("w1", 1);
         let task = store.claim_with(HOME, &claim).await.remove(0);
         let expected = Task {
-            execution_id: id, attempt_index: 0, attempt_id: claim.ids[0].attempt_id, attempt_type: AttemptType::Initial, lease_id: claim.ids[0].lease_id,
+            execution_id: id, attempt_index: 0, attempt_id: claim.attempt_ids[0], attempt_type: AttemptType::Initial, lease_id: claim.lease_ids[0],
             lease_epoch: store.now() * 1_000, lease_expires_at: store.now() + claim.lease_ttl_ms, namespace: NAMESPACE.into(), lane: LANE.into(), kind: "mail".into(),
             input: "in".into(), input_encoding: "raw".into(), tags: BTreeMap::from([("a".into(), "b".into())]), priority: 3, created_at: created,
             fallback_index: None, fallback: None, trace_parent: Some("trace".into()), deadline_at: Some(created + 99_000), attempt_deadline_at: Some(store.now() + 4_000),
@@ -223,8 +223,8 @@ for_each_host! {
         let mut tasks = store.claim_with(HOME, &claim).await;
         let before = store.dump().await;
         tasks.sort_by_key(|task| task.execution_id);
-        // New ids in the repetition change nothing: the request decides.
-        let again = ClaimExecutions { ids: vec![store.lease_ids(), store.lease_ids()], ..claim.clone() };
+        // New attempt ids in the repetition change nothing: the lease ids decide.
+        let again = ClaimExecutions { attempt_ids: (0..2).map(|_| store.lease_ids().attempt_id).collect(), ..claim.clone() };
         assert_eq!(store.ask(&again).await, Ok(ClaimExecutionsReply::Replayed { tasks: tasks.clone() }));
         assert_eq!(store.dump().await, before, "a repetition writes nothing");
         // Only what is still leased is answered again.

@@ -15,8 +15,13 @@ async fn every_type_survives(host: &dyn Host) {
     for specimen in ff_script::generated::SPECIMENS {
         for seed in 0..ff_testkit::tier::rounds(8, 40, 400) {
             let sent = (specimen.encode)(&mut Rng::new(seed));
-            // An argument is a map: the specimen travels as its one field.
-            let mut args = vec![0x81, 0xa1, b'v'];
+            // An argument is a map: the values of the specimen travel as a list in its one field.
+            let (mut values, mut rest) = (0_u8, ff_script::wire::Reader::new(&sent));
+            while !rest.is_empty() {
+                rest.skip().expect("a specimen is msgpack");
+                values += 1;
+            }
+            let mut args = vec![0x81, 0xa1, b'v', 0x90 | values];
             args.extend_from_slice(&sent);
             let invocation = Invocation {
                 route: Route::Execution(1),
@@ -32,10 +37,10 @@ async fn every_type_survives(host: &dyn Host) {
                 .as_map()
                 .and_then(|map| map.iter().find(|(key, _)| key.as_str() == Some("v")))
                 .map(|(_, field)| field.clone());
-            // What is absent altogether comes back as no field.
-            let field = field.unwrap_or(rmpv::Value::Nil);
             let mut echoed = Vec::new();
-            rmpv::encode::write_value(&mut echoed, &field).expect("a vector takes everything");
+            for value in field.as_ref().and_then(rmpv::Value::as_array).expect("a list comes back") {
+                rmpv::encode::write_value(&mut echoed, value).expect("a vector takes everything");
+            }
             let recoded =
                 (specimen.recode)(&echoed).unwrap_or_else(|error| panic!("{} seed {seed}: {error}", specimen.name));
             assert_eq!(recoded, sent, "{} seed {seed}", specimen.name);

@@ -23,7 +23,15 @@ enum Shape {
     Enum { first: String },
     List { of: String, max: Option<usize>, bytes_max: Option<usize> },
     Map { key: String, value: String, max: Option<usize> },
-    Struct { fields: Vec<(String, String)> },
+    Struct { fields: Vec<Named> },
+}
+
+/// A field of a struct; a flat one stands for the fields of its own struct.
+#[derive(Clone)]
+struct Named {
+    name: String,
+    spec: String,
+    flat: bool,
 }
 
 /// The functions and the types of the library.
@@ -103,8 +111,8 @@ impl Contracts {
             Shape::List { of, .. } => Value::Array(vec![self.valid(&of)]),
             Shape::Map { key, value, .. } => Value::Map(vec![(self.valid(&key), self.valid(&value))]),
             Shape::Struct { fields } => {
-                let required = fields.iter().filter(|(_, spec)| !spec.ends_with('?'));
-                Value::Map(required.map(|(name, spec)| (Value::from(name.as_str()), self.valid(spec))).collect())
+                let required = fields.iter().filter(|field| !field.spec.ends_with('?'));
+                Value::Map(required.map(|field| (Value::from(field.name.as_str()), self.valid(&field.spec))).collect())
             }
         }
     }
@@ -218,11 +226,11 @@ impl Contracts {
         list
     }
 
-    fn struct_mistakes(&self, fields: &[(String, String)]) -> Vec<Mistake> {
+    fn struct_mistakes(&self, fields: &[Named]) -> Vec<Mistake> {
         let required: Vec<(Value, Value)> = fields
             .iter()
-            .filter(|(_, spec)| !spec.ends_with('?'))
-            .map(|(name, spec)| (Value::from(name.as_str()), self.valid(spec)))
+            .filter(|field| !field.spec.ends_with('?'))
+            .map(|field| (Value::from(field.name.as_str()), self.valid(&field.spec)))
             .collect();
         let without = |name: &str| -> Vec<(Value, Value)> {
             required.iter().filter(|(key, _)| key.as_str() != Some(name)).cloned().collect()
@@ -237,7 +245,9 @@ impl Contracts {
             path: ".zzz".to_owned(),
             code: INVALID,
         });
-        for (name, spec) in fields {
+        for Named { name, spec, flat } in fields {
+            // The caller knows the fields of a flat struct as fields of this one.
+            let shown = if *flat { String::new() } else { format!(".{name}") };
             if !spec.ends_with('?') {
                 list.push(Mistake {
                     what: format!("{name} missing"),
@@ -252,7 +262,7 @@ impl Contracts {
                 Mistake {
                     what: format!("{name}: {}", mistake.what),
                     value: Value::Map(entries),
-                    path: format!(".{name}{}", mistake.path),
+                    path: format!("{shown}{}", mistake.path),
                     code: mistake.code,
                 }
             }));
@@ -294,6 +304,8 @@ fn shapes(types: &Table) -> BTreeMap<String, Shape> {
             "bytes" => Shape::Bytes { max: bound("max") as usize },
             "uuid" => Shape::Uuid,
             "enum" => Shape::Enum { first: table.get::<Vec<String>>("values").expect("values").remove(0) },
+            // Only in replies.
+            "native" => continue,
             other => panic!("unknown base {other}"),
         };
         shapes.insert(text(&table, "name"), shape);
@@ -311,11 +323,13 @@ fn shapes(types: &Table) -> BTreeMap<String, Shape> {
         );
     }
     for table in each("struct") {
-        let fields: Vec<Vec<String>> = table.get("fields").expect("fields");
-        shapes.insert(
-            text(&table, "name"),
-            Shape::Struct { fields: fields.into_iter().map(|mut field| (field.remove(0), field.remove(0))).collect() },
-        );
+        let fields: Vec<Table> = table.get("fields").expect("fields");
+        let named = |field: &Table| Named {
+            name: field.get(1).expect("a name"),
+            spec: field.get(2).expect("a type"),
+            flat: field.get("flat").unwrap_or_default(),
+        };
+        shapes.insert(text(&table, "name"), Shape::Struct { fields: fields.iter().map(named).collect() });
     }
     shapes
 }

@@ -16,7 +16,7 @@ pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 /// What an event says besides how long something lasted.
 fn facts(event: &Event) -> BTreeMap<String, String> {
     let lasting = |name: &str| ["waited_ms", "ran_ms", "took_ms"].contains(&name);
-    event.data.iter().filter(|(name, _)| !lasting(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    event.texts().into_iter().filter(|(name, _)| !lasting(name)).collect()
 }
 
 /// Runs one step and expects exactly one event of the execution for it, with exactly these facts.
@@ -162,7 +162,7 @@ for_each_host! {
     async fn each_step_of_admission_appends_one_event(store) {
         store.install_default_lane().await;
         let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..tagged(&store) }).await;
-        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
+        let issue = |store: &Store| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
         let call = issue(&store);
         emits(&store, id, "execution.granted", &[("worker_instance", "w1")], store.ask(&call)).await.unwrap();
         silent(&store, store.ask(&call)).await.unwrap();
@@ -179,8 +179,7 @@ for_each_host! {
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
                 keep: None,
-            execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0),
-            attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+            execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         emits(&store, id, "execution.started", &[("attempt_type", "initial"), ("continues", "false")], store.ask(&consume)).await.unwrap();
         silent(&store, store.ask(&consume)).await.unwrap();
@@ -205,7 +204,7 @@ for_each_host! {
 
     async fn events_are_read_by_cursor_each_once(store) {
         store.install_default_lane().await;
-        assert!(matches!(store.ask(&ReadEvents::new(10)).await, Ok(ReadEventsReply::Events { items, oldest: None, latest: None, .. }) if items.is_empty()));
+        assert!(matches!(store.ask(&ReadEvents::new(10)).await, Ok(ReadEventsReply::Events { entries, oldest: None, latest: None, .. }) if entries.is_empty()));
         for _ in 0..5 {
             store.submit_kind("mail").await;
         }
@@ -213,7 +212,8 @@ for_each_host! {
         assert_eq!(all.len(), 5);
         let (mut paged, mut after) = (Vec::new(), None);
         loop {
-            let ReadEventsReply::Events { items, oldest, latest, .. } = store.ask(&ReadEvents { after: after.clone(), ..ReadEvents::new(2) }).await.unwrap();
+            let ReadEventsReply::Events { entries, oldest, latest, .. } = store.ask(&ReadEvents { after: after.clone(), ..ReadEvents::new(2) }).await.unwrap();
+            let items = Event::read_all(&entries, after.as_deref(), 2).unwrap();
             assert_eq!((oldest.as_ref(), latest.as_ref()), (Some(&all[0].id), Some(&all[4].id)));
             let Some(last) = items.last() else { break };
             after = Some(last.id.clone());
@@ -221,10 +221,10 @@ for_each_host! {
         }
         assert_eq!(paged, all);
         let from: i64 = all[0].id.split('-').next().unwrap().parse().unwrap();
-        let ReadEventsReply::Events { items, .. } = store.ask(&ReadEvents { from_ms: Some(from), ..ReadEvents::new(100) }).await.unwrap();
-        assert_eq!(items, all, "from the time of the first");
-        let ReadEventsReply::Events { items, .. } = store.ask(&ReadEvents { from_ms: Some(from + 3_600_000), ..ReadEvents::new(100) }).await.unwrap();
-        assert!(items.is_empty(), "from a time after the last");
+        let ReadEventsReply::Events { entries, .. } = store.ask(&ReadEvents { from_ms: Some(from), ..ReadEvents::new(100) }).await.unwrap();
+        assert_eq!(Event::read_all(&entries, None, 100).unwrap(), all, "from the time of the first");
+        let ReadEventsReply::Events { entries, .. } = store.ask(&ReadEvents { from_ms: Some(from + 3_600_000), ..ReadEvents::new(100) }).await.unwrap();
+        assert!(entries.is_empty(), "from a time after the last");
     }
 
     async fn young_events_are_not_trimmed(store) {
@@ -241,6 +241,6 @@ for_each_host! {
         }
         let events = store.events(Route::Fleet).await;
         assert_eq!(events.len(), 1, "saying the same again is no change");
-        assert_eq!((events[0].r#type.as_str(), events[0].lane.as_deref(), &events[0].data), ("lane.changed", Some(LANE), &map(&[("actor", "ann"), ("state", "paused")])));
+        assert_eq!((events[0].r#type.as_str(), events[0].lane.as_deref(), &events[0].texts()), ("lane.changed", Some(LANE), &map(&[("actor", "ann"), ("state", "paused")])));
     }
 }

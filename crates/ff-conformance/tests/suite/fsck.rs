@@ -35,7 +35,8 @@ for_each_host! {
     async fn a_damaged_index_is_found_and_repaired(store) {
         let Some(server) = store.server() else { return };
         store.install_default_lane().await;
-        let active = store.start("active", "w1").await.execution_id.to_string();
+        let task = store.start("active", "w1").await;
+        let (active, lease) = (task.execution_id.to_string(), task.lease_id.to_string());
         let waiting = store.submit(Submission { deadline_ms: Some(60_000), tags: Some([("a".to_owned(), "b".to_owned())].into()), ..store.submission("waiting") }).await.to_string();
         let ended = store.submit_kind("ended").await;
         store.ask(&CancelExecution::new("ann".into(), ended)).await.unwrap();
@@ -44,7 +45,7 @@ for_each_host! {
         let (timers, all) = (format!("ff:idx:{TAG}:timers"), format!("ff:idx:{TAG}:all"));
         let (leases, terminal) = (format!("ff:idx:{TAG}:workers:w1"), format!("ff:idx:{TAG}:lane:{NAMESPACE}/{LANE}:terminal"));
         let ghost = "00000000-0000-7000-8000-00000000ff00";
-        let payload = format!("ff:exec:{TAG}:{ghost}:payload");
+        let payload = format!("ff:exec:{TAG}:{ghost}:input");
         let tag_key = sound.keys().find(|key| key.contains(":tag:")).unwrap().clone();
         let queue = queue();
         let damages: Vec<(&str, Vec<&str>, i64)> = vec![
@@ -55,8 +56,8 @@ for_each_host! {
             ("a lost timer", vec!["ZREM", &timers, &waiting], 11),
             ("a late timer", vec!["ZADD", &timers, "9000000000000", &active], 11),
             ("a timer for nothing", vec!["ZADD", &timers, "1", ghost], 11),
-            ("a lost lease entry", vec!["HDEL", &leases, &active], 7),
-            ("a lease entry for nothing", vec!["HSET", &leases, &waiting, "r"], 7),
+            ("a lost lease entry", vec!["HDEL", &leases, &lease], 7),
+            ("a lease entry for nothing", vec!["HSET", &leases, ghost, &waiting], 7),
             ("a lost list entry", vec!["ZREM", &tag_key, &waiting], 10),
             ("a list entry for nothing", vec!["ZADD", &all, "1", ghost], 10),
             ("a payload of nobody", vec!["SET", &payload, "x"], 37),
@@ -71,8 +72,11 @@ for_each_host! {
             let mut then = sound.clone();
             // A repaired record says when it was touched; nothing else may differ.
             for dump in [&mut now, &mut then] {
-                for value in dump.values_mut() {
-                    if let ff_script::dump::DumpValue::Hash(fields) = value { fields.remove(&b"updated"[..]); }
+                for (key, value) in dump.iter_mut() {
+                    let is_execution = key.strip_prefix(&format!("ff:exec:{TAG}:")).is_some_and(|id| id.len() == 36);
+                    if let (true, ff_script::dump::DumpValue::String(record)) = (is_execution, value) {
+                        *record = ff_conformance::stored::replaced(ExecutionRecord::FIELDS, record, "updated", 0.into()).0;
+                    }
                 }
             }
             assert_eq!(now, then, "{what} is undone");
@@ -102,16 +106,13 @@ for_each_host! {
         let (stream, live, old) = (key("stream", format!("{id}:0")), key("stream", format!("{id}:0:live")), key("stream", format!("{id}:7")));
         let (signals, left, left_signals) = (key("exec", format!("{id}:signals")), key("exec", format!("{id}:continuation")), key("exec", format!("{id2}:signals")));
         let of_nobody = key("stream", format!("{ghost_id}:0:summary"));
-        let core = key("exec", format!("{id2}:core"));
-        let owner = id.to_string();
-        let orphan = ["HSET", &ghost_key, "exec", &owner, "key", "ghost", "state", "closed", "attempt", "0", "created", "1", "tokens", "\u{1}"];
+        let waits = key("exec", format!("{id2}:waits"));
         let damages: Vec<Damage<'_>> = vec![
-            ("a waitpoint of nobody", orphan.to_vec(), 37, Some(vec!["DEL", &ghost_key])),
+            ("a waitpoint of nobody", vec!["COPY", &door_key, &ghost_key], 37, Some(vec!["DEL", &ghost_key])),
             ("a lost entry of the inbox", vec!["ZREM", &inbox, &door_id], 10, None),
             ("a wrong place in the inbox", vec!["ZADD", &inbox, "7", &door_id], 10, None),
             ("an entry of the inbox for nothing", vec!["ZADD", &inbox, "7", &ghost_id], 29, None),
             ("an entry of the inbox for a closed one", vec!["ZADD", &inbox, "7", &closed_id], 29, None),
-            ("a waitpoint open for another suspension", vec!["HSET", &door_key, "state", "pending"], 29, Some(vec!["HSET", &door_key, "state", "active"])),
             ("a frame too many", vec!["XADD", &live, "9000000000000-0", "f", "x"], 36, Some(vec!["XDEL", &live, "9000000000000-0"])),
             ("a signal too many", vec!["XADD", &signals, "9000000000000-9", "s", "x"], 36, Some(vec!["XDEL", &signals, "9000000000000-9"])),
             ("a stream of no attempt", vec!["XADD", &old, "1-0", "f", "x"], 37, None),
@@ -133,13 +134,18 @@ for_each_host! {
         }
         // A suspended execution that waits for nothing.
         let mut connection = server.connection().unwrap();
-        let right: Vec<u8> = redis::cmd("GET").arg(&core).query(&mut connection).unwrap();
-        let (damaged, _) = ff_conformance::stored::replaced(&right, "wait", false.into());
-        redis::cmd("SET").arg(&core).arg(damaged).exec(&mut connection).unwrap();
-        let found = store.fsck().await;
-        assert!(found.iter().any(|finding| finding.invariant == 29), "{found:?}");
-        redis::cmd("SET").arg(&core).arg(right).exec(&mut connection).unwrap();
-        store.assert_sound().await;
+        // And a waitpoint that is open for another suspension.
+        for (key, fields, field, value) in [
+            (&waits, WaitsRecord::FIELDS, "wait", rmpv::Value::from(false)), (&door_key, WaitpointRecord::FIELDS, "state", "pending".into()),
+        ] {
+            let right: Vec<u8> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
+            let (damaged, _) = ff_conformance::stored::replaced(fields, &right, field, value);
+            redis::cmd("SET").arg(key).arg(damaged).exec(&mut connection).unwrap();
+            let found = store.fsck().await;
+            assert!(found.iter().any(|finding| finding.invariant == 29), "{field}: {found:?}");
+            redis::cmd("SET").arg(key).arg(right).exec(&mut connection).unwrap();
+            store.assert_sound().await;
+        }
         // A frame that is missing is not invented.
         server.command::<redis::Value>(&["XTRIM", &stream, "MAXLEN", "0"]).unwrap();
         assert_eq!(store.fsck().await.iter().map(|finding| finding.invariant).collect::<Vec<_>>(), [36]);
@@ -150,10 +156,10 @@ for_each_host! {
         let Some(server) = store.server() else { return };
         store.install_default_lane().await;
         let task = store.start("mail", "w1").await;
-        let (id, key) = (task.execution_id, format!("ff:exec:{TAG}:{}:core", task.execution_id));
+        let (id, key) = (task.execution_id, format!("ff:exec:{TAG}:{}", task.execution_id));
         let mut connection = server.connection().unwrap();
         let right: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
-        let (no_phase, _) = ff_conformance::stored::replaced(&right, "phase", false.into());
+        let (no_phase, _) = ff_conformance::stored::replaced(ExecutionRecord::FIELDS, &right, "phase", false.into());
         let trailing = [&right[..], &[0xc0]].concat();
         for (damaged, field) in [(right[..right.len() - 1].to_vec(), "array"), (trailing, "array"), (b"\x01".to_vec(), "array"), (no_phase, "phase")] {
             redis::cmd("SET").arg(&key).arg(damaged).exec(&mut connection).unwrap();

@@ -18,7 +18,7 @@ fn issue(store: &Store, worker: &str, max: i64) -> IssueGrants {
         instance: worker.into(),
         capabilities: vec![],
         max,
-        request_id: None,
+        lease_ids: None,
         ttl_ms: 5_000,
         grant_ids,
     }
@@ -41,7 +41,6 @@ fn consume(store: &Store, grant: &Grant, worker: &str) -> ConsumeGrant {
         worker_id: "k".into(),
         capabilities: vec![],
         lease_ttl_ms: LEASE_MS,
-        request_id: store.uuid(0),
         attempt_id: ids.attempt_id,
         lease_id: ids.lease_id,
     }
@@ -143,10 +142,10 @@ for_each_host! {
         let call = consume(&store, &grants[0], "w1");
         let Ok(ConsumeGrantReply::Claimed { task }) = store.ask(&call).await else { panic!("not claimed") };
         let before = store.dump().await;
-        let again = IssueGrants { request_id: Some(call.request_id), ..issue(&store, "w1", 1) };
+        let again = IssueGrants { lease_ids: Some(vec![call.lease_id]), ..issue(&store, "w1", 1) };
         assert_eq!(store.ask(&again).await, Ok(IssueGrantsReply::Replayed { tasks: vec![task] }));
         assert_eq!(store.dump().await, before);
-        let another = IssueGrants { request_id: Some(store.uuid(0)), ..issue(&store, "w1", 1) };
+        let another = IssueGrants { lease_ids: Some(store.request(1)), ..issue(&store, "w1", 1) };
         assert_eq!(issued(&store, &another).await.len(), 1, "another request goes on");
     }
 

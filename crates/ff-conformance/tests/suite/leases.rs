@@ -261,8 +261,7 @@ for_each_host! {
         let ids = store.lease_ids();
         let consume = |worker: &str| ConsumeGrant {
                 keep: None,
-            execution_id: id, grant_id: hand.grant_id, instance: worker.into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: hand.grant_id,
-            attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+            execution_id: id, grant_id: hand.grant_id, instance: worker.into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         assert_eq!(refusal(store.ask(&consume("w2")).await), ErrorCode::GrantNotFound);
         let ConsumeGrantReply::Claimed { task: again } = store.ask(&consume("w7")).await.unwrap() else { panic!("not claimed") };
@@ -312,7 +311,9 @@ for_each_host! {
             store.submit_kind("mail").await;
         }
         assert_eq!(store.claim("w1", 3).await.len(), 3);
-        let short = ClaimExecutions { ids: vec![], ..store.claim_call("w1", 1) };
+        let short = ClaimExecutions { lease_ids: vec![], ..store.claim_call("w1", 1) };
+        assert_eq!(refusal(store.call(HOME, &short).await), ErrorCode::InvalidArgument);
+        let short = ClaimExecutions { attempt_ids: vec![], ..store.claim_call("w1", 1) };
         assert_eq!(refusal(store.call(HOME, &short).await), ErrorCode::InvalidArgument);
         let PartitionStatsReply::Stats { lanes, .. } = store.ask(&PartitionStats { namespace: Some(NAMESPACE.into()), lane: Some(LANE.into()), offset: None }).await.unwrap();
         assert_eq!((lanes[0].active, lanes[0].eligible), (3, 2));
@@ -329,17 +330,18 @@ for_each_host! {
         let more = ClaimExecutions { lease_ttl_ms: 1_000, ..store.claim_call("w1", 1) };
         let short = store.claim_with(HOME, &more).await.remove(0);
         store.claim("w2", 1).await;
-        let find = |request_id| FindLeases { instance: "w1".into(), request_id };
+        let find = |lease_prefix| FindLeases { instance: "w1".into(), lease_prefix };
+        let prefix = || Some(claim.lease_ids[0].to_string()[..23].to_owned());
         let FindLeasesReply::Found { leases, tasks: none } = store.ask(&find(None)).await.unwrap();
         let mut held: Vec<_> = tasks.iter().chain([&short]).map(|task| (task.execution_id, task.lease_id, task.lease_expires_at)).collect();
         held.sort();
         assert_eq!(leases.iter().map(|lease| (lease.execution_id, lease.lease_id, lease.lease_expires_at)).collect::<Vec<_>>(), held);
         assert!(none.is_empty());
-        let FindLeasesReply::Found { tasks: found, .. } = store.ask(&find(Some(claim.request_id))).await.unwrap();
+        let FindLeasesReply::Found { tasks: found, .. } = store.ask(&find(prefix())).await.unwrap();
         assert_eq!(found, tasks);
         store.complete(&tasks[0]).await;
         store.advance(1_000);
-        let FindLeasesReply::Found { leases, tasks: found } = store.ask(&find(Some(claim.request_id))).await.unwrap();
+        let FindLeasesReply::Found { leases, tasks: found } = store.ask(&find(prefix())).await.unwrap();
         assert_eq!((leases.len(), &found[..]), (1, &tasks[1..]), "what ended or ran out is no lease, even before the timer");
     }
 }

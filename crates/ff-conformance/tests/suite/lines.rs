@@ -59,7 +59,7 @@ async fn block_all(store: &Store, reason: AdmissionReason, detail: &[(&str, Stri
         instance: "w1".into(),
         capabilities: vec![],
         max: 64,
-        request_id: None,
+        lease_ids: None,
         ttl_ms: 5_000,
         grant_ids,
     };
@@ -130,7 +130,8 @@ async fn told(store: &Store, route: Route) -> Vec<(String, BTreeMap<String, Stri
         .map(|mut event| {
             assert_eq!(event.namespace.as_deref(), Some(NAMESPACE));
             assert!(event.data.remove("budget_id").or_else(|| event.data.remove("quota_id")).is_some());
-            (event.r#type, event.data)
+            let said = event.texts();
+            (event.r#type, said)
         })
         .collect()
 }
@@ -377,20 +378,20 @@ for_each_host! {
         let id = budget(&store, 10).await;
         let runs = submit(&store, id, &[(0, None)]).await[0];
         let call = IssueGrants {
-            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
+            namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 5_000, grant_ids: vec![store.uuid(0)],
         };
         let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(&call).await else { panic!("not granted") };
         let ids = store.lease_ids();
         let consume = ConsumeGrant {
             keep: None, execution_id: runs, grant_id: grants[0].grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![],
-            lease_ttl_ms: 60_000, request_id: store.uuid(0), attempt_id: ids.attempt_id, lease_id: ids.lease_id,
+            lease_ttl_ms: 60_000, attempt_id: ids.attempt_id, lease_id: ids.lease_id,
         };
         store.ask(&consume).await.unwrap();
         store.assert_sound().await;
-        let key = format!("ff:exec:{{p:0}}:{runs}:core");
+        let key = format!("ff:exec:{{p:0}}:{runs}");
         let mut connection = server.connection().unwrap();
         let right: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();
-        let (damaged, _) = ff_conformance::stored::replaced(&right, "holds", false.into());
+        let (damaged, _) = ff_conformance::stored::replaced(ExecutionRecord::FIELDS, &right, "holds", false.into());
         redis::cmd("SET").arg(&key).arg(damaged).exec(&mut connection).unwrap();
         let found: Vec<i64> = store.fsck().await.iter().map(|finding| finding.invariant).collect();
         assert_eq!(found, [34]);

@@ -23,7 +23,7 @@ async fn grant_next(store: &Store, capabilities: &[&str]) -> Grant {
         instance: "w9".into(),
         capabilities: capabilities.iter().map(|&t| t.to_owned()).collect(),
         max: 1,
-        request_id: None,
+        lease_ids: None,
         ttl_ms: 60_000,
         grant_ids: uuid_list(store),
     };

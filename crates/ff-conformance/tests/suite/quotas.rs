@@ -120,7 +120,7 @@ async fn grants(store: &Store, max: i64) -> Vec<Grant> {
         instance: "w1".into(),
         capabilities: vec![],
         max,
-        request_id: None,
+        lease_ids: None,
         ttl_ms: GRANT_MS,
         grant_ids: (0..max).map(|_| store.uuid(0)).collect(),
     };
@@ -152,7 +152,6 @@ async fn consume(store: &Store, grant: &Grant, keep: Option<Vec<String>>) -> Tas
         worker_id: "k".into(),
         capabilities: vec![],
         lease_ttl_ms: LEASE_MS,
-        request_id: store.uuid(0),
         attempt_id: ids.attempt_id,
         lease_id: ids.lease_id,
         keep,

@@ -42,7 +42,7 @@ async fn grants(store: &Store, worker: &str, max: i64) -> Vec<Grant> {
         instance: worker.into(),
         capabilities: vec![],
         max,
-        request_id: None,
+        lease_ids: None,
         ttl_ms: GRANT_MS,
         grant_ids,
     };
@@ -80,7 +80,6 @@ fn consume(store: &Store, grant: &Grant, worker: &str, lease_ttl_ms: i64) -> Con
         worker_id: "k".into(),
         capabilities: vec![],
         lease_ttl_ms,
-        request_id: store.uuid(0),
         attempt_id: ids.attempt_id,
         lease_id: ids.lease_id,
     }

@@ -7,11 +7,7 @@ use ff_script::generated::*;
 
 /// Drops what a partition remembers about a lane's queues to save reads; it belongs to no execution.
 pub fn forget_hints(dump: &mut Dump) {
-    dump.retain(|key, _| !key.ends_with(":told"));
-    for (key, value) in dump.iter_mut().filter(|(key, _)| key.starts_with("ff:lane:")) {
-        let DumpValue::Hash(fields) = value else { panic!("{key} is no hash") };
-        fields.retain(|name, _| name == b"definition" || name == b"version");
-    }
+    dump.retain(|key, _| !key.ends_with(":told") && !(key.starts_with("ff:lane:") && key.ends_with(":memory")));
 }
 
 /// A waitpoint whose time is over at once.
@@ -219,7 +215,7 @@ for_each_host! {
         let claimed = store.counted(HOME, &store.claim_call("w1", 1)).await.unwrap().calls;
         let measured = [
             ("append one frame", one, 4), ("append it again", known, 2), ("append 63 more", many, 66), ("create a waitpoint", created, 7), ("an early signal", buffered, 8),
-            ("suspend", suspended, 12), ("a signal that counts", counted, 9), ("a duplicate", repeated, 4), ("a signal that resumes", resumed, 15), ("the claim that continues", claimed, 14),
+            ("suspend", suspended, 13), ("a signal that counts", counted, 11), ("a duplicate", repeated, 5), ("a signal that resumes", resumed, 17), ("the claim that continues", claimed, 16),
         ];
         eprintln!("store calls: {measured:?}");
         for (what, calls, at_most) in measured {
@@ -231,7 +227,7 @@ for_each_host! {
         store.install_default_lane().await;
         let before = store.dump().await;
         let counted = store.counted(HOME, &store.claim_call("w1", 8)).await.unwrap();
-        assert!(counted.calls <= 4, "{} calls", counted.calls);
+        assert!(counted.calls <= 5, "{} calls", counted.calls);
         assert_eq!(store.dump().await, before);
     }
 

@@ -157,8 +157,7 @@ for_each_host! {
         for first in [3, 100] {
             let call = AppendFrames { first_sequence: Some(first), ..append(&task, "x") };
             assert_eq!(refusal(store.ask(&call).await), ErrorCode::FramesMissing);
-            let reply = store.reply_bytes(ff_conformance::work::HOME, &call).await;
-            let reply = rmpv::decode::read_value(&mut reply.as_slice()).unwrap();
+            let reply = store.reply(ff_conformance::work::HOME, &call).await;
             assert_eq!(reply["detail"]["expected"].as_str(), Some("2"));
         }
         assert_eq!(store.dump().await, before);

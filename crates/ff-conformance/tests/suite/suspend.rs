@@ -247,8 +247,7 @@ for_each_host! {
         }
         for unknown in [store.waitpoint_id(), foreign.waitpoint_id, closed.waitpoint_id] {
             let call = SuspendExecution { adopt: Some(vec![pending.waitpoint_id, unknown, store.waitpoint_id()]), ..base.clone() };
-            let reply = store.reply_bytes(HOME, &call).await;
-            let reply = rmpv::decode::read_value(&mut reply.as_slice()).unwrap();
+            let reply = store.reply(HOME, &call).await;
             assert_eq!((reply["err"].as_str(), reply["detail"]["waitpoint_id"].as_str()), (Some("waitpoint_not_found"), Some(unknown.to_string().as_str())), "the first unknown one is named");
         }
         assert_eq!(store.dump().await, before, "nothing of a refused suspend is left");
@@ -715,10 +714,10 @@ for_each_host! {
         store.install_default_lane().await;
         let id = store.submit(Submission { quotas: Some(vec![QuotaRef::new(store.uuid(0), "k".into())]), ..store.submission("mail") }).await;
         let claim = async || {
-            let issue = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
+            let issue = IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![store.uuid(0)] };
             let Ok(IssueGrantsReply::Granted { grants, .. }) = store.ask(&issue).await else { panic!("not granted") };
             let (ids, grant_id) = (store.lease_ids(), grants[0].grant_id);
-            let call = ConsumeGrant { keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0), attempt_id: ids.attempt_id, lease_id: ids.lease_id };
+            let call = ConsumeGrant { keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id: ids.attempt_id, lease_id: ids.lease_id };
             let Ok(ConsumeGrantReply::Claimed { task }) = store.ask(&call).await else { panic!("not claimed") };
             assert_eq!(store.ask(&call).await, Ok(ConsumeGrantReply::Replayed { task: task.clone() }));
             task

@@ -35,7 +35,8 @@ async fn tally(store: &Store, route: Route, limit: i64) -> Tallied {
 async fn recount(store: &Store, route: Route) -> Counts {
     let mut counts = Counts::new();
     for event in store.events(route).await {
-        let of = |name: &str| event.data.get(name).cloned();
+        let said = event.texts();
+        let of = |name: &str| said.get(name).cloned();
         let apart = match event.r#type.as_str() {
             "execution.started" if of("continues").as_deref() == Some("true") => Some("continuation".to_owned()),
             "execution.started" => of("attempt_type"),
@@ -117,7 +118,7 @@ for_each_host! {
             let store = &store;
             async move {
                 let events = store.events(HOME).await;
-                events.iter().filter_map(|event| event.data.get(name)).map(|ms| ms.parse::<i64>().unwrap()).collect::<Vec<_>>()
+                events.iter().filter_map(|event| event.data.get(name)).map(|ms| ms.as_i64().unwrap()).collect::<Vec<_>>()
             }
         };
         assert_eq!(of("waited_ms").await, [40, 7], "since it stood in line");
@@ -140,20 +141,20 @@ for_each_host! {
         let id = store.submit(Submission { quotas, ..store.submission("mail") }).await;
         store.advance(10);
         store.ask(&ChangeExecution { priority: Some(3), ..ChangeExecution::new("ann".into(), id) }).await.unwrap();
-        let issue = |grant_id| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, request_id: None, ttl_ms: 1_000, grant_ids: vec![grant_id] };
+        let issue = |grant_id| IssueGrants { namespace: NAMESPACE.into(), lane: LANE.into(), instance: "w1".into(), capabilities: vec![], max: 1, lease_ids: None, ttl_ms: 1_000, grant_ids: vec![grant_id] };
         store.ask(&issue(store.uuid(0))).await.unwrap();
         store.advance(1_000);
         store.fire_all().await;
         store.advance(5);
         let IssueGrantsReply::Granted { grants, .. } = store.ask(&issue(store.uuid(0))).await.unwrap() else { panic!("not granted") };
         let grant_id = grants[0].grant_id;
-        let LeaseIds { attempt_id, lease_id } = store.lease_ids();
+        let ff_conformance::work::LeaseIds { attempt_id, lease_id } = store.lease_ids();
         let consume = ConsumeGrant {
-            keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, request_id: store.uuid(0), attempt_id, lease_id,
+            keep: None, execution_id: id, grant_id, instance: "w1".into(), worker_id: "k".into(), capabilities: vec![], lease_ttl_ms: LEASE_MS, attempt_id, lease_id,
         };
         store.ask(&consume).await.unwrap();
         let events = store.events(HOME).await;
-        assert_eq!(events.last().unwrap().data["waited_ms"], "1015");
+        assert_eq!(events.last().unwrap().data["waited_ms"], EventValue::Number(1_015));
         // A hold takes it out of line.
         let id = store.submit_kind("mail").await;
         store.ask(&HoldExecution::new("ann".into(), id)).await.unwrap();
@@ -161,7 +162,7 @@ for_each_host! {
         store.ask(&ReleaseExecution::new("ann".into(), id)).await.unwrap();
         store.advance(2);
         store.claim_one("w1").await;
-        assert_eq!(store.events(HOME).await.last().unwrap().data["waited_ms"], "2");
+        assert_eq!(store.events(HOME).await.last().unwrap().data["waited_ms"], EventValue::Number(2));
     }
 
     async fn what_is_on_hand_is_said_with_the_oldest_of_it(store) {

@@ -114,7 +114,8 @@ for_each_host! {
         assert_eq!(store.describe(done.execution_id).await, before, "the execution itself does not change");
         assert_eq!(store.story(done.execution_id).await[2..], ["execution.completed", "webhook.delivered"]);
         let event = store.events(HOME).await.pop().unwrap();
-        let data = |name: &str| event.data.get(name).cloned().unwrap_or_default();
+        let said = event.texts();
+        let data = |name: &str| said.get(name).cloned().unwrap_or_default();
         assert_eq!((data("delivery_id"), data("tries"), data("status")), (one.delivery_id.to_string(), "1".into(), "204".into()));
         assert_eq!((event.lane.as_deref(), event.kind.as_deref(), event.tags.get("team").map(String::as_str)), (Some("default"), Some("done"), Some("red")));
         let seen = status(&store, done.execution_id).await.unwrap();
@@ -174,7 +175,7 @@ for_each_host! {
         assert!((30..=40).contains(&tries), "{tries} tries");
         assert!((DAY_MS - 2 * HOUR_MS..=DAY_MS).contains(&(store.now() - began)), "{} ms", store.now() - began);
         let event = store.events(HOME).await.pop().unwrap();
-        assert_eq!((event.r#type.as_str(), event.data.get("error").map(String::as_str), event.execution_id), ("webhook.failed", Some("answered 500"), Some(task.execution_id)));
+        assert_eq!((event.r#type.as_str(), event.data.get("error").and_then(EventValue::as_str), event.execution_id), ("webhook.failed", Some("answered 500"), Some(task.execution_id)));
         let seen = status(&store, task.execution_id).await.unwrap();
         assert_eq!((seen.state, seen.tries, seen.next_at, seen.status), (WebhookState::Failed, tries, None, Some(500)));
         nothing_owed(&store).await;

@@ -48,7 +48,7 @@ pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;
 pub use quota::ThrottleUntil;
 pub use submission::NewExecution;
-pub use task::{Claimant, Claimed, fence_of};
+pub use task::{Claimant, Claimed, LeaseRequest, fence_of};
 pub(crate) use usage::finish_usage;
 pub use usage::{Reserved, Usage, UsageAnswer, reservation_id};
 pub use waitpoint::{WaitpointCursor, WaitpointPage};

@@ -3,10 +3,11 @@
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
 use ff_script::generated::{
     CancelAttempt, CancelAttemptReply, ClaimExecutions, ClaimExecutionsReply, CompleteExecution,
-    CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, LeaseIds,
-    RenewLease, RenewLeaseReply, Task, UpdateProgress, YieldExecution, YieldExecutionReply,
+    CompleteExecutionReply, DelayExecution, DelayExecutionReply, FailExecution, FailExecutionReply, Fence, RenewLease,
+    RenewLeaseReply, Task, UpdateProgress, YieldExecution, YieldExecutionReply,
 };
 use ff_script::{Bytes, Error, Route};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Operations;
@@ -39,6 +40,42 @@ pub struct Claimed {
     pub admission_needed: bool,
 }
 
+/// A request for leases, by the id its caller gave it. The ids of its leases are made of it, so that a repetition of the request, here
+/// or at another server, asks for the same ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRequest(pub Uuid);
+
+impl LeaseRequest {
+    /// The part of a lease's id that all leases of the request share, and a part of its own.
+    fn id(self, own: u32) -> LeaseId {
+        let mut bytes = [0; 16];
+        bytes[..12].copy_from_slice(&Sha256::digest(self.0.as_bytes())[..12]);
+        bytes[12..].copy_from_slice(&own.to_be_bytes());
+        LeaseId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The ids of `count` leases that the request may take of a lane in a partition.
+    #[must_use]
+    pub fn ids(self, route: Route, lane: &str, count: u16) -> Vec<LeaseId> {
+        let place = Sha256::digest(format!("{route}/{lane}"));
+        let place = u32::from_be_bytes([place[0], place[1], place[2], 0]);
+        (0..count).map(|at| self.id(place.wrapping_add(u32::from(at)))).collect()
+    }
+
+    /// The id of the lease that it takes by the grant of an execution.
+    #[must_use]
+    pub fn of_grant(self, execution: &ExecutionId) -> LeaseId {
+        let own = Sha256::digest(execution.as_uuid().as_bytes());
+        self.id(u32::from_be_bytes([own[0], own[1], own[2], own[3]]))
+    }
+
+    /// What the ids of all its leases begin with.
+    #[must_use]
+    pub fn prefix(self) -> String {
+        self.id(0).to_string()[..23].to_owned()
+    }
+}
+
 /// The fence of a claimed task.
 #[must_use]
 pub fn fence_of(task: &Task) -> Fence {
@@ -50,13 +87,13 @@ impl Operations {
     pub async fn claim(&self, route: Route, who: &Claimant, max: u16, request_id: Uuid) -> Result<Claimed, Error> {
         let call = ClaimExecutions {
             capabilities: who.capabilities.clone(),
-            ids: (0..max).map(|_| LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }).collect(),
+            attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
             instance: who.instance.clone(),
             lane: who.lane.clone(),
+            lease_ids: LeaseRequest(request_id).ids(route, &who.lane, max),
             lease_ttl_ms: who.lease_ttl_ms,
             max: i64::from(max),
             namespace: who.namespace.clone(),
-            request_id,
             worker_id: who.worker_id.clone(),
         };
         Ok(match self.client.call(route, &call).await? {

@@ -91,8 +91,8 @@ on_both_hosts! {
 
         let delivered = drain(&mut feed, |all| all.len() >= 7).await;
         let told = |id: &str| -> Vec<(String, Option<String>)> {
-            let about = |item: &&Delivered| item.event.data.get("budget_id").or(item.event.data.get("quota_id")).is_some_and(|one| one == id);
-            delivered.iter().filter(about).map(|item| (item.event.r#type.clone(), item.event.data.get("actor").cloned())).collect()
+            let about = |item: &&Delivered| item.event.data.get("budget_id").or(item.event.data.get("quota_id")).is_some_and(|one| one.as_str() == Some(id));
+            delivered.iter().filter(about).map(|item| (item.event.r#type.clone(), item.event.texts().remove("actor"))).collect()
         };
         let by = |actor: &str| Some(actor.to_owned());
         let expected = [("budget.created", by("ann")), ("budget.soft_breach", None), ("budget.hard_breach", None), ("budget.reset", by("ann"))];

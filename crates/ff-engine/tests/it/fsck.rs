@@ -63,7 +63,7 @@ fn planted_damage_is_found_and_repaired_once() {
         new.fields.lane = "held".into();
         let active = submit(&operations, new).await;
         let held = ff_engine::Claimant { lane: "held".into(), ..worker("holder", 60_000) };
-        claim_one(&operations, &held, active).await;
+        let lease = claim_one(&operations, &held, active).await.lease_id;
         engine.stop().await;
 
         let queue = "ff:idx:{p:1}:lane:default/default:queue:any";
@@ -79,12 +79,12 @@ fn planted_damage_is_found_and_repaired_once() {
             ("11", vec!["ZREM".into(), "ff:idx:{p:1}:timers".into(), wrong(&delayed)]),
             ("11", vec!["ZADD".into(), "ff:idx:{p:1}:timers".into(), "99999999999999".into(), ghost.into()]),
             ("11", vec!["ZADD".into(), "ff:idx:{p:1}:timers".into(), "99999999999999".into(), wrong(&eligible)]),
-            ("7", vec!["HDEL".into(), "ff:idx:{p:2}:workers:holder".into(), wrong(&active)]),
-            ("7", vec!["HSET".into(), "ff:idx:{p:1}:workers:nobody".into(), wrong(&eligible), "r".into()]),
+            ("7", vec!["HDEL".into(), "ff:idx:{p:2}:workers:holder".into(), wrong(&lease)]),
+            ("7", vec!["HSET".into(), "ff:idx:{p:1}:workers:nobody".into(), ghost.into(), wrong(&eligible)]),
             ("37", vec!["ZADD".into(), "ff:idx:{p:1}:kind:0123456789abcdef0123".into(), "5".into(), ghost.into()]),
             ("10", vec!["ZADD".into(), "ff:idx:{p:3}:all".into(), "5".into(), ghost.into()]),
             ("10", vec!["ZREM".into(), "ff:idx:{p:1}:all".into(), wrong(&delayed)]),
-            ("37", vec!["SET".into(), format!("ff:exec:{{p:1}}:{ghost}:payload"), "left behind".into()]),
+            ("37", vec!["SET".into(), format!("ff:exec:{{p:1}}:{ghost}:input"), "left behind".into()]),
             (
                 "37",
                 vec!["HSET".into(), "ff:idem:{p:1}:0123456789abcdef0123".into(), "execution_id".into(), ghost.into()],
@@ -129,7 +129,7 @@ fn planted_damage_is_found_and_repaired_once() {
             new
         })
         .await;
-        let key = format!("ff:exec:{{p:1}}:{payload}:payload");
+        let key = format!("ff:exec:{{p:1}}:{payload}:input");
         server.command::<i64>(&["DEL", &key]).unwrap();
         server.command::<String>(&["SET", "ff:strange:{p:1}:x", "?"]).unwrap();
         server.command::<String>(&["SET", "ff:exec:{p:999}:x:core", "?"]).unwrap();
@@ -166,7 +166,7 @@ fn an_unreadable_record_is_reported_and_holds_up_nothing() {
         for _ in 0..10 {
             submit(operations, work_in(1, "fine")).await;
         }
-        let key = format!("ff:exec:{{p:1}}:{broken}:core");
+        let key = format!("ff:exec:{{p:1}}:{broken}");
         let server = kit.server().expect("it runs on valkey");
         let mut connection = server.connection().unwrap();
         let right: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut connection).unwrap();

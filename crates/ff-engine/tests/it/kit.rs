@@ -298,7 +298,7 @@ pub async fn grant_all(operations: &Operations, route: Route) -> Vec<Grant> {
             instance: "w1".to_owned(),
             capabilities: Vec::new(),
             max: 64,
-            request_id: None,
+            lease_ids: None,
             ttl_ms: 60_000,
             grant_ids: (0..64).map(|_| Uuid::now_v7()).collect(),
         };

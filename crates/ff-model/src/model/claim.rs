@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use ff_core::types::ExecutionId;
-use ff_script::generated::{ClaimExecutions, ClaimExecutionsReply, Fence, LeaseIds, Task};
-use uuid::Uuid;
+use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_script::generated::{ClaimExecutions, ClaimExecutionsReply, Fence, Task};
 
-use super::execution::{Paused, Running, Stage};
+use super::execution::{Execution, Paused, Running, Stage};
 use super::lane::covers;
 use super::{Answer, Model, invalid};
 
@@ -20,20 +19,31 @@ pub(super) const LOOKS_MAX: usize = 64;
 pub(super) struct Holder<'a> {
     pub instance: &'a str,
     pub worker_id: &'a str,
-    pub request: Uuid,
     pub ttl_ms: i64,
-    pub ids: LeaseIds,
+    pub attempt_id: AttemptId,
+    pub lease_id: LeaseId,
 }
 
 impl Model {
     pub fn claim(&mut self, call: &ClaimExecutions) -> Answer<ClaimExecutionsReply> {
-        if (call.ids.len() as i64) < call.max {
-            return Err(invalid("ids", "must hold max items"));
+        for (field, given) in [("lease_ids", call.lease_ids.len()), ("attempt_ids", call.attempt_ids.len())] {
+            if (given as i64) < call.max {
+                return Err(invalid(field, "must hold max items"));
+            }
         }
-        let live = self.live_leases(&call.instance, call.request_id);
+        let held: Vec<_> = call.lease_ids.iter().filter_map(|lease| self.held_by(&call.instance, *lease)).collect();
+        let live: Vec<Task> = held
+            .iter()
+            .filter(|id| self.executions[*id].running().is_some_and(|r| self.now < r.until))
+            .map(|id| self.executions[id].task())
+            .collect();
         if !live.is_empty() {
             return Ok(ClaimExecutionsReply::Replayed { tasks: live });
         }
+        // One that has run out keeps its id until someone looks.
+        let free: Vec<LeaseId> =
+            call.lease_ids.iter().copied().filter(|lease| self.held_by(&call.instance, *lease).is_none()).collect();
+        let max = call.max.min(free.len() as i64);
         let path = format!("{}/{}", call.namespace, call.lane);
         let Some(lane) = self.lanes.get(&path) else {
             return Ok(nothing(None));
@@ -46,7 +56,7 @@ impl Model {
         }
         let mut rest = self.eligible(&path, &self.queues_for(&path, &call.capabilities, false));
         let (mut tasks, mut looks) = (Vec::new(), 0);
-        while (tasks.len() as i64) < call.max && looks < LOOKS_MAX && !rest.is_empty() {
+        while (tasks.len() as i64) < max && looks < LOOKS_MAX && !rest.is_empty() {
             let id = self.take_best(&mut rest, &call.capabilities);
             looks += 1;
             if !self.executions[&id].may_start(self.now) {
@@ -55,9 +65,9 @@ impl Model {
             let holder = Holder {
                 instance: &call.instance,
                 worker_id: &call.worker_id,
-                request: call.request_id,
                 ttl_ms: call.lease_ttl_ms,
-                ids: call.ids[tasks.len()].clone(),
+                attempt_id: call.attempt_ids[tasks.len()],
+                lease_id: free[tasks.len()],
             };
             tasks.push(self.start(id, holder));
         }
@@ -70,12 +80,10 @@ impl Model {
         Ok(ClaimExecutionsReply::Claimed { admission_needed: None, next_score, tasks })
     }
 
-    /// What this very request already holds.
-    fn live_leases(&self, instance: &str, request: Uuid) -> Vec<Task> {
-        let held = self.executions.values().filter(|e| {
-            e.running().is_some_and(|r| r.instance == instance && r.request == request && self.now < r.until)
-        });
-        held.map(|e| e.task()).collect()
+    /// The execution that this lease of a worker holds.
+    pub(super) fn held_by(&self, instance: &str, lease: LeaseId) -> Option<ExecutionId> {
+        let holds = |e: &Execution| e.running().is_some_and(|r| r.instance == instance && r.fence.lease_id == lease);
+        self.executions.iter().find(|(_, e)| holds(e)).map(|(id, _)| *id)
     }
 
     /// The queues a worker looks at: what everyone may run, and what its capabilities cover.
@@ -115,7 +123,7 @@ impl Model {
             let fresh = continues.is_none();
             let paused = continues.map_or_else(
                 || Paused {
-                    fence: Fence { attempt_id: holder.ids.attempt_id, lease_id: holder.ids.lease_id, lease_epoch: 0 },
+                    fence: Fence { attempt_id: holder.attempt_id, lease_id: holder.lease_id, lease_epoch: 0 },
                     instance: String::new(),
                     index: execution.attempts.len() as i64,
                     kind: next,
@@ -126,10 +134,9 @@ impl Model {
                 |paused| *paused,
             );
             execution.stage = Stage::Running(Box::new(Running {
-                fence: Fence { lease_id: holder.ids.lease_id, lease_epoch, ..paused.fence },
+                fence: Fence { lease_id: holder.lease_id, lease_epoch, ..paused.fence },
                 instance: holder.instance.to_owned(),
                 worker_id: holder.worker_id.to_owned(),
-                request: holder.request,
                 until: now + holder.ttl_ms,
                 ttl_ms: holder.ttl_ms,
                 renewals: 0,
@@ -140,7 +147,7 @@ impl Model {
                 started_at: paused.started_at,
                 timeout_at: paused.time_left.map(|ms| now + ms),
             }));
-            execution.started_once = true;
+            execution.start_by = None;
             if fresh {
                 execution.progress = None;
             }

@@ -80,9 +80,7 @@ impl Model {
                     self.wait_is_due(id);
                 }
             }
-            Stage::Waiting(_) if !execution.started_once && passed(execution.start_by) => {
-                self.expire(id, "start_within")
-            }
+            Stage::Waiting(_) if passed(execution.start_by) => self.expire(id, "start_within"),
             Stage::Waiting(_) => self.settle(id),
         }
     }

@@ -16,7 +16,7 @@ use super::retry::Policy;
 use super::stream::Streams;
 use super::waits::{Suspension, Waits};
 
-/// Finished attempts a description shows; older ones are counted.
+/// Attempts a description shows; older ones are counted.
 const ATTEMPTS_SHOWN: usize = 8;
 
 /// Operator actions that are remembered.
@@ -121,7 +121,6 @@ pub struct Running {
     pub fence: Fence,
     pub instance: String,
     pub worker_id: String,
-    pub request: Uuid,
     pub until: i64,
     pub ttl_ms: i64,
     pub renewals: i64,
@@ -174,9 +173,8 @@ pub struct Execution {
     pub turn: Option<Turn>,
     pub tags: BTreeMap<String, String>,
     pub deadline: Option<i64>,
+    /// Until when it has to start; none once it did.
     pub start_by: Option<i64>,
-    /// It ran since it was submitted or replayed: the queue time no longer counts.
-    pub started_once: bool,
     pub updated_at: i64,
     pub stage: Stage,
     pub attempts: Vec<Attempt>,
@@ -286,9 +284,7 @@ impl Execution {
     /// Nothing starts past its deadline, its queue time or the grace of a cancel.
     pub fn may_start(&self, now: i64) -> bool {
         let cancelled = self.paused().and_then(|paused| paused.cancel.as_ref()).is_some_and(|(by, _)| *by <= now);
-        !cancelled
-            && self.deadline.is_none_or(|at| at > now)
-            && (self.started_once || self.start_by.is_none_or(|at| at > now))
+        !cancelled && self.deadline.is_none_or(|at| at > now) && self.start_by.is_none_or(|at| at > now)
     }
 
     pub fn needs_admission(&self) -> bool {
@@ -352,9 +348,7 @@ impl Execution {
             Stage::Waiting(waiting) => {
                 times.push(self.deadline);
                 times.push(waiting.continues.as_ref().and_then(|paused| paused.cancel.as_ref()).map(|(by, _)| *by));
-                if !self.started_once {
-                    times.push(self.start_by);
-                }
+                times.push(self.start_by);
                 if waiting.block.is_none() {
                     times.push(waiting.delay);
                     times.push(waiting.grant.as_ref().map(|grant| grant.until));
@@ -494,8 +488,8 @@ impl Execution {
     pub fn view(&self) -> View {
         let (waiting, running, ended) = (self.waiting(), self.running(), self.ended());
         let block = waiting.and_then(|w| w.block.as_ref());
-        let spilled = self.attempts.len().saturating_sub(ATTEMPTS_SHOWN);
         let current = self.current_attempt();
+        let spilled = (self.attempts.len() + usize::from(current.is_some())).saturating_sub(ATTEMPTS_SHOWN);
         View {
             execution_id: self.id,
             namespace: self.said.namespace.clone(),

@@ -3,7 +3,7 @@
 use ff_core::types::ExecutionId;
 use ff_script::generated::{
     AdmissionReason, AttemptType, BlockExecution, BlockExecutionReply, BlockingReason, ConsumeGrant, ConsumeGrantReply,
-    Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, LeaseIds, ReleaseGrant, ReleaseGrantReply,
+    Grant, GrantReclaim, GrantReclaimReply, IssueGrants, IssueGrantsReply, ReleaseGrant, ReleaseGrantReply,
     UnblockExecution, UnblockExecutionReply,
 };
 use sha1::{Digest, Sha1};
@@ -90,12 +90,15 @@ impl Model {
         let execution = self.get(id)?;
         if execution
             .running()
-            .is_some_and(|r| r.request == call.request_id && r.instance == call.instance && self.now < r.until)
+            .is_some_and(|r| r.fence.lease_id == call.lease_id && r.instance == call.instance && self.now < r.until)
         {
             return Ok(ConsumeGrantReply::Replayed { task: execution.task() });
         }
         if self.open_grant(id, call.grant_id)?.instance != call.instance || !execution.may_start(self.now) {
             return Err(no_grant(call.grant_id));
+        }
+        if self.held_by(&call.instance, call.lease_id).is_some() {
+            return Err(invalid("lease_id", "is that of another lease"));
         }
         incapable(execution, &call.capabilities)?;
         if let Some(needed) = self.lane_of(execution).and_then(|lane| slots_of(execution, lane))
@@ -106,9 +109,9 @@ impl Model {
         let holder = Holder {
             instance: &call.instance,
             worker_id: &call.worker_id,
-            request: call.request_id,
             ttl_ms: call.lease_ttl_ms,
-            ids: LeaseIds { attempt_id: call.attempt_id, lease_id: call.lease_id },
+            attempt_id: call.attempt_id,
+            lease_id: call.lease_id,
         };
         Ok(ConsumeGrantReply::Claimed { task: self.start(id, holder) })
     }
@@ -205,8 +208,8 @@ fn typed(execution: &Execution) -> Grant {
         kind: execution.said.kind.clone(),
         score: execution.score,
         number: execution.grants.into(),
-        budgets: Some(execution.said.budgets.clone()),
-        quotas: Some(execution.said.quotas.clone()),
+        budgets: Some(execution.said.budgets.clone()).filter(|refs| !refs.is_empty()),
+        quotas: Some(execution.said.quotas.clone()).filter(|refs| !refs.is_empty()),
         holder_sets: grant.holder_sets.clone(),
         keep: None,
     }

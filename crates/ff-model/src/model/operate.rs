@@ -146,7 +146,6 @@ impl Model {
             (execution.failures, execution.lost_in_a_row, execution.tier, execution.progress) = (0, 0, None, None);
             execution.deadline = execution.deadline.filter(|at| *at > now);
             execution.start_by = execution.said.start_within_ms.map(|ms| now + ms);
-            execution.started_once = false;
             let next = if execution.attempts.is_empty() { AttemptType::Initial } else { AttemptType::Replay };
             execution.stage = Stage::Waiting(Waiting::next(next));
         });

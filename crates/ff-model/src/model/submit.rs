@@ -63,7 +63,6 @@ impl Model {
             tags: s.tags.clone().unwrap_or_default(),
             deadline: s.deadline_at.or(s.deadline_ms.map(|ms| now + ms)),
             start_by: said.start_within_ms.map(|ms| now + ms),
-            started_once: false,
             updated_at: now,
             stage: Stage::Waiting(Waiting {
                 delay: s.delay_until.or(s.delay_ms.map(|ms| now + ms)),

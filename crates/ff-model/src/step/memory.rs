@@ -9,9 +9,9 @@ use ff_script::generated::{
     AdmissionReason, AppendFrames, AwaitResult, BlockExecution, CancelAttempt, CancelExecution, ChangeExecution,
     ClaimExecutions, CompleteExecution, ConsumeGrant, DelayExecution, DeleteExecution, DeliverSignal,
     DescribeExecution, DrainLeases, FailExecution, Fairness, Fence, FireDue, GetAttempt, GrantReclaim, HoldExecution,
-    InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, LeaseIds, NextDue, ReleaseExecution,
-    ReleaseGrant, RenewLease, ReplayExecution, ReviewRoutes, RevokeLease, Submission, SubmitExecution,
-    SuspendExecution, UnblockExecution, UpdateProgress, YieldExecution,
+    InstallLane, IssueGrants, LaneDefinition, LaneDepth, LaneEntry, LaneState, NextDue, ReleaseExecution, ReleaseGrant,
+    RenewLease, ReplayExecution, ReviewRoutes, RevokeLease, Submission, SubmitExecution, SuspendExecution,
+    UnblockExecution, UpdateProgress, YieldExecution,
 };
 use uuid::Uuid;
 
@@ -35,6 +35,7 @@ pub struct Memory {
     /// Fences ever given.
     fences: BTreeMap<ExecutionId, Vec<Fence>>,
     requests: Vec<Uuid>,
+    leases: Vec<LeaseId>,
     suspends: Vec<SuspendExecution>,
     signals: Vec<DeliverSignal>,
     appends: Vec<AppendFrames>,
@@ -216,17 +217,16 @@ impl Memory {
             }
             Act::Claim { lane, worker, able, max, ttl_ms } => {
                 let (namespace, lane) = lane_name(*lane);
-                let ids = (0..*max).map(|_| self.lease_ids()).collect();
-                let request_id = self.request(None);
+                let lease_ids = (0..*max).map(|_| self.lease(None)).collect();
                 let call = ClaimExecutions {
+                    attempt_ids: (0..*max).map(|_| AttemptId::from_uuid(self.mint())).collect(),
                     capabilities: capabilities(*able),
-                    ids,
+                    lease_ids,
                     instance: instance(*worker),
                     lane,
                     lease_ttl_ms: *ttl_ms,
                     max: *max,
                     namespace,
-                    request_id,
                     worker_id: "model".to_owned(),
                 };
                 self.claims.push(call.clone());
@@ -331,7 +331,7 @@ impl Memory {
                     lane,
                     max: *max,
                     namespace,
-                    request_id: None,
+                    lease_ids: None,
                     ttl_ms: *ttl_ms,
                 };
                 self.issues.push(call.clone());
@@ -345,8 +345,7 @@ impl Memory {
             }
             Act::Consume { which, able, other_worker, request, ttl_ms } => {
                 let (execution_id, grant_id, holder) = self.granted(*which, model);
-                let LeaseIds { attempt_id, lease_id } = self.lease_ids();
-                let request_id = self.request(*request);
+                let (attempt_id, lease_id) = (AttemptId::from_uuid(self.mint()), self.lease(*request));
                 // Mostly a capable worker.
                 let able = if able % 4 == 0 { capabilities(*able) } else { capabilities(7) };
                 ConsumeGrant {
@@ -358,7 +357,6 @@ impl Memory {
                     instance: if *other_worker { instance(9) } else { holder },
                     lease_id,
                     lease_ttl_ms: *ttl_ms,
-                    request_id,
                     worker_id: "model".to_owned(),
                 }
                 .into()
@@ -454,10 +452,6 @@ impl Memory {
         })
     }
 
-    fn lease_ids(&mut self) -> LeaseIds {
-        LeaseIds { attempt_id: AttemptId::from_uuid(self.mint()), lease_id: LeaseId::from_uuid(self.mint()) }
-    }
-
     /// A fresh request id, or one that was used before.
     fn request(&mut self, again: Option<Pick>) -> Uuid {
         if let Some(pick) = again
@@ -467,6 +461,18 @@ impl Memory {
         }
         let id = self.mint();
         self.requests.push(id);
+        id
+    }
+
+    /// A fresh lease id, or one that was used before.
+    fn lease(&mut self, again: Option<Pick>) -> LeaseId {
+        if let Some(pick) = again
+            && !self.leases.is_empty()
+        {
+            return self.leases[usize::from(pick.0) % self.leases.len()];
+        }
+        let id = LeaseId::from_uuid(self.mint());
+        self.leases.push(id);
         id
     }
 }

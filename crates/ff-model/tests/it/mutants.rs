@@ -20,10 +20,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "the index entry is lost when a delay is already past",
         from: r#"  execution.save(tx, rec)
-  event.of_execution(tx, rec, kind, delay_until"#,
+  if delay_until then event"#,
         to: r#"  execution.save(tx, rec)
-  if delay_until and delay_until <= tx.now then tx:zrem(rec.before.key, rec.id) end
-  event.of_execution(tx, rec, kind, delay_until"#,
+  if delay_until and delay_until <= tx.now then tx:zrem(require("index.home").key(tx, rec, rec.path, rec.was_place), rec.id) end
+  if delay_until then event"#,
     },
     Mutant {
         name: "a delay already past still delays",
@@ -61,8 +61,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an input loses its zero bytes",
-        from: "rec.spec.input = s.input\n",
-        to: "rec.spec.input = string.gsub(s.input, '%z', '')\n",
+        from: "tx:set(keys.input(tx, rec.id), s.input)",
+        to: "tx:set(keys.input(tx, rec.id), (string.gsub(s.input, '%z', '')))",
     },
     Mutant {
         name: "a large result is cut",
@@ -72,26 +72,26 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a completion is written before it is checked",
         from: r#"local refusal = fence.check(rec, c.fence, tx.now, "complete")"#,
-        to: r#"redis.call("HSET", require("lib.keys").core(tx, c.execution_id), "result_encoding", "json")
+        to: r#"redis.call("SET", require("lib.keys").result(tx, c.execution_id), "1")
   local refusal = fence.check(rec, c.fence, tx.now, "complete")"#,
     },
     Mutant {
         name: "the epoch does not rise with a later claim",
-        from: "rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)",
+        from: "rec.epoch = tx.now_us > epoch and tx.now_us or epoch",
         to: "rec.epoch = rec.epoch or tx.now_us",
     },
-    Mutant { name: "poison never ends", from: "if lost >= rec.spec.max_reclaims then", to: "if false then" },
+    Mutant {
+        name: "poison never ends",
+        from: "if lost >= (rec.max_reclaims or limits.reclaims_default) then",
+        to: "if false then",
+    },
     Mutant { name: "a reclaim is not counted", from: "rec.reclaims = lost + 1", to: "rec.reclaims = lost" },
     Mutant {
         name: "the timer entry of the lease is kept after the end",
-        from: "  if at == rec.wake then return end\n",
-        to: "  if at == rec.wake or rec.phase == \"terminal\" then return end\n",
+        from: "  if at == wake then return end\n",
+        to: "  if at == wake or rec.phase == \"terminal\" then return end\n",
     },
-    Mutant {
-        name: "a worker's lease entry is kept",
-        from: "if before and before ~= holder then tx:hdel(keys.leases(tx, before), rec.id) end",
-        to: "",
-    },
+    Mutant { name: "a worker's lease entry is kept", from: "    leases.remove(tx, rec)\n", to: "" },
     Mutant {
         name: "one attempt more than the policy allows",
         from: "if failures >= policy.max_attempts then",
@@ -107,18 +107,22 @@ const MUTANTS: &[Mutant] = &[
         from: "- rec.prio * copy.priority_weight\nend",
         to: "+ rec.prio * copy.priority_weight\nend",
     },
-    Mutant { name: "a grant never runs out", from: "      sooner(rec.grant_until)\n", to: "" },
+    Mutant { name: "a grant never runs out", from: "other = rec.grant_until\n", to: "other = nil\n" },
     Mutant {
         name: "a repeated issue answers grants that ran out",
         from: " and grant.open(rec, rec.grant, tx.now) then out",
         to: " then out",
     },
     Mutant { name: "every worker covers everything", from: "if not capabilities[token] then return false end", to: "" },
-    Mutant { name: "a repeated claim takes more", from: "if other == request then ids", to: "if false then ids" },
+    Mutant {
+        name: "a repeated claim takes more",
+        from: "if again then return reply.ok(\"replayed\"",
+        to: "if false then return reply.ok(\"replayed\"",
+    },
     Mutant {
         name: "work past its time hides what stands behind it",
-        from: "found.left[name] = #page == found.page and #page or nil",
-        to: "found.left[name] = nil",
+        from: "q.at, q.more = 1, #q.page == 2 * found.size",
+        to: "q.at, q.more = 1, false",
     },
     Mutant {
         name: "a paused lane starts work",
@@ -137,13 +141,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a replay keeps the old failure",
-        from: "rec.result, rec.result_far, rec.result_encoding, rec.failure, rec.progress = nil, nil, nil, nil, nil",
-        to: "rec.result, rec.result_far, rec.result_encoding, rec.progress = nil, nil, nil, nil",
+        from: "rec.result, rec.result_far, rec.result_in, rec.failure, rec.progress = nil, nil, nil, nil, nil",
+        to: "rec.result, rec.result_far, rec.result_in, rec.progress = nil, nil, nil, nil",
     },
     Mutant {
         name: "fairness follows a weight that has changed",
-        from: "if rec.fair > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", rec.fair)) end",
-        to: "local start = rec.score + rec.prio * copy.priority_weight\n  if start > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", start)) end",
+        from: "if virtual and rec.fair > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", rec.fair)) end",
+        to: "local start = rec.score + rec.prio * copy.priority_weight\n  if virtual and start > virtual then lane.remember(tx, copy, \"virtual\", string.format(\"%.0f\", start)) end",
     },
     Mutant {
         name: "a token is good for any execution",
@@ -152,8 +156,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the digest of a token is not looked at",
-        from: r#"if token[1] == digest then return token end"#,
-        to: r#"return token"#,
+        from: r#"if token[1] == digest then return token, tokens end"#,
+        to: r#"return token, tokens"#,
     },
     Mutant {
         name: "a use of a token is not consumed",
@@ -169,8 +173,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the epoch does not rise on a resume",
-        from: r#"  rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us)"#,
-        to: r#"  if not continues then rec.epoch = math.max((rec.epoch or 0) + 1, tx.now_us) end"#,
+        from: r#"  rec.epoch = tx.now_us > epoch and tx.now_us or epoch"#,
+        to: r#"  if not continues then rec.epoch = tx.now_us > epoch and tx.now_us or epoch end"#,
     },
     Mutant {
         name: "an early signal counts twice",
@@ -206,7 +210,7 @@ const MUTANTS: &[Mutant] = &[
         name: "the old token lives on",
         from: r#"    found[1] = a.digest
 "#,
-        to: r#"    w.tokens[#w.tokens + 1] = { found[1], found[2], found[3], found[4] }
+        to: r#"    tokens[#tokens + 1] = { found[1], found[2], found[3], found[4] }
     found[1] = a.digest
 "#,
     },
@@ -217,8 +221,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a suspension ends before its time",
-        from: "sooner(rec.wait_until)",
-        to: "sooner(rec.wait_until and rec.wait_until - 1)",
+        from: "other = rec.wait_until\n",
+        to: "other = rec.wait_until and rec.wait_until - 1\n",
     },
     Mutant {
         name: "a wait goes on without its continuation",
@@ -238,6 +242,26 @@ const MUTANTS: &[Mutant] = &[
         name: "durable frames leave before live ones",
         from: r#"local drop_live = math.min(over, alive)"#,
         to: r#"local drop_live = math.max(0, over - kept)"#,
+    },
+    Mutant {
+        name: "a plain completion ends a millisecond early",
+        from: "attempt_id ~= f.attempt_id or now >= lease_until then",
+        to: "attempt_id ~= f.attempt_id or now > lease_until then",
+    },
+    Mutant {
+        name: "a plain completion takes any epoch",
+        from: "or epoch ~= f.lease_epoch or lease_id",
+        to: "or lease_id",
+    },
+    Mutant {
+        name: "a plain start keeps its timer to itself",
+        from: "  tx:zadd(keys.timers(tx), wake, id)\n  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)\n",
+        to: "  tx:zadd(keys.queue(tx, path, queue), active_from + created_at, id)\n",
+    },
+    Mutant {
+        name: "a plain submission is not in the list of its kind",
+        from: "  tx:zadd(keys.kind(tx, kind), now, id)\n",
+        to: "",
     },
     Mutant { name: "something ended is left behind", from: "  lists.remove(tx, rec)\n", to: "" },
 ];

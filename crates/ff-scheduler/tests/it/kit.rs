@@ -11,7 +11,7 @@ use ff_core::PartitionConfig;
 use ff_core::types::ExecutionId;
 use ff_engine::{Engine, EngineOptions, Fsck, NewExecution, Operations};
 use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
-use ff_script::generated::{DefineLane, ReadEvents, ReadEventsReply, SubmitExecutionReply, Task};
+use ff_script::generated::{DefineLane, SubmitExecutionReply, Task};
 use ff_script::{Client, Host, Library};
 use ff_testkit::{Aof, TestServer};
 use tempfile::TempDir;
@@ -141,12 +141,10 @@ impl Kit {
     pub async fn most_at_once(&self) -> usize {
         let mut moments: Vec<(i64, i32)> = Vec::new();
         for route in self.operations().client().execution_routes() {
-            let mut after = None;
+            let mut after: Option<String> = None;
             let mut running: BTreeMap<ExecutionId, i64> = BTreeMap::new();
             loop {
-                let call = ReadEvents { after, ..ReadEvents::new(1_000) };
-                let ReadEventsReply::Events { items, .. } =
-                    self.operations().client().call(route, &call).await.unwrap();
+                let items = self.operations().client().events(route, after.as_deref(), 1_000).await.unwrap();
                 after = items.last().map(|event| event.id.clone());
                 if after.is_none() {
                     moments.extend(running.values().map(|started| (*started, 1)));

@@ -6,8 +6,7 @@ use std::time::Duration;
 use ff_core::types::{ExecutionId, QuotaPolicyId};
 use ff_engine::NewExecution;
 use ff_script::generated::{
-    BlockingReason, GrantReclaim, PublicState, Quota, QuotaRate, QuotaRef, QuotaWeights, RateMode, ReadEvents,
-    ReadEventsReply, YieldExecution,
+    BlockingReason, GrantReclaim, PublicState, Quota, QuotaRate, QuotaRef, QuotaWeights, RateMode, YieldExecution,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -51,8 +50,7 @@ async fn run_all(kit: &Kit, count: usize, at_once: u16, each: Duration) {
 async fn starts(kit: &Kit) -> Vec<i64> {
     let mut at = Vec::new();
     for route in kit.operations().client().execution_routes() {
-        let ReadEventsReply::Events { items, .. } =
-            kit.operations().client().call(route, &ReadEvents::new(1_000)).await.unwrap();
+        let items = kit.operations().client().events(route, None, 1_000).await.unwrap();
         at.extend(items.iter().filter(|event| event.r#type == "execution.started").map(|event| event.at));
     }
     at.sort_unstable();

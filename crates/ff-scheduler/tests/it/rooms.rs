@@ -6,7 +6,7 @@ use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_engine::{Fsck, NewBudget, NewExecution};
 use ff_script::generated::{
     BlockingReason, BudgetRef, BudgetReset, BudgetScope, DimensionLimit, Execution, OnHard, OnSoft, Quota, QuotaRef,
-    QuotaReturn, ReadEvents, ReadEventsReply, ResetType, ReturnQuota, ScopeType,
+    QuotaReturn, ResetType, ReturnQuota, ScopeType,
 };
 use uuid::Uuid;
 
@@ -48,10 +48,9 @@ async fn blocked(kit: &Kit, id: ExecutionId, reason: BlockingReason) -> Executio
 async fn count_of(kit: &Kit, kind: &str) -> usize {
     let mut count = 0;
     for route in kit.operations().client().execution_routes() {
-        let mut after = None;
+        let mut after: Option<String> = None;
         loop {
-            let call = ReadEvents { after, ..ReadEvents::new(1_000) };
-            let ReadEventsReply::Events { items, .. } = kit.operations().client().call(route, &call).await.unwrap();
+            let items = kit.operations().client().events(route, after.as_deref(), 1_000).await.unwrap();
             count += items.iter().filter(|event| event.r#type == kind).count();
             after = items.last().map(|event| event.id.clone());
             if after.is_none() {

@@ -4,10 +4,9 @@ use ff_core::types::{
     AttemptId, AttemptIndex, BudgetId, EdgeId, ExecutionId, FlowId, LaneId, LeaseEpoch, LeaseId, Namespace,
     QuotaPolicyId, SignalId, SuspensionId, TimestampMs, WaitpointId, WorkerId, WorkerInstanceId,
 };
-use rmpv::ValueRef;
 use uuid::Uuid;
 
-use super::{DecodeError, Wire};
+use super::{DecodeError, Reader, Wire};
 
 macro_rules! uuid_ids {
     ($($name:ident),+) => { $(
@@ -15,8 +14,8 @@ macro_rules! uuid_ids {
             fn write(&self, out: &mut Vec<u8>) {
                 self.as_uuid().write(out);
             }
-            fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-                Uuid::read(value).map($name::from_uuid)
+            fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                Uuid::read(input).map($name::from_uuid)
             }
         }
     )+ };
@@ -41,8 +40,8 @@ macro_rules! text_ids {
             fn write(&self, out: &mut Vec<u8>) {
                 super::write_bytes(out, self.as_str().as_bytes());
             }
-            fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-                $name::try_new(String::read(value)?).map_err(|error| DecodeError::new(error.to_string()))
+            fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                $name::try_new(String::read(input)?).map_err(|error| DecodeError::new(error.to_string()))
             }
         }
     )+ };
@@ -54,8 +53,8 @@ impl Wire for TimestampMs {
     fn write(&self, out: &mut Vec<u8>) {
         self.0.write(out);
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        i64::read(value).map(TimestampMs)
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        i64::read(input).map(TimestampMs)
     }
 }
 
@@ -63,8 +62,8 @@ impl Wire for AttemptIndex {
     fn write(&self, out: &mut Vec<u8>) {
         i64::from(self.get()).write(out);
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        let index = i64::read(value)?;
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let index = i64::read(input)?;
         u32::try_from(index)
             .map(AttemptIndex::new)
             .map_err(|_| DecodeError::new(format!("{index} is not an attempt index")))
@@ -75,8 +74,8 @@ impl Wire for LeaseEpoch {
     fn write(&self, out: &mut Vec<u8>) {
         i64::try_from(self.get()).expect("an epoch is below 2^53").write(out);
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        let epoch = i64::read(value)?;
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let epoch = i64::read(input)?;
         u64::try_from(epoch).map(LeaseEpoch::new).map_err(|_| DecodeError::new(format!("{epoch} is not an epoch")))
     }
 }

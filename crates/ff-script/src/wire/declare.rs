@@ -1,5 +1,7 @@
 //! The forms generated declarations take; each writes the type, its codec and its samples.
 
+use super::{DecodeError, Reader, Wire};
+
 /// A struct that travels as a map of its fields.
 macro_rules! wire_struct {
     ( $(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident ($key:literal): $ty:ty, )* } ) => {
@@ -18,11 +20,16 @@ macro_rules! wire_struct {
                     }
                 )*
             }
-            fn read(value: &rmpv::ValueRef<'_>) -> Result<Self, $crate::wire::DecodeError> {
-                #[expect(clippy::allow_attributes, reason = "a struct without fields reads none")]
-                #[allow(unused_variables, reason = "a struct without fields reads none")]
-                let fields = $crate::wire::Fields::of(value)?;
-                Ok(Self { $( $field: fields.read($key)?, )* })
+            fn read(input: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::wire::DecodeError> {
+                $( let mut $field: Option<$ty> = None; )*
+                // Fields nobody asks for are passed over: a newer library may send more.
+                for _ in 0..input.map()? {
+                    match input.text()? {
+                        $( $key => $field = $crate::wire::field(input, $key)?, )*
+                        _ => input.skip()?,
+                    }
+                }
+                Ok(Self { $( $field: $crate::wire::present($field, $key)?, )* })
             }
         }
 
@@ -31,6 +38,78 @@ macro_rules! wire_struct {
             fn sample(rng: &mut $crate::sample::Rng) -> Self {
                 let _ = &rng;
                 Self { $( $field: $crate::sample::Sample::sample(rng), )* }
+            }
+        }
+    };
+}
+
+/// A struct some of whose fields, all of them optional, travel in a map of their own under the key `apart`.
+macro_rules! wire_split_struct {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$field_meta:meta])* $field:ident ($key:literal): $ty:ty, )* }
+        apart ($apart:literal) { $( $(#[$rare_meta:meta])* $rare:ident ($rare_key:literal): $rare_ty:ty, )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $( $(#[$field_meta])* pub $field: $ty, )*
+            $( $(#[$rare_meta])* pub $rare: $rare_ty, )*
+        }
+
+        impl $crate::wire::Wire for $name {
+            fn write(&self, out: &mut Vec<u8>) {
+                let rare = 0 $( + usize::from(!$crate::wire::Wire::is_absent(&self.$rare)) )*;
+                let present = usize::from(rare > 0) $( + usize::from(!$crate::wire::Wire::is_absent(&self.$field)) )*;
+                $crate::wire::write_map_len(out, present);
+                $(
+                    if !$crate::wire::Wire::is_absent(&self.$field) {
+                        $crate::wire::write_bytes(out, $key.as_bytes());
+                        $crate::wire::Wire::write(&self.$field, out);
+                    }
+                )*
+                if rare > 0 {
+                    $crate::wire::write_bytes(out, $apart.as_bytes());
+                    $crate::wire::write_map_len(out, rare);
+                    $(
+                        if !$crate::wire::Wire::is_absent(&self.$rare) {
+                            $crate::wire::write_bytes(out, $rare_key.as_bytes());
+                            $crate::wire::Wire::write(&self.$rare, out);
+                        }
+                    )*
+                }
+            }
+            fn read(input: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::wire::DecodeError> {
+                $( let mut $field: Option<$ty> = None; )*
+                $( let mut $rare: Option<$rare_ty> = None; )*
+                for _ in 0..input.map()? {
+                    match input.text()? {
+                        $( $key => $field = $crate::wire::field(input, $key)?, )*
+                        $apart => {
+                            for _ in 0..input.map()? {
+                                match input.text()? {
+                                    $( $rare_key => $rare = $crate::wire::field(input, $rare_key)?, )*
+                                    _ => input.skip()?,
+                                }
+                            }
+                        }
+                        _ => input.skip()?,
+                    }
+                }
+                Ok(Self {
+                    $( $field: $crate::wire::present($field, $key)?, )*
+                    $( $rare: $crate::wire::present($rare, $rare_key)?, )*
+                })
+            }
+        }
+
+        #[cfg(any(test, feature = "samples"))]
+        impl $crate::sample::Sample for $name {
+            fn sample(rng: &mut $crate::sample::Rng) -> Self {
+                Self {
+                    $( $field: $crate::sample::Sample::sample(rng), )*
+                    $( $rare: $crate::sample::Sample::sample(rng), )*
+                }
             }
         }
     };
@@ -91,9 +170,10 @@ macro_rules! wire_word_codec {
             fn write(&self, out: &mut Vec<u8>) {
                 $crate::wire::write_bytes(out, self.as_str().as_bytes());
             }
-            fn read(value: &rmpv::ValueRef<'_>) -> Result<Self, $crate::wire::DecodeError> {
-                let text = <String as $crate::wire::Wire>::read(value)?;
-                text.parse()
+            fn read(input: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::wire::DecodeError> {
+                input
+                    .text()?
+                    .parse()
                     .map_err(|error: ff_core::types::UnknownWord| $crate::wire::DecodeError::new(error.to_string()))
             }
         }
@@ -119,7 +199,7 @@ macro_rules! wire_core_words {
     };
 }
 
-/// The reply of a function: one variant per outcome, named by the field `is`.
+/// The reply of a function: the name of its outcome, then the fields of it.
 macro_rules! wire_reply {
     (
         $(#[$meta:meta])*
@@ -138,10 +218,9 @@ macro_rules! wire_reply {
             fn write(&self, out: &mut Vec<u8>) {
                 match self {
                     $( $name::$variant $( { $( $field, )* } )? => {
-                        let present = 1 $( $( + usize::from(!$crate::wire::Wire::is_absent($field)) )* )?;
-                        $crate::wire::write_map_len(out, present);
-                        $crate::wire::write_bytes(out, b"is");
                         $crate::wire::write_bytes(out, $word.as_bytes());
+                        let present = 0 $( $( + usize::from(!$crate::wire::Wire::is_absent($field)) )* )?;
+                        $crate::wire::write_map_len(out, present);
                         $( $(
                             if !$crate::wire::Wire::is_absent($field) {
                                 $crate::wire::write_bytes(out, $key.as_bytes());
@@ -151,12 +230,20 @@ macro_rules! wire_reply {
                     } )+
                 }
             }
-            fn read(value: &rmpv::ValueRef<'_>) -> Result<Self, $crate::wire::DecodeError> {
-                let fields = $crate::wire::Fields::of(value)?;
-                let is: String = fields.read("is")?;
-                match is.as_str() {
-                    $( $word => Ok($name::$variant $( { $( $field: fields.read($key)?, )* } )?), )+
-                    other => Err($crate::wire::DecodeError::new(format!("unknown outcome {other:?}")).within("is")),
+            fn read(input: &mut $crate::wire::Reader<'_>) -> Result<Self, $crate::wire::DecodeError> {
+                match input.text()? {
+                    $( $word => {
+                        $( $( let mut $field: Option<$ty> = None; )* )?
+                        let fields = if input.nil() { 0 } else { input.map()? };
+                        for _ in 0..fields {
+                            match input.text()? {
+                                $( $( $key => $field = $crate::wire::field(input, $key)?, )* )?
+                                _ => input.skip()?,
+                            }
+                        }
+                        Ok($name::$variant $( { $( $field: $crate::wire::present($field, $key)?, )* } )?)
+                    } )+
+                    other => Err($crate::wire::DecodeError::new(format!("unknown outcome {other:?}"))),
                 }
             }
         }
@@ -173,6 +260,121 @@ macro_rules! wire_reply {
     };
 }
 
+/// A stored record: an array of its values. Values in brackets share one position, which may be absent.
+macro_rules! wire_record {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $( $field:ident ($key:literal): $ty:ty, )*
+            $( [ $( $within:ident ($within_key:literal): $within_ty:ty, )* ] )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $( #[doc = concat!("`", $key, "`")] pub $field: $ty, )*
+            $( $( #[doc = concat!("`", $within_key, "`")] pub $within: $within_ty, )* )*
+        }
+
+        impl $name {
+            /// Where each field stands: its position, and its place in the group that shares it.
+            pub const FIELDS: &[(&str, usize, Option<usize>)] = &{
+                let mut fields = [("", 0, None); [$( $key, )* $( $( $within_key, )* )*].len()];
+                let (mut at, mut position) = (0, 0);
+                $( fields[at] = ($key, position, None); at += 1; position += 1; )*
+                $(
+                    let mut place = 0;
+                    $( fields[at] = ($within_key, position, Some(place)); at += 1; place += 1; )*
+                    let _ = place;
+                    position += 1;
+                )*
+                let _ = (at, position);
+                fields
+            };
+
+            /// The record as it is stored.
+            #[must_use]
+            pub fn write(&self) -> Vec<u8> {
+                let mut out = Vec::new();
+                let positions = [$( $key, )* $( [$( $within_key, )*][0], )*].len();
+                $crate::wire::write_array_len(&mut out, positions);
+                $( $crate::wire::declare::value(&mut out, &self.$field); )*
+                $(
+                    if [$( $crate::wire::Wire::is_absent(&self.$within), )*].iter().all(|absent| *absent) {
+                        $crate::wire::Wire::write(&false, &mut out);
+                    } else {
+                        $crate::wire::write_array_len(&mut out, [$( $within_key, )*].len());
+                        $( $crate::wire::declare::value(&mut out, &self.$within); )*
+                    }
+                )*
+                out
+            }
+
+            /// Reads a stored record; values a newer library added are passed over.
+            pub fn read(bytes: &[u8]) -> Result<Self, $crate::wire::DecodeError> {
+                let mut input = $crate::wire::Reader::new(bytes);
+                let mut left = input.list()?;
+                $(
+                    let $field: Option<$ty> = $crate::wire::declare::position(&mut input, &mut left, $key)?;
+                )*
+                $(
+                    $( let mut $within: Option<$within_ty> = None; )*
+                    let mut members = $crate::wire::declare::group(&mut input, &mut left)?;
+                    $(
+                        if members > 0 {
+                            members -= 1;
+                            $within = $crate::wire::declare::member(&mut input, $within_key)?;
+                        }
+                    )*
+                    for _ in 0..members {
+                        input.skip()?;
+                    }
+                )*
+                for _ in 0..left {
+                    input.skip()?;
+                }
+                input.finish()?;
+                Ok(Self {
+                    $( $field: $crate::wire::present($field, $key)?, )*
+                    $( $( $within: $crate::wire::present($within, $within_key)?, )* )*
+                })
+            }
+        }
+    };
+}
+
+/// Writes a value of a record; what is absent is false.
+pub(crate) fn value<T: Wire>(out: &mut Vec<u8>, value: &T) {
+    if value.is_absent() { false.write(out) } else { value.write(out) }
+}
+
+/// The value at the next position of a record, when it goes that far and is there.
+pub(crate) fn position<T: Wire>(
+    input: &mut Reader<'_>,
+    left: &mut usize,
+    name: &'static str,
+) -> Result<Option<T>, DecodeError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    *left -= 1;
+    member(input, name)
+}
+
+/// How many values the group at the next position has.
+pub(crate) fn group(input: &mut Reader<'_>, left: &mut usize) -> Result<usize, DecodeError> {
+    if *left == 0 {
+        return Ok(0);
+    }
+    *left -= 1;
+    if input.absent() { Ok(0) } else { input.list() }
+}
+
+/// The next value of a group.
+pub(crate) fn member<T: Wire>(input: &mut Reader<'_>, name: &'static str) -> Result<Option<T>, DecodeError> {
+    if input.absent() { Ok(None) } else { T::read(input).map(Some).map_err(|error| error.within(name)) }
+}
+
 /// A function of the library: its arguments are a [`crate::Call`].
 macro_rules! wire_call {
     ( $name:ident -> $reply:ident, $function:literal, read_only: $read_only:literal ) => {
@@ -185,11 +387,13 @@ macro_rules! wire_call {
                 $crate::wire::Wire::write(self, &mut out);
                 out
             }
-            fn decode_reply(ok: &rmpv::ValueRef<'_>) -> Result<$reply, $crate::wire::DecodeError> {
-                $crate::wire::Wire::read(ok)
+            fn decode_reply(input: &mut $crate::wire::Reader<'_>) -> Result<$reply, $crate::wire::DecodeError> {
+                $crate::wire::Wire::read(input)
             }
         }
     };
 }
 
-pub(crate) use {wire_call, wire_core_words, wire_reply, wire_struct, wire_word_codec, wire_words};
+pub(crate) use {
+    wire_call, wire_core_words, wire_record, wire_reply, wire_split_struct, wire_struct, wire_word_codec, wire_words,
+};

@@ -5,10 +5,10 @@
 
 mod core_types;
 pub(crate) mod declare;
+mod reader;
 mod values;
 
-use rmpv::ValueRef;
-
+pub use reader::Reader;
 pub use values::Bytes;
 
 /// A value that can be written as an argument and read from a reply.
@@ -16,8 +16,8 @@ pub trait Wire: Sized {
     /// Appends the value.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// The value, or where and why there is none.
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError>;
+    /// The next value, or where and why there is none.
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
     /// What a missing field means; nothing, unless the field is optional.
     fn when_absent() -> Option<Self> {
@@ -46,21 +46,6 @@ impl DecodeError {
         Self { path: Vec::new(), problem: problem.into() }
     }
 
-    /// A value of another kind than `wanted`.
-    pub(crate) fn unexpected(wanted: &str, got: &ValueRef<'_>) -> Self {
-        let kind = match got {
-            ValueRef::Nil => "nil",
-            ValueRef::Boolean(_) => "a boolean",
-            ValueRef::Integer(_) => "an integer",
-            ValueRef::F32(_) | ValueRef::F64(_) => "a fraction",
-            ValueRef::String(_) | ValueRef::Binary(_) => "text",
-            ValueRef::Array(_) => "a list",
-            ValueRef::Map(_) => "a map",
-            ValueRef::Ext(..) => "an extension",
-        };
-        Self::new(format!("expected {wanted}, got {kind}"))
-    }
-
     /// The same problem, seen from the record that holds `field`.
     #[must_use]
     pub fn within(mut self, field: impl Into<String>) -> Self {
@@ -73,57 +58,22 @@ impl DecodeError {
     }
 }
 
-/// Reads one msgpack value and nothing after it.
-pub fn parse(bytes: &[u8]) -> Result<ValueRef<'_>, DecodeError> {
-    let mut rest = bytes;
-    let value =
-        rmpv::decode::read_value_ref(&mut rest).map_err(|error| DecodeError::new(format!("not msgpack: {error}")))?;
-    if rest.is_empty() { Ok(value) } else { Err(DecodeError::new(format!("{} bytes after the value", rest.len()))) }
+/// Reads one value and nothing after it.
+pub fn parse<T: Wire>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let mut input = Reader::new(bytes);
+    let value = T::read(&mut input)?;
+    input.finish()?;
+    Ok(value)
 }
 
-/// The fields of a map or struct.
-pub struct Fields<'a, 'v>(&'a [(ValueRef<'v>, ValueRef<'v>)]);
-
-impl<'a, 'v> Fields<'a, 'v> {
-    /// The fields of this value; an empty array has none.
-    pub fn of(value: &'a ValueRef<'v>) -> Result<Self, DecodeError> {
-        match value {
-            ValueRef::Map(entries) => Ok(Self(entries)),
-            ValueRef::Array(items) if items.is_empty() => Ok(Self(&[])),
-            other => Err(DecodeError::unexpected("a map", other)),
-        }
-    }
-
-    /// The raw value of a field; nil counts as absent.
-    pub fn get(&self, name: &str) -> Option<&'a ValueRef<'v>> {
-        self.0
-            .iter()
-            .find(|(key, _)| text_bytes(key) == Some(name.as_bytes()))
-            .map(|(_, value)| value)
-            .filter(|value| !matches!(value, ValueRef::Nil))
-    }
-
-    /// The value of a field. Fields nobody asks for are ignored: a newer library may send more.
-    pub fn read<T: Wire>(&self, name: &'static str) -> Result<T, DecodeError> {
-        match self.get(name) {
-            Some(value) => T::read(value),
-            None => T::when_absent().ok_or_else(|| DecodeError::new("is missing")),
-        }
-        .map_err(|error| error.within(name))
-    }
-
-    pub(crate) fn entries(&self) -> &'a [(ValueRef<'v>, ValueRef<'v>)] {
-        self.0
-    }
+/// A field that was read, or what its absence means.
+pub(crate) fn present<T: Wire>(field: Option<T>, name: &'static str) -> Result<T, DecodeError> {
+    field.or_else(T::when_absent).ok_or_else(|| DecodeError::new("is missing").within(name))
 }
 
-/// The bytes of a text or byte value.
-pub(crate) fn text_bytes<'a>(value: &'a ValueRef<'_>) -> Option<&'a [u8]> {
-    match value {
-        ValueRef::String(text) => Some(text.as_bytes()),
-        ValueRef::Binary(bytes) => Some(bytes),
-        _ => None,
-    }
+/// A field of a map. A nil counts as absent.
+pub(crate) fn field<T: Wire>(input: &mut Reader<'_>, name: &'static str) -> Result<Option<T>, DecodeError> {
+    if input.nil() { Ok(None) } else { T::read(input).map(Some).map_err(|error| error.within(name)) }
 }
 
 /// Writes the header of a map with this many entries.

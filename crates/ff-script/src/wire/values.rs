@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
-use rmpv::ValueRef;
-
-use super::{DecodeError, Fields, Wire, text_bytes, write_bytes, write_map_len};
+use super::{DecodeError, Reader, Wire, write_bytes, write_map_len};
 
 /// A payload: any bytes, never forced through UTF-8.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,8 +58,8 @@ impl Wire for Bytes {
     fn write(&self, out: &mut Vec<u8>) {
         write_bytes(out, &self.0);
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        text_bytes(value).map(Self::from).ok_or_else(|| DecodeError::unexpected("bytes", value))
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        input.bytes().map(Self::from)
     }
 }
 
@@ -69,28 +67,17 @@ impl Wire for String {
     fn write(&self, out: &mut Vec<u8>) {
         write_bytes(out, self.as_bytes());
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        text(value).map(str::to_owned)
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        input.text().map(str::to_owned)
     }
-}
-
-/// The text of a value.
-pub(crate) fn text<'a>(value: &'a ValueRef<'_>) -> Result<&'a str, DecodeError> {
-    let bytes = text_bytes(value).ok_or_else(|| DecodeError::unexpected("text", value))?;
-    std::str::from_utf8(bytes).map_err(|_| DecodeError::new("text is not UTF-8"))
 }
 
 impl Wire for i64 {
     fn write(&self, out: &mut Vec<u8>) {
         rmp::encode::write_sint(out, *self).expect("writing to memory does not fail");
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        match value {
-            ValueRef::Integer(integer) => {
-                integer.as_i64().ok_or_else(|| DecodeError::new(format!("integer {integer} is out of range")))
-            }
-            other => Err(DecodeError::unexpected("an integer", other)),
-        }
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        input.integer()
     }
 }
 
@@ -98,11 +85,8 @@ impl Wire for bool {
     fn write(&self, out: &mut Vec<u8>) {
         rmp::encode::write_bool(out, *self).expect("writing to memory does not fail");
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        match value {
-            ValueRef::Boolean(value) => Ok(*value),
-            other => Err(DecodeError::unexpected("a boolean", other)),
-        }
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        input.boolean()
     }
 }
 
@@ -111,8 +95,8 @@ impl Wire for uuid::Uuid {
         let mut buffer = uuid::Uuid::encode_buffer();
         write_bytes(out, self.as_hyphenated().encode_lower(&mut buffer).as_bytes());
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        let text = text(value)?;
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let text = input.text()?;
         uuid::Uuid::try_parse(text).map_err(|_| DecodeError::new(format!("{text:?} is not a UUID")))
     }
 }
@@ -124,11 +108,8 @@ impl<T: Wire> Wire for Option<T> {
             None => rmp::encode::write_nil(out).expect("writing to memory does not fail"),
         }
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        match value {
-            ValueRef::Nil => Ok(None),
-            value => T::read(value).map(Some),
-        }
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        if input.nil() { Ok(None) } else { T::read(input).map(Some) }
     }
     fn when_absent() -> Option<Self> {
         Some(None)
@@ -145,15 +126,13 @@ impl<T: Wire> Wire for Vec<T> {
             item.write(out);
         }
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
-        match value {
-            ValueRef::Array(items) => items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| T::read(item).map_err(|error| error.within(format!("[{index}]"))))
-                .collect(),
-            other => Err(DecodeError::unexpected("a list", other)),
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = input.list()?;
+        let mut items = Vec::with_capacity(len.min(1_024));
+        for index in 0..len {
+            items.push(T::read(input).map_err(|error| error.within(format!("[{index}]")))?);
         }
+        Ok(items)
     }
 }
 
@@ -165,11 +144,13 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
             value.write(out);
         }
     }
-    fn read(value: &ValueRef<'_>) -> Result<Self, DecodeError> {
+    fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut map = BTreeMap::new();
-        for (key, value) in Fields::of(value)?.entries() {
-            let name = K::read(key).map_err(|error| error.within("key"))?;
-            let value = V::read(value).map_err(|error| error.within(key.to_string()))?;
+        for _ in 0..input.map()? {
+            let at = *input;
+            let name = K::read(input).map_err(|error| error.within("key"))?;
+            let place = || String::from_utf8_lossy(at.clone().bytes().unwrap_or_default()).into_owned();
+            let value = V::read(input).map_err(|error| error.within(place()))?;
             map.insert(name, value);
         }
         Ok(map)
@@ -192,29 +173,26 @@ mod tests {
         for bytes in [vec![], vec![0xff, 0x00, 0xc3], vec![b'a'; 40], vec![0x80; 300], vec![1; 70_000]] {
             let out = encoded(&Bytes(bytes.clone()));
             assert!(matches!(out[0], 0xa0..=0xbf | 0xd9 | 0xda | 0xdb), "marker {:#x}", out[0]);
-            assert_eq!(Bytes::read(&parse(&out).unwrap()).unwrap().0, bytes);
+            assert_eq!(parse::<Bytes>(&out).unwrap().0, bytes);
         }
     }
 
     #[test]
     fn an_empty_array_reads_as_an_empty_map() {
-        let map = BTreeMap::<String, i64>::read(&parse(&[0x90]).unwrap()).unwrap();
-        assert!(map.is_empty());
-        assert!(BTreeMap::<String, i64>::read(&parse(&[0x91, 0x01]).unwrap()).is_err());
+        assert!(parse::<BTreeMap<String, i64>>(&[0x90]).unwrap().is_empty());
+        assert!(parse::<BTreeMap<String, i64>>(&[0x91, 0x01]).is_err());
     }
 
     #[test]
     fn a_wrong_value_is_named_with_its_place() {
         let out = encoded(&BTreeMap::from([("a".to_owned(), vec!["x".to_owned()])]));
-        let error = BTreeMap::<String, Vec<i64>>::read(&parse(&out).unwrap()).unwrap_err();
-        assert_eq!(error.to_string(), "\"a\".[0]: expected an integer, got text");
+        let error = parse::<BTreeMap<String, Vec<i64>>>(&out).unwrap_err();
+        assert_eq!(error.to_string(), "a.[0]: expected an integer, got text");
     }
 
     #[test]
-    fn text_must_be_utf8_and_fractions_are_no_integers() {
-        assert_eq!(String::read(&parse(&[0xa1, 0xff]).unwrap()).unwrap_err().to_string(), "text is not UTF-8");
-        assert!(i64::read(&ValueRef::F64(1.5)).is_err());
-        assert!(parse(&[0x01, 0x02]).is_err(), "trailing bytes");
-        assert!(parse(&[0x92, 0x02]).is_err(), "cut short");
+    fn nothing_may_follow_a_value() {
+        assert!(parse::<i64>(&[0x01, 0x02]).is_err(), "trailing bytes");
+        assert!(parse::<Vec<i64>>(&[0x92, 0x02]).is_err(), "cut short");
     }
 }

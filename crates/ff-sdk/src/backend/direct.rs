@@ -6,9 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ff_core::contracts::{ClaimGrant, ReclaimGrant};
 use ff_core::error::ConflictKind;
-use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
+use ff_core::types::{AttemptId, ExecutionId, LaneId, LeaseEpoch, Namespace, TimestampMs};
 use ff_core::{EngineError, ErrorCode};
 use ff_engine::news::{Listener, News};
+use ff_engine::operations::LeaseRequest;
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
 use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{
@@ -340,9 +341,8 @@ impl Backend for Direct {
             execution_id,
             grant_id,
             instance: who.instance.clone(),
-            lease_id: LeaseId::mint(),
+            lease_id: LeaseRequest(request_id).of_grant(&execution_id),
             lease_ttl_ms: millis(who.lease_ttl_ms),
-            request_id,
             worker_id: who.worker_id.clone(),
         };
         let (ConsumeGrantReply::Claimed { task } | ConsumeGrantReply::Replayed { task }) =

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ff_core::types::{AttemptId, ExecutionId, LeaseId};
+use ff_core::types::{AttemptId, ExecutionId};
+use ff_engine::operations::LeaseRequest;
 use ff_scheduler::{Dispatcher, Profile};
 use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
 use tokio::time::Instant;
@@ -159,9 +160,8 @@ impl Fleet {
             execution_id,
             grant_id,
             instance: worker.instance.clone(),
-            lease_id: LeaseId::mint(),
+            lease_id: LeaseRequest(request_id).of_grant(&execution_id),
             lease_ttl_ms: profile.lease_ttl_ms,
-            request_id,
             worker_id: profile.worker_id.clone(),
         };
         let client = self.operations.client();

@@ -14,6 +14,7 @@ use ff_core::error::{ConflictKind, EngineError, Refused};
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{LeaseId, TimestampMs};
 use ff_engine::Operations;
+use ff_engine::operations::LeaseRequest;
 use ff_scheduler::Dispatcher;
 use ff_script::generated::{FindLeases, FindLeasesReply, RegisterWorker, RegisterWorkerReply, Task};
 use ff_script::{Error, Route, Wake};
@@ -32,8 +33,10 @@ pub use worker::Worker;
 const CUT_OFF: Duration = Duration::from_millis(500);
 /// How long the end of a connection may take to be seen.
 const BEFORE_ANSWERING: Duration = Duration::from_millis(60);
-/// How long the end of a connection may take to be seen before its instance id is refused to another process.
-const BEFORE_REFUSING: Duration = Duration::from_millis(250);
+/// The end of a connection is looked for this often before its instance id is refused to another process: 2 s in all, because a busy
+/// machine sees it late.
+const LOOKS_BEFORE_REFUSING: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Within this time every live worker has said something to a server that started anew.
 const ADOPTED_AFTER: Duration = Duration::from_secs(12);
 const BATCH: usize = 1024;
@@ -103,8 +106,13 @@ impl Fleet {
     /// True when the connection of the instance's last process ended; the end of a process is seen a moment after it.
     async fn is_gone(known: Option<&Arc<Worker>>, newcomer: Option<Uuid>) -> bool {
         let Some(worker) = known else { return false };
-        tokio::time::sleep(BEFORE_REFUSING).await;
-        worker.gone_for_good(newcomer).await
+        for _ in 0..LOOKS_BEFORE_REFUSING {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            if worker.gone_for_good(newcomer).await {
+                return true;
+            }
+        }
+        false
     }
 
     /// True when nobody answers for a registration that this server does not answer for itself.
@@ -198,7 +206,8 @@ impl Fleet {
 
     /// The live tasks of a request in these partitions; every lease seen on the way counts against the slots.
     async fn find(&self, worker: &Arc<Worker>, request_id: Uuid, routes: Vec<Route>) -> Answer<Vec<Task>> {
-        let call = FindLeases { instance: worker.instance.clone(), request_id: Some(request_id) };
+        let lease_prefix = Some(LeaseRequest(request_id).prefix());
+        let call = FindLeases { instance: worker.instance.clone(), lease_prefix };
         let call = &call;
         let found: Vec<FindLeasesReply> = stream::iter(routes)
             .map(|route| async move { self.operations.client().call(route, call).await })

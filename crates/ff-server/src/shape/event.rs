@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ff_core::types::{ExecutionId, FlowId};
 use ff_engine::Delivered;
+use ff_script::generated::EventValue;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,7 +29,26 @@ pub struct EventShape {
     worker_instance: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tags: BTreeMap<String, String>,
-    data: BTreeMap<String, String>,
+    data: BTreeMap<String, DataShape>,
+}
+
+/// What an event says of one thing: a text, a number or a truth.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum DataShape {
+    Text(String),
+    Number(i64),
+    Flag(bool),
+}
+
+impl From<EventValue> for DataShape {
+    fn from(value: EventValue) -> Self {
+        match value {
+            EventValue::Text(text) => Self::Text(text),
+            EventValue::Number(number) => Self::Number(number),
+            EventValue::Flag(flag) => Self::Flag(flag),
+        }
+    }
 }
 
 impl From<Delivered> for EventShape {
@@ -46,7 +66,7 @@ impl From<Delivered> for EventShape {
             attempt_index: event.attempt_index,
             worker_instance: event.worker_instance,
             tags: event.tags,
-            data: event.data,
+            data: event.data.into_iter().map(|(name, value)| (name, value.into())).collect(),
         }
     }
 }

@@ -55,7 +55,7 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
         match kind {
             "execution.submitted" => add("ff_executions_submitted_total", &[], true),
             "execution.started" => {
-                let kind = if data("continues") == Some("true") {
+                let kind = if event["data"]["continues"] == true {
                     "continuation"
                 } else {
                     data("attempt_type").expect("it is there")
@@ -101,14 +101,13 @@ fn recounted(events: &[Value]) -> BTreeMap<(String, Labels), f64> {
         ("ff_execution_duration_seconds", "took_ms"),
     ] {
         for event in events {
-            let Some(ms) = event["data"][field].as_str() else { continue };
+            let Some(ms) = event["data"][field].as_f64() else { continue };
             let lane = labels(&[
                 ("namespace", event["namespace"].as_str().expect("it is there")),
                 ("lane", event["lane"].as_str().expect("it is there")),
             ]);
             *counts.entry((format!("{histogram}_count"), lane.clone())).or_default() += 1.0;
-            *counts.entry((format!("{histogram}_sum"), lane)).or_default() +=
-                ms.parse::<f64>().expect("it is there") / 1_000.0;
+            *counts.entry((format!("{histogram}_sum"), lane)).or_default() += ms / 1_000.0;
         }
     }
     counts

@@ -5,8 +5,8 @@ use ff_core::types::{AttemptId, LeaseId, SignalId, SuspensionId, WaitpointId};
 use ff_engine::fence_of;
 use ff_script::generated::{
     AppendFrames, ClaimExecutions, ClaimExecutionsReply, CloseWaitpoint, CreateWaitpoint, DeliverSignal,
-    DeliverSignalReply, FollowStream, LeaseIds, NewWaitpoint, ReadStream, SuspendExecution, SuspensionReason,
-    TimeoutBehavior, Token,
+    DeliverSignalReply, FollowStream, NewWaitpoint, ReadStream, SuspendExecution, SuspensionReason, TimeoutBehavior,
+    Token,
 };
 use uuid::Uuid;
 
@@ -100,13 +100,13 @@ pub async fn count(world: &World) -> Result<Vec<Calls>> {
 
         let claim = ClaimExecutions {
             capabilities: Vec::new(),
-            ids: vec![LeaseIds { attempt_id: AttemptId::mint(), lease_id: LeaseId::mint() }],
+            attempt_ids: vec![AttemptId::mint()],
+            lease_ids: vec![LeaseId::mint()],
             instance: "counted".to_owned(),
             lane: LANE.to_owned(),
             lease_ttl_ms: LEASE_TTL_MS,
             max: 1,
             namespace: NAMESPACE.to_owned(),
-            request_id: Uuid::now_v7(),
             worker_id: "bench".to_owned(),
         };
         let claimed = client.call_counted(route, &claim).await?;

@@ -58,13 +58,13 @@ impl Memory {
         };
         let call = ClaimExecutions {
             capabilities: super::capabilities(7),
-            ids: vec![self.lease_ids(), self.lease_ids()],
+            attempt_ids: vec![AttemptId::from_uuid(self.mint()), AttemptId::from_uuid(self.mint())],
+            lease_ids: vec![self.lease(None), self.lease(None)],
             instance: super::instance((pick.0 % 3) as u8),
             lane: ready.lane.clone(),
             lease_ttl_ms: 60_000,
             max: 2,
             namespace: ready.said.namespace.clone(),
-            request_id: self.request(None),
             worker_id: "model".to_owned(),
         };
         Some(call.into())

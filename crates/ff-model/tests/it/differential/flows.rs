@@ -153,21 +153,17 @@ impl Flows {
 
     fn claim(&mut self, rng: &mut StdRng, now: i64) -> Invocation {
         let max = rng.random_range(1..4);
-        let ids = (0..max)
-            .map(|_| g::LeaseIds {
-                attempt_id: AttemptId::from_uuid(self.id(0xa)),
-                lease_id: LeaseId::from_uuid(self.id(0xb)),
-            })
-            .collect();
+        let attempt_ids = (0..max).map(|_| AttemptId::from_uuid(self.id(0xa))).collect();
+        let lease_ids = (0..max).map(|_| LeaseId::from_uuid(self.id(0xb))).collect();
         let claim = g::ClaimExecutions {
+            attempt_ids,
             capabilities: vec![],
-            ids,
+            lease_ids,
             instance: "w-flow".to_owned(),
             lane: LANE.to_owned(),
             lease_ttl_ms: rng.random_range(1_000..60_000),
             max,
             namespace: "default".to_owned(),
-            request_id: self.id(0xc),
             worker_id: "model".to_owned(),
         };
         call(ROUTE, &claim, now)

@@ -186,7 +186,6 @@ fn grants(rng: &mut StdRng, model: &Model) -> Invocation {
             keep: None,
             lease_id: ff_core::types::LeaseId::from_uuid(id(rng)),
             lease_ttl_ms: 5_000,
-            request_id: id(rng),
             worker_id: "model".to_owned(),
         };
         return call(ROUTE, &consume, model.now);
@@ -258,7 +257,14 @@ pub fn call_of(rng: &mut StdRng, model: &Model) -> Invocation {
             &g::AnswerChallenge { incarnation: id(rng), instance: instance(rng), nonce: id(rng) },
             now,
         ),
-        25 => call(ROUTE, &g::FindLeases { instance: instance(rng), request_id: maybe(rng, id) }, now),
+        25 => call(
+            ROUTE,
+            &g::FindLeases {
+                instance: instance(rng),
+                lease_prefix: maybe(rng, |rng| id(rng).to_string()[..23].to_owned()),
+            },
+            now,
+        ),
         2 => call(Route::Fleet, &g::HeartbeatWorkers { instances: (0..count).map(|_| instance(rng)).collect() }, now),
         3 => call(
             Route::Fleet,

@@ -200,29 +200,41 @@ fn faulty() -> Library {
     };
     let text = swap(
         &library.text,
-        "for i = 1, #list do call(unpack(list[i])) end",
-        "for i = 1, #list do if i == 1 then FAULT.call(unpack(list[1])) else call(unpack(list[i])) end end",
+        "local redis_call, redis_pcall, commit = redis.call, redis.pcall, redis.commit",
+        "local redis_call, redis_pcall, commit = FAULT.call, FAULT.pcall, redis.commit",
     );
+    let text = swap(&text, "local function send()\n", "local function send()\n  FAULT.sending = true\n");
     let text = swap(
         &text,
-        "  local args = operation[3]\n",
-        "  local args = operation[3]\n  FAULT.left, args._fail = args._fail or 0, nil\n",
+        "  if not trusted then\n",
+        "  FAULT.left, FAULT.sending, args._fail = args._fail or 0, nil, nil\n  if not trusted then\n",
     );
-    let text = swap(&text, "local time = redis.call(\"TIME\")", "FAULT.left = 0\n  local time = REDIS.call(\"TIME\")");
-    let text = swap(&text, "redis.call(\"SPUBLISH\"", "REDIS.call(\"SPUBLISH\"");
-    let text = text.replace("redis.call(", "FAULT.call(").replace("REDIS.call(", "redis.call(");
+    let text = swap(&text, "local time = redis_call(\"TIME\")", "FAULT.left = 0\n  local time = redis_call(\"TIME\")");
+    let text = swap(
+        &text,
+        "  local fine, problem = pcall(append, self)",
+        "  FAULT.left = 0\n  local fine, problem = pcall(append, self)",
+    );
     let declared = text
         .lines()
         .find(|line| line.starts_with("local LIBRARY = {"))
         .expect("codegen writes the LIBRARY line")
         .to_owned();
     let fault = "local FAULT = { left = 0 }
-function FAULT.call(...)
+local function count()
   if FAULT.left > 0 then
     FAULT.left = FAULT.left - 1
     if FAULT.left == 0 then error(\"injected fault\") end
+    if FAULT.sending then FAULT.left = 0 end
   end
+end
+function FAULT.call(...)
+  count()
   return redis.call(...)
+end
+function FAULT.pcall(...)
+  count()
+  return redis.pcall(...)
 end";
     library.text = text.replacen(&declared, &format!("{declared}\n{fault}"), 1);
     library

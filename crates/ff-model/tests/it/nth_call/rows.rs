@@ -40,12 +40,17 @@ pub fn uuid(n: u64) -> Uuid {
     Uuid::from_u64_pair(0xabc, n)
 }
 
-fn ids(n: u64) -> g::LeaseIds {
-    g::LeaseIds { attempt_id: AttemptId::from_uuid(uuid(n)), lease_id: LeaseId::from_uuid(uuid(n + 1_000)) }
+struct LeaseIds {
+    attempt_id: AttemptId,
+    lease_id: LeaseId,
+}
+
+fn ids(n: u64) -> LeaseIds {
+    LeaseIds { attempt_id: AttemptId::from_uuid(uuid(n)), lease_id: LeaseId::from_uuid(uuid(n + 1_000)) }
 }
 
 pub fn fence(n: u64) -> g::Fence {
-    let g::LeaseIds { attempt_id, lease_id } = ids(n);
+    let LeaseIds { attempt_id, lease_id } = ids(n);
     g::Fence { attempt_id, lease_id, lease_epoch: START_MS * 1_000 }
 }
 
@@ -76,13 +81,13 @@ pub fn entry(lane: &str, fairness: g::Fairness, version: i64) -> g::LaneEntry {
 pub fn claim(lane: &str, n: u64, ttl: i64, max: i64) -> g::ClaimExecutions {
     g::ClaimExecutions {
         capabilities: vec!["gpu".to_owned()],
-        ids: (0..max as u64).map(|i| ids(n + i)).collect(),
+        attempt_ids: (0..max as u64).map(|i| ids(n + i).attempt_id).collect(),
+        lease_ids: (0..max as u64).map(|i| ids(n + i).lease_id).collect(),
         instance: "w-0".to_owned(),
         lane: lane.to_owned(),
         lease_ttl_ms: ttl,
         max,
         namespace: default(),
-        request_id: uuid(n + 5_000),
         worker_id: "model".to_owned(),
     }
 }
@@ -96,7 +101,7 @@ fn issue(n: u64, max: i64, ttl_ms: i64) -> g::IssueGrants {
         lane: main_lane(),
         max,
         namespace: default(),
-        request_id: None,
+        lease_ids: None,
         ttl_ms,
     }
 }
@@ -117,7 +122,7 @@ fn candidate(n: u64, expires_at: i64) -> g::Candidate {
 }
 
 fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
-    let g::LeaseIds { attempt_id, lease_id } = ids(lease);
+    let LeaseIds { attempt_id, lease_id } = ids(lease);
     g::ConsumeGrant {
         keep: None,
         attempt_id,
@@ -127,7 +132,6 @@ fn consume(n: u64, lease: u64) -> g::ConsumeGrant {
         instance: "w-1".to_owned(),
         lease_id,
         lease_ttl_ms: 60_000,
-        request_id: uuid(lease + 5_000),
         worker_id: "model".to_owned(),
     }
 }
@@ -240,7 +244,7 @@ pub fn stage() -> Vec<Invocation> {
     // The lease after a wait: its epoch is the next one.
     let again = |n: u64| at(ROUTE, &claim("fair", n + 500, 60_000, 1), START_MS);
     let complete_again = |n: u64| {
-        let g::LeaseIds { lease_id, .. } = ids(n + 500);
+        let LeaseIds { lease_id, .. } = ids(n + 500);
         let fence = g::Fence { lease_id, lease_epoch: START_MS * 1_000 + 1, ..fence(n) };
         let call =
             g::CompleteExecution { result: Some(Bytes(vec![7; 5_000])), ..g::CompleteExecution::new(id(n), fence) };
@@ -618,7 +622,7 @@ fn operator_rows() -> Vec<Row> {
 
 fn grant_rows() -> Vec<Row> {
     let (granted, grant_id) = (id(who::GRANTED), uuid(who::GRANTED));
-    let g::LeaseIds { attempt_id, lease_id } = ids(300);
+    let LeaseIds { attempt_id, lease_id } = ids(300);
     vec![
         batch("issue", &issue(310, 3, 1_000)),
         row(
@@ -632,7 +636,6 @@ fn grant_rows() -> Vec<Row> {
                 instance: "w-1".to_owned(),
                 lease_id,
                 lease_ttl_ms: 5_000,
-                request_id: uuid(320),
                 worker_id: "model".to_owned(),
             },
         ),
@@ -777,7 +780,7 @@ fn reader_rows() -> Vec<Row> {
         row("describe", &g::DescribeExecution { execution_id: id(who::ENDED) }),
         row("get an attempt", &g::GetAttempt { execution_id: running, index: 0 }),
         row("list", &g::ListExecutions { state: Some(g::PublicState::Active), ..g::ListExecutions::new(10) }),
-        row("find leases", &g::FindLeases { instance: "w-0".to_owned(), request_id: None }),
+        row("find leases", &g::FindLeases { instance: "w-0".to_owned(), lease_prefix: None }),
         row("read events", &g::ReadEvents::new(10)),
         row("explain", &g::ExplainExecution { execution_id: id(who::DELAYED) }),
         row("explain a lane", &g::ExplainLane { lane: main_lane(), limit: 8, namespace: default() }),
