@@ -433,7 +433,7 @@ impl Judgement<'_> {
             !lease.cancel_requested && !lease.yield_requested,
             "{id} started with the requests of an earlier lease"
         );
-        let fence = Fence { attempt_id: attempt_id, lease_id: lease_id, lease_epoch: lease.lease_epoch };
+        let fence = Fence { attempt_id, lease_id, lease_epoch: lease.lease_epoch };
         shadow.epoch = lease.lease_epoch;
         shadow.attempts += 1;
         shadow.next = None;

@@ -7,7 +7,7 @@ use ff_script::generated::*;
 
 /// Drops what a partition remembers about a lane's queues to save reads; it belongs to no execution.
 pub fn forget_hints(dump: &mut Dump) {
-    dump.retain(|key, _| !key.ends_with(":told") && !(key.starts_with("ff:lane:") && key.ends_with(":memory")));
+    dump.retain(|key, _| !(key.ends_with(":told") || key.starts_with("ff:lane:") && key.ends_with(":memory")));
 }
 
 /// A waitpoint whose time is over at once.
