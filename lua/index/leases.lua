@@ -24,14 +24,14 @@ function leases.ids(tx, instance)
   return ids
 end
 
--- The executions that some of these leases hold, in the order of the leases, and the ids of those that hold none; nil when none does.
+-- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none; nil when none does.
 function leases.held(tx, instance, lease_ids)
   local found = tx:hmget(keys.leases(tx, instance), lease_ids)
   for i = 1, #lease_ids do
     if found[i] then
       local ids, free = {}, {}
-      for at, lease_id in ipairs(lease_ids) do
-        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = lease_id end
+      for at = 1, #lease_ids do
+        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = at end
       end
       return ids, free
     end

@@ -34,6 +34,7 @@ define.fn {
   name = "ff_claim_executions",
   doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = { "allow-oom" },
+  weight = "max",
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids", attempt_ids = "attempt_ids",
@@ -43,7 +44,7 @@ define.fn {
   call = function(tx, a)
     if #a.lease_ids < a.max then return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" }) end
     if #a.attempt_ids < a.max then return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" }) end
-    local again, lease_ids = start.leased(tx, a.instance, a.lease_ids)
+    local again, free = start.leased(tx, a.instance, a.lease_ids)
     if again then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
@@ -52,7 +53,7 @@ define.fn {
 
     lane.prepare(tx, copy, "told", "prefers", "quiet:any")
     local capabilities = choose.set_of(a.capabilities)
-    local max = math.min(a.max, #lease_ids)
+    local max = free and math.min(a.max, #free) or a.max
     local found = choose.candidates(tx, copy, capabilities, max, false)
     local tasks, first_wake, looks, bytes = {}, nil, 0, 0
     while #tasks < max and looks < limits.batch_max do
@@ -60,7 +61,8 @@ define.fn {
       if id == nil then break end
       looks = looks + 1
       local at = #tasks + 1
-      local one = tx:item(take_one, tx, a, copy, id, lease_ids[at], a.attempt_ids[at], at > 1 and limits.claim_bytes_max - bytes or nil)
+      local place = free and free[at] or at
+      local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
       if one and one.full then
         choose.put_back(found, id, queue)
         break

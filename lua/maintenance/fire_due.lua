@@ -80,6 +80,7 @@ define.fn {
   name = "ff_fire_due",
   doc = "Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.",
   flags = { "allow-oom" },
+  weight = "limit",
   args = { limit = "batch_size", draw = "permille" },
   reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?", now = "time_ms" } },
   errs = { "try_again" },

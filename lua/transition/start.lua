@@ -109,11 +109,11 @@ function start.task(tx, rec, input, from_upstreams)
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
 end
 
--- The tasks of those of these leases that live: a lost reply is answered again. Nil when none does, and the lease ids that are free:
--- a lease that has run out keeps its id until someone looks.
+-- The tasks of those of these leases that live: a lost reply is answered again. Nil when none does. Then the places of
+-- the leases that are free, when not all are: one that has run out keeps its id until someone looks.
 function start.leased(tx, instance, lease_ids)
   local ids, free = leases.held(tx, instance, lease_ids)
-  if ids == nil then return nil, lease_ids end
+  if ids == nil then return nil end
   local tasks = {}
   for _, id in ipairs(ids) do
     local rec = execution.load(tx, id)

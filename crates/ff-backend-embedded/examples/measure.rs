@@ -63,7 +63,15 @@ fn invocation(function: &'static str, read_only: bool, n: u32, base: u64) -> Inv
     rmp::encode::write_uint(&mut args, u64::from(n)).expect(sink);
     rmp::encode::write_str(&mut args, "base").expect(sink);
     rmp::encode::write_uint(&mut args, base).expect(sink);
-    Invocation { route: Route::Execution(1), function, read_only, args, now_ms: None, count_calls: false }
+    Invocation {
+        route: Route::Execution(1),
+        function,
+        read_only,
+        args,
+        now_ms: None,
+        count_calls: false,
+        terms: ff_script::Terms::default(),
+    }
 }
 
 #[tokio::main]

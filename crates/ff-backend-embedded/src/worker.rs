@@ -140,6 +140,9 @@ impl Worker {
             // What only reads is answered first, without waiting for anybody's flush.
             let (reads, writes): (Vec<Pending>, Vec<Pending>) =
                 group.drain(..).partition(|pending: &Pending| pending.class == Class::Read);
+            let mut writes = writes;
+            // The writes of one partition go to the store together.
+            writes.sort_by_key(|pending| pending.invocation.route);
             for some in [reads, writes] {
                 if !some.is_empty() {
                     self.serve_group(some)?;
@@ -360,7 +363,8 @@ impl Worker {
         };
         session.start(operations.iter().map(call).collect(), now_us);
         let class = Class::of_all(operations.iter().map(|pending| pending.class));
-        let marks = Marks { listen: self.shared.listening.load(Ordering::Relaxed), ..Marks::default() };
+        let marks = Marks { listen: self.shared.listening.load(Ordering::Relaxed), ..Marks::default() }
+            .of(operations.iter().map(|pending| &pending.invocation));
         let head = std::iter::once(list::write_head(marks));
         let packed: Vec<Vec<u8>> =
             head.chain(operations.iter().map(|pending| list::write_operation(&pending.invocation))).collect();
@@ -377,14 +381,15 @@ impl Worker {
 
 /// A group as lists of the size a store takes.
 fn lists(group: &[Pending]) -> Vec<&[Pending]> {
-    let (mut lists, mut from, mut bytes) = (Vec::new(), 0, 0);
+    let (mut lists, mut from, mut bytes, mut weight) = (Vec::new(), 0, 0, 0);
     for (at, pending) in group.iter().enumerate() {
-        let size = pending.invocation.args.len();
-        if at > from && (at - from == LIST_MAX || bytes + size > LIST_BYTES_MAX) {
+        let (size, heavy) = (pending.invocation.args.len(), pending.invocation.terms.weight);
+        if at > from && (weight + heavy > LIST_MAX || bytes + size > LIST_BYTES_MAX) {
             lists.push(&group[from..at]);
-            (from, bytes) = (at, 0);
+            (from, bytes, weight) = (at, 0, 0);
         }
         bytes += size;
+        weight += heavy;
     }
     lists.push(&group[from..]);
     lists

@@ -76,6 +76,7 @@ async fn measure(
                         args: vec![0x80],
                         now_ms: None,
                         count_calls: false,
+                        terms: ff_script::Terms::default(),
                     };
                     host.call(invocation).await?;
                     calls += 1;

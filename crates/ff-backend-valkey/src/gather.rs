@@ -15,6 +15,8 @@ const OUT: usize = 2;
 const OUT_MAX: usize = 16;
 /// How much longer the way may be before one more list is sent along it.
 const WAY_PER_LIST: Duration = Duration::from_micros(400);
+/// The part of a list that is kept for each kind of work that waits, and the most that background work takes.
+const SHARE: usize = LIST_MAX / 4;
 /// What may wait for one place; beyond it the store counts as unavailable.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -53,11 +55,91 @@ pub(crate) struct Place {
     pub reads: bool,
 }
 
+/// What waits at a place. Ends go first, but none of the three keeps the others waiting for good.
 #[derive(Default)]
 struct Line {
-    waiting: VecDeque<Job>,
+    ends: VecDeque<Job>,
+    others: VecDeque<Job>,
+    background: VecDeque<Job>,
     bytes: usize,
     out: usize,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.ends.len() + self.others.len() + self.background.len()
+    }
+
+    fn push(&mut self, job: Job) {
+        self.bytes += job.invocation.args.len();
+        let queue = if job.invocation.terms.background {
+            &mut self.background
+        } else if job.class == Class::End {
+            &mut self.ends
+        } else {
+            &mut self.others
+        };
+        queue.push_back(job);
+    }
+
+    /// The next list. What waits longer than the deadline is answered instead of sent, and callers that have gone are left out.
+    fn next(&mut self, deadline: Duration) -> Vec<Job> {
+        let mut list = List::default();
+        let kept_for = |queue: &VecDeque<Job>| queue.len().min(SHARE);
+        let for_background = kept_for(&self.background);
+        let for_others = kept_for(&self.others) + for_background;
+        for (queue, weight_max) in [
+            (&mut self.ends, LIST_MAX - for_others),
+            (&mut self.others, LIST_MAX - for_background),
+            (&mut self.background, LIST_MAX),
+        ] {
+            self.bytes -= list.fill(queue, weight_max, deadline);
+        }
+        // The writes of one partition go to the store together.
+        list.jobs.sort_by_key(|job| job.invocation.route);
+        list.jobs
+    }
+}
+
+#[derive(Default)]
+struct List {
+    jobs: Vec<Job>,
+    weight: usize,
+    bytes: usize,
+}
+
+impl List {
+    /// Takes jobs from a queue until the list weighs this much. Returns the bytes that left the queue.
+    fn fill(&mut self, queue: &mut VecDeque<Job>, weight_max: usize, deadline: Duration) -> usize {
+        let mut taken = 0;
+        // Background work takes its share and no more, whatever room is left.
+        let mut share = SHARE;
+        while let Some(next) = queue.front() {
+            let (size, weight) = (next.invocation.args.len(), next.invocation.terms.weight);
+            let is_late = next.queued.elapsed() >= deadline;
+            if !next.is_left() && !is_late && !self.jobs.is_empty() {
+                let too_much = next.invocation.terms.background && weight > share;
+                if too_much || self.weight + weight > weight_max || self.bytes + size > LIST_BYTES_MAX {
+                    break;
+                }
+            }
+            let job = queue.pop_front().expect("it was looked at");
+            taken += size;
+            if job.is_left() {
+                continue;
+            }
+            if is_late {
+                let detail = format!("waited {} ms for a place in a call", job.queued.elapsed().as_millis());
+                job.answer(Err(HostError::Unavailable { detail }));
+                continue;
+            }
+            share = share.saturating_sub(weight);
+            self.weight += weight;
+            self.bytes += size;
+            self.jobs.push(job);
+        }
+        taken
+    }
 }
 
 /// The lines of a store.
@@ -84,13 +166,12 @@ impl Gather {
         for (place, job) in jobs {
             let line = lines.entry(place).or_default();
             let size = job.invocation.args.len();
-            if line.bytes + size > WAITING_BYTES_MAX && !line.waiting.is_empty() {
-                let detail = format!("{} calls already wait for the store", line.waiting.len());
+            if line.bytes + size > WAITING_BYTES_MAX && line.len() > 0 {
+                let detail = format!("{} calls already wait for the store", line.len());
                 job.answer(Err(HostError::Unavailable { detail }));
                 continue;
             }
-            line.bytes += size;
-            line.waiting.push_back(job);
+            line.push(job);
             if line.out < out_max && !begin.contains(&place) {
                 line.out += 1;
                 begin.push(place);
@@ -99,35 +180,14 @@ impl Gather {
         begin
     }
 
-    /// The next lists of a line, oldest first; none ends the carrying.
-    pub(crate) fn next(&self, place: Place, lists_max: usize) -> Vec<Vec<Job>> {
+    /// The next lists of a line; none ends the carrying.
+    pub(crate) fn next(&self, place: Place, lists_max: usize, deadline: Duration) -> Vec<Vec<Job>> {
         let mut lines = self.lines();
         let Some(line) = lines.get_mut(&place) else {
             return Vec::new();
         };
-        let mut lists: Vec<Vec<Job>> = Vec::new();
-        while lists.len() < lists_max {
-            let (mut list, mut bytes) = (Vec::new(), 0);
-            while list.len() < LIST_MAX
-                && let Some(next) = line.waiting.front()
-            {
-                let size = next.invocation.args.len();
-                if !list.is_empty() && bytes + size > LIST_BYTES_MAX {
-                    break;
-                }
-                let job = line.waiting.pop_front().expect("it was looked at");
-                line.bytes -= size;
-                if job.is_left() {
-                    continue;
-                }
-                bytes += size;
-                list.push(job);
-            }
-            if list.is_empty() {
-                break;
-            }
-            lists.push(list);
-        }
+        let lists: Vec<Vec<Job>> =
+            std::iter::from_fn(|| Some(line.next(deadline)).filter(|list| !list.is_empty())).take(lists_max).collect();
         if lists.is_empty() {
             line.out -= 1;
             if line.out == 0 {
@@ -161,18 +221,26 @@ impl Gather {
 
 #[cfg(test)]
 mod tests {
+    use ff_script::Terms;
+
     use super::*;
 
     const PLACE: Place = Place { route: None, reads: false };
+    const SOON: Duration = Duration::from_secs(600);
 
     fn job(bytes: usize) -> (Job, oneshot::Receiver<Answer>) {
+        job_of("ff_one", bytes, Terms::default())
+    }
+
+    fn job_of(function: &'static str, bytes: usize, terms: Terms) -> (Job, oneshot::Receiver<Answer>) {
         Job::new(Invocation {
             route: Route::Execution(0),
-            function: "ff_one",
+            function,
             read_only: false,
             args: vec![0x80; bytes],
             now_ms: None,
             count_calls: false,
+            terms,
         })
     }
 
@@ -181,16 +249,16 @@ mod tests {
         let gather = Gather::new();
         let (first, _a) = job(1);
         assert_eq!(gather.queue([(PLACE, first)]), [PLACE]);
-        assert_eq!(gather.next(PLACE, 1)[0].len(), 1);
+        assert_eq!(gather.next(PLACE, 1, SOON)[0].len(), 1);
         let (second, _b) = job(1);
         assert_eq!(gather.queue([(PLACE, second)]), [PLACE], "a second list may be out");
-        assert_eq!(gather.next(PLACE, 1)[0].len(), 1);
+        assert_eq!(gather.next(PLACE, 1, SOON)[0].len(), 1);
         let waiting: Vec<_> = (0..70).map(|_| job(1)).collect();
         let (jobs, answers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         assert_eq!(gather.queue(jobs.into_iter().map(|job| (PLACE, job))), [], "no third one");
         drop(answers.into_iter().take(3).collect::<Vec<_>>());
         // The other receivers were dropped too: every caller has gone.
-        assert!(gather.next(PLACE, 1).is_empty());
+        assert!(gather.next(PLACE, 1, SOON).is_empty());
     }
 
     #[test]
@@ -206,13 +274,13 @@ mod tests {
             }
         }
         gather.queue(jobs);
-        let lists = gather.next(PLACE, 8);
+        let lists = gather.next(PLACE, 8, SOON);
         assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [LIST_MAX, 90 - LIST_MAX]);
         let (large, _a) = job(LIST_BYTES_MAX);
         let (small, _b) = job(1);
         gather.queue([(PLACE, small), (PLACE, large)]);
-        assert_eq!(gather.next(PLACE, 1)[0].len(), 1);
-        assert_eq!(gather.next(PLACE, 1)[0].len(), 1, "a large one travels alone");
+        assert_eq!(gather.next(PLACE, 1, SOON)[0].len(), 1);
+        assert_eq!(gather.next(PLACE, 1, SOON)[0].len(), 1, "a large one travels alone");
     }
 
     #[test]
@@ -226,5 +294,46 @@ mod tests {
         assert_eq!(gather.out_max(), 6);
         gather.took(Duration::from_micros(100));
         assert_eq!(gather.out_max(), 2);
+    }
+
+    #[test]
+    fn a_list_is_bounded_by_weight_and_nothing_waits_for_good() {
+        let gather = Gather::new();
+        let (mut jobs, mut kept) = (Vec::new(), Vec::new());
+        let mut add = |count: usize, function, terms: Terms| {
+            for _ in 0..count {
+                let (job, answered) = job_of(function, 1, terms);
+                jobs.push((PLACE, job));
+                kept.push(answered);
+            }
+        };
+        add(100, "ff_submit_execution", Terms::default());
+        add(100, "ff_complete_execution", Terms::default());
+        add(40, "ff_fire_due", Terms { background: true, weight: 8, ..Terms::default() });
+        add(1, "ff_claim_executions", Terms { weight: 64, ..Terms::default() });
+        gather.queue(jobs);
+        let list = gather.next(PLACE, 1, SOON).remove(0);
+        let count = |function| list.iter().filter(|job| job.invocation.function == function).count();
+        assert_eq!((count("ff_complete_execution"), count("ff_submit_execution")), (32, 16));
+        assert_eq!(count("ff_fire_due"), 2, "background work has a quarter");
+        let mut alone = 0;
+        loop {
+            let lists = gather.next(PLACE, 1, SOON);
+            let Some(list) = lists.first() else { break };
+            let weight: usize = list.iter().map(|job| job.invocation.terms.weight).sum();
+            assert!(weight <= LIST_MAX || list.len() == 1, "{weight} in a list of {}", list.len());
+            alone += usize::from(list.iter().any(|job| job.invocation.function == "ff_claim_executions"));
+        }
+        assert_eq!(alone, 1);
+    }
+
+    #[test]
+    fn what_waited_too_long_is_answered_and_not_sent() {
+        let gather = Gather::new();
+        let (late, mut answered) = job(1);
+        gather.queue([(PLACE, late)]);
+        assert!(gather.next(PLACE, 1, Duration::ZERO).is_empty());
+        let answer = answered.try_recv().expect("it is answered");
+        assert!(matches!(answer, Err(HostError::Unavailable { .. })), "{answer:?}");
     }
 }

@@ -129,7 +129,8 @@ impl Carrier {
         let confirm = if place.reads { None } else { self.promise.confirmation };
         let mut place_kept = PlaceKept { carrier: &self, place, done: false };
         loop {
-            let mut lists = self.gather.next(place, if confirm.is_some() { LISTS_CONFIRMED } else { 1 });
+            let mut lists =
+                self.gather.next(place, if confirm.is_some() { LISTS_CONFIRMED } else { 1 }, self.options.deadline);
             match lists.pop() {
                 None => {
                     place_kept.done = true;
@@ -242,7 +243,8 @@ impl Carrier {
             guard: self.topology.is_cluster(),
             listen: self.listening.load(Ordering::Relaxed),
             ..Marks::default()
-        };
+        }
+        .of(jobs.iter().map(|job| &job.invocation));
         let mut command = redis::cmd(if class == Class::Read { "FCALL_RO" } else { "FCALL" });
         command.arg(class.function()).arg(1).arg(route).arg(list::write_head(marks));
         for job in jobs {

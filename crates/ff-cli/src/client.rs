@@ -86,6 +86,17 @@ impl ServerArgs {
         Ok(worker)
     }
 
+    /// Lets a process that this one starts present the same token and trust the same certificate.
+    pub fn equip_process(&self, command: &mut tokio::process::Command) -> anyhow::Result<()> {
+        if let Some(token) = self.token()? {
+            command.env("FF_TOKEN", token);
+        }
+        if let Some(file) = &self.ca_cert {
+            command.arg("--ca-cert").arg(file);
+        }
+        Ok(())
+    }
+
     /// The server's address.
     pub fn url(&self) -> &str {
         self.url.trim_end_matches('/')

@@ -101,6 +101,9 @@ enum Command {
     Top(commands::top::Top),
     Doctor(commands::doctor::Doctor),
     Bench(commands::bench::Bench),
+    /// The worker process of `ff bench`.
+    #[command(hide = true)]
+    BenchWorker(commands::bench::worker::BenchWorker),
     Export(commands::export::Export),
     Import(commands::import::Import),
     /// Shows the settings in force and where each came from.
@@ -123,7 +126,7 @@ impl Command {
         match self {
             Command::Server(server) => Telemetry::start(server.telemetry(), Some("flowfabric")),
             Command::Dev(_) => Telemetry::start(&TelemetryArgs::of_environment()?, Some("flowfabric")),
-            Command::Worker(_) | Command::DevWorker(_) => {
+            Command::Worker(_) | Command::DevWorker(_) | Command::BenchWorker(_) => {
                 Telemetry::start(&TelemetryArgs::of_environment()?, Some("flowfabric-worker"))
             }
             _ => Telemetry::start(&TelemetryArgs::of_environment()?, None),
@@ -187,6 +190,7 @@ async fn main() -> ExitCode {
         Command::Top(top) => top.run().await,
         Command::Doctor(doctor) => doctor.run().await,
         Command::Bench(bench) => bench.run().await,
+        Command::BenchWorker(worker) => worker.run().await,
         Command::Export(export) => export.run().await,
         Command::Import(import) => import.run().await,
         Command::Config(config) => config.run(&settings, &command),

@@ -253,7 +253,15 @@ impl Store {
     }
 
     async fn bytes(&self, route: Route, function: &'static str, read_only: bool, args: Vec<u8>) -> Vec<u8> {
-        let invocation = Invocation { route, function, read_only, args, now_ms: Some(self.now()), count_calls: false };
+        let invocation = Invocation {
+            route,
+            function,
+            read_only,
+            args,
+            now_ms: Some(self.now()),
+            count_calls: false,
+            terms: ff_script::Terms::default(),
+        };
         self.host().call(invocation).await.unwrap_or_else(|error| panic!("{function} on {route}: {error}"))
     }
 

@@ -51,6 +51,7 @@ fn invocation<C: Call>(call: &C, route: Route, now_ms: i64) -> Invocation {
         args: call.encode(),
         now_ms: Some(now_ms),
         count_calls: false,
+        terms: ff_script::Terms::default(),
     }
 }
 

@@ -97,6 +97,7 @@ impl Store {
             args: call.encode(),
             now_ms: Some(now_ms),
             count_calls: false,
+            terms: ff_script::Terms::default(),
         };
         let bytes = self.send(invocation).unwrap_or_else(|error| panic!("{error}"));
         read_answer::<C>(&bytes).unwrap_or_else(|error| panic!("{}: {error}", C::FUNCTION))

@@ -1,18 +1,22 @@
 //! Typed calls through any host.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use ff_core::PartitionConfig;
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
+use ff_core::{EngineError, PartitionConfig};
 use sha2::{Digest, Sha256};
 
 use crate::call::Call;
 use crate::error::Error;
 use crate::generated::{Event, ReadEvents, ReadEventsReply};
 use crate::holder_set::HolderSet;
-use crate::host::{Host, Invocation, Route};
+use crate::host::{Host, HostError, Invocation, Route, Terms};
+use crate::library::Library;
 use crate::refusal;
 use crate::wire::{DecodeError, Reader};
+
+/// The library whose contracts the types of this crate were written from.
+static NUMBER: LazyLock<u32> = LazyLock::new(|| Library::shipped().number);
 
 /// Makes typed calls to one store.
 #[derive(Clone)]
@@ -20,6 +24,7 @@ pub struct Client {
     host: Arc<dyn Host>,
     partitions: PartitionConfig,
     now_ms: Option<i64>,
+    background: bool,
 }
 
 /// A reply and what it cost.
@@ -35,13 +40,19 @@ impl Client {
     /// A client of this host, whose store has these partitions.
     #[must_use]
     pub fn new(host: Arc<dyn Host>, partitions: PartitionConfig) -> Self {
-        Self { host, partitions, now_ms: None }
+        Self { host, partitions, now_ms: None, background: false }
     }
 
     /// The same client at a time of its own; only the test bundle listens to it.
     #[must_use]
     pub fn at(&self, now_ms: i64) -> Self {
         Self { now_ms: Some(now_ms), ..self.clone() }
+    }
+
+    /// The same client for work that nobody waits for: it leaves most of a list to others.
+    #[must_use]
+    pub fn in_background(&self) -> Self {
+        Self { background: true, ..self.clone() }
     }
 
     /// The host behind this client.
@@ -115,20 +126,29 @@ impl Client {
 
     /// Runs one function.
     pub async fn call<C: Call>(&self, route: Route, call: &C) -> Result<C::Reply, Error> {
-        let bytes = self.host.call(self.invocation(route, call, false)).await?;
+        let bytes = self.host.call(self.invocation(route, call, false)?).await?;
         Ok(read_reply::<C>(&bytes)?.0)
     }
 
     /// Runs one function many times, in this order and in as few calls of the store as they fit into; each is answered on its own.
     pub async fn call_all<C: Call>(&self, calls: &[(Route, C)]) -> Vec<Result<C::Reply, Error>> {
-        let operations = calls.iter().map(|(route, call)| self.invocation(*route, call, false)).collect();
-        let answers = self.host.run(operations).await;
-        answers.into_iter().map(|answer| Ok(read_reply::<C>(&answer?)?.0)).collect()
+        let mut refused = Vec::with_capacity(calls.len());
+        let mut operations = Vec::with_capacity(calls.len());
+        for (route, call) in calls {
+            let invocation = self.invocation(*route, call, false);
+            refused.push(invocation.map(|invocation| operations.push(invocation)).err());
+        }
+        let mut answers = self.host.run(operations).await.into_iter();
+        let answered = |refused: Option<Error>| match refused {
+            Some(error) => Err(error),
+            None => Ok(read_reply::<C>(&answers.next().unwrap_or(Err(HostError::Closed))?)?.0),
+        };
+        refused.into_iter().map(answered).collect()
     }
 
     /// Runs one function and says how many store calls it made.
     pub async fn call_counted<C: Call>(&self, route: Route, call: &C) -> Result<Counted<C::Reply>, Error> {
-        let bytes = self.host.call(self.invocation(route, call, true)).await?;
+        let bytes = self.host.call(self.invocation(route, call, true)?).await?;
         let (reply, calls) = read_reply::<C>(&bytes)?;
         let calls =
             calls.ok_or_else(|| Error::Decode { function: C::FUNCTION, detail: "calls: is missing".to_owned() })?;
@@ -143,15 +163,18 @@ impl Client {
             .map_err(|error| Error::Decode { function: ReadEvents::FUNCTION, detail: error.to_string() })
     }
 
-    fn invocation<C: Call>(&self, route: Route, call: &C, count_calls: bool) -> Invocation {
-        Invocation {
+    /// The call as a host takes it, once its arguments are within their bounds.
+    fn invocation<C: Call>(&self, route: Route, call: &C, count_calls: bool) -> Result<Invocation, Error> {
+        call.check().map_err(EngineError::from)?;
+        Ok(Invocation {
             route,
             function: C::FUNCTION,
             read_only: C::READ_ONLY,
             args: call.encode(),
             now_ms: self.now_ms,
             count_calls,
-        }
+            terms: Terms { checked_by: Some(*NUMBER), weight: call.weight(), background: self.background },
+        })
     }
 }
 
@@ -172,7 +195,6 @@ fn read_reply<C: Call>(bytes: &[u8]) -> Result<(C::Reply, Option<u32>), Error> {
 
 #[cfg(test)]
 mod tests {
-    use ff_core::EngineError;
     use ff_core::error::StateKind;
     use rmpv::Value;
 

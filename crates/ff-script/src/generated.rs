@@ -3345,7 +3345,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(ClaimExecutions -> ClaimExecutionsReply, "ff_claim_executions", read_only: false);
+wire_call!(ClaimExecutions -> ClaimExecutionsReply, "ff_claim_executions", read_only: false, weight: max);
 
 wire_struct! {
     /// Moves the end of a lease; says whether the worker is asked to cancel or to yield.
@@ -3486,7 +3486,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false);
+wire_call!(IssueGrants -> IssueGrantsReply, "ff_issue_grants", read_only: false, weight: max);
 impl IssueGrants {
     /// What is required, with nothing optional said.
     #[must_use]
@@ -7088,7 +7088,7 @@ wire_reply! {
         },
     }
 }
-wire_call!(FireDue -> FireDueReply, "ff_fire_due", read_only: false);
+wire_call!(FireDue -> FireDueReply, "ff_fire_due", read_only: false, weight: limit);
 
 wire_struct! {
     /// When this partition's next timer is, and whether it owes anything.

@@ -82,6 +82,25 @@ pub struct Invocation {
     pub now_ms: Option<i64>,
     /// Ask the reply to carry the number of store calls it took.
     pub count_calls: bool,
+    /// How it may travel.
+    pub terms: Terms,
+}
+
+/// How an operation may travel with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The library whose rules its arguments were checked by; it need not check them again.
+    pub checked_by: Option<u32>,
+    /// How much of a list it takes up.
+    pub weight: usize,
+    /// Nobody waits for it: it leaves most of a list to others.
+    pub background: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { checked_by: None, weight: 1, background: false }
+    }
 }
 
 /// What a partition announced, or the news that announcements may have been lost.

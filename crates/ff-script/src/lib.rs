@@ -14,6 +14,9 @@ pub mod list;
 pub mod wire;
 #[rustfmt::skip]
 pub mod generated;
+#[rustfmt::skip]
+pub mod generated_rules;
+pub mod rules;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
 
@@ -28,7 +31,7 @@ pub use client::{Client, Counted};
 pub use contents::{Content, Contents};
 pub use error::Error;
 pub use holder_set::HolderSet;
-pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, WakeUp, Watch};
+pub use host::{Host, HostError, HostFacts, Invocation, Route, ScanCursor, ScanPage, Terms, WakeUp, Watch};
 pub use library::Library;
 pub use wake::Wake;
 pub use wire::{Bytes, DecodeError};

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 45, hash = "facb8eda9da9cacc512e347d97c0f1f1a89e33c9e032bad9e0b13e814ab267a3" }
+local LIBRARY = { number = 46, hash = "29ed719d24816575b1c3d697d94194f9b9a0b13eb4d117a62f309dcfa6846ece" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -5008,14 +5008,14 @@ function leases.ids(tx, instance)
   return ids
 end
 
--- The executions that some of these leases hold, in the order of the leases, and the ids of those that hold none; nil when none does.
+-- The executions that some of these leases hold, in the order of the leases, and the places of those that hold none; nil when none does.
 function leases.held(tx, instance, lease_ids)
   local found = tx:hmget(keys.leases(tx, instance), lease_ids)
   for i = 1, #lease_ids do
     if found[i] then
       local ids, free = {}, {}
-      for at, lease_id in ipairs(lease_ids) do
-        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = lease_id end
+      for at = 1, #lease_ids do
+        if found[at] then ids[#ids + 1] = found[at] else free[#free + 1] = at end
       end
       return ids, free
     end
@@ -7446,11 +7446,11 @@ function start.task(tx, rec, input, from_upstreams)
   return { rec.id, tx:record(keys.core(tx, rec.id)), input, extras }
 end
 
--- The tasks of those of these leases that live: a lost reply is answered again. Nil when none does, and the lease ids that are free:
--- a lease that has run out keeps its id until someone looks.
+-- The tasks of those of these leases that live: a lost reply is answered again. Nil when none does. Then the places of
+-- the leases that are free, when not all are: one that has run out keeps its id until someone looks.
 function start.leased(tx, instance, lease_ids)
   local ids, free = leases.held(tx, instance, lease_ids)
-  if ids == nil then return nil, lease_ids end
+  if ids == nil then return nil end
   local tasks = {}
   for _, id in ipairs(ids) do
     local rec = execution.load(tx, id)
@@ -8874,6 +8874,7 @@ define.fn {
   name = "ff_claim_executions",
   doc = "Leases up to `max` of the best executions of a lane in this partition to a worker, among those whose requirements it covers and which need no admission. A repetition has the same lease ids and is answered with the leases that live. Inputs and passed results together stay within 4 MiB, but one task is always handed out. A lane with max_active is reached by grants only.",
   flags = { "allow-oom" },
+  weight = "max",
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", worker_id = "worker_id", capabilities = "capabilities",
     max = "batch_size", lease_ttl_ms = "lease_ttl_ms", lease_ids = "lease_ids", attempt_ids = "attempt_ids",
@@ -8883,7 +8884,7 @@ define.fn {
   call = function(tx, a)
     if #a.lease_ids < a.max then return reply.err("invalid_argument", { field = "lease_ids", problem = "must hold max items" }) end
     if #a.attempt_ids < a.max then return reply.err("invalid_argument", { field = "attempt_ids", problem = "must hold max items" }) end
-    local again, lease_ids = start.leased(tx, a.instance, a.lease_ids)
+    local again, free = start.leased(tx, a.instance, a.lease_ids)
     if again then return reply.ok("replayed", { tasks = again }) end
     local copy = lane.load(tx, a.namespace .. "/" .. a.lane)
     if copy == nil then return reply.ok("claimed", { tasks = {} }) end
@@ -8892,7 +8893,7 @@ define.fn {
 
     lane.prepare(tx, copy, "told", "prefers", "quiet:any")
     local capabilities = choose.set_of(a.capabilities)
-    local max = math.min(a.max, #lease_ids)
+    local max = free and math.min(a.max, #free) or a.max
     local found = choose.candidates(tx, copy, capabilities, max, false)
     local tasks, first_wake, looks, bytes = {}, nil, 0, 0
     while #tasks < max and looks < limits.batch_max do
@@ -8900,7 +8901,8 @@ define.fn {
       if id == nil then break end
       looks = looks + 1
       local at = #tasks + 1
-      local one = tx:item(take_one, tx, a, copy, id, lease_ids[at], a.attempt_ids[at], at > 1 and limits.claim_bytes_max - bytes or nil)
+      local place = free and free[at] or at
+      local one = tx:item(take_one, tx, a, copy, id, a.lease_ids[place], a.attempt_ids[place], at > 1 and limits.claim_bytes_max - bytes or nil)
       if one and one.full then
         choose.put_back(found, id, queue)
         break
@@ -9068,6 +9070,7 @@ define.fn {
   name = "ff_issue_grants",
   doc = "Reserves up to `max` of the best executions of a lane for a worker, those that need admission included; an unused grant runs out by itself. The leases that a repetition of this request took already, which have the same ids, are answered instead.",
   flags = { "allow-oom" },
+  weight = "max",
   args = {
     namespace = "namespace", lane = "lane", instance = "instance", capabilities = "capabilities", max = "batch_size", ttl_ms = "grant_ttl_ms", grant_ids = "[grant_id]", lease_ids = "lease_ids?",
   },
@@ -15132,6 +15135,7 @@ define.fn {
   name = "ff_fire_due",
   doc = "Applies whatever is due in this partition, a bounded number per call, and answers when the next entry is.",
   flags = { "allow-oom" },
+  weight = "limit",
   args = { limit = "batch_size", draw = "permille" },
   reply = { fired = { count = "count", stuck = "count", more = "bool", next_at = "time_ms?", now = "time_ms" } },
   errs = { "try_again" },

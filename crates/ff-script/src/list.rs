@@ -6,7 +6,7 @@ use crate::generated::{ENDING, READING};
 use crate::host::{HostError, Invocation};
 use crate::wire::{Reader, Wire, write_bytes};
 
-/// The most operations of one list.
+/// The most that the operations of one list weigh together; a heavier one travels alone.
 pub const LIST_MAX: usize = 64;
 /// The most bytes of arguments of one list; a larger operation travels alone.
 pub const LIST_BYTES_MAX: usize = 512 * 1024;
@@ -67,6 +67,16 @@ pub struct Marks {
     pub listen: bool,
     /// The number of the library by whose rules the arguments were checked already.
     pub checked_by: Option<u32>,
+}
+
+impl Marks {
+    /// The same marks for a list of these operations: checked when each of them is.
+    #[must_use]
+    pub fn of<'a>(self, operations: impl IntoIterator<Item = &'a Invocation>) -> Self {
+        let mut numbers = operations.into_iter().map(|operation| operation.terms.checked_by);
+        let first = numbers.next().flatten();
+        Self { checked_by: first.filter(|_| numbers.all(|number| number == first)), ..self }
+    }
 }
 
 /// Refuses an operation whose arguments are no msgpack map, before it is put into a list with others.
@@ -141,6 +151,7 @@ mod tests {
             args: args.to_vec(),
             now_ms: Some(1_700_000_000_000),
             count_calls: true,
+            terms: crate::host::Terms::default(),
         }
     }
 

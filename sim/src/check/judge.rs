@@ -371,7 +371,7 @@ impl Judgement<'_> {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
-                let at = self.rank();
+                let at = self.leased_as(c, after)?;
                 (&c.instance, &c.capabilities, c.lease_ttl_ms, c.attempt_ids[at], c.lease_ids[at])
             }
             Request::ConsumeGrant(c) => {
@@ -530,7 +530,7 @@ impl Judgement<'_> {
                 require!(1, eligible(before), "{id} was claimed while {} {:?}", before.state, before.blocking_reason);
                 let admitted = before.quotas.is_empty() && before.budgets.is_empty();
                 require!(16, admitted, "{id} needs admission and was claimed without");
-                (&c.instance, c.lease_ttl_ms, c.lease_ids[self.rank()])
+                (&c.instance, c.lease_ttl_ms, c.lease_ids[self.leased_as(c, after)?])
             }
             Request::ConsumeGrant(c) => {
                 let open = shadow.grant.as_ref().is_some_and(|grant| *grant == (c.grant_id, c.instance.clone()));
@@ -1010,6 +1010,22 @@ impl Judgement<'_> {
         shadow.granted.push(grant_id);
         shadow.grant = Some((grant_id, instance.clone()));
         Ok(())
+    }
+
+    /// Which of the claim's leases the execution has. An id that still holds another execution is passed over.
+    fn leased_as(&self, call: &ClaimExecutions, after: &Execution) -> Result<usize, Violation> {
+        let id = self.id;
+        let lease_id = after.lease.as_ref().map(|lease| lease.lease_id);
+        let Some(at) = call.lease_ids.iter().position(|asked| Some(*asked) == lease_id) else {
+            return Err(Violation::new(1, format!("{id} has the lease {lease_id:?}, which its claim did not ask for")));
+        };
+        let mut others = self.checker.live_in(self.step.partition()).filter(|(other, ..)| **other != id);
+        let twice = others.any(|(_, shadow, _)| {
+            let held = |lease: &&LastLease| lease.ended.is_none() && lease.instance == call.instance;
+            shadow.lease.as_ref().filter(held).map(|lease| lease.fence.lease_id) == lease_id
+        });
+        require!(1, !twice, "{id} has the lease {lease_id:?}, which holds another execution too");
+        Ok(at)
     }
 
     /// How many events of this type the call emitted before this one.

@@ -29,6 +29,8 @@ pub struct FunctionContract {
     /// By name of the variant; fields by name.
     pub reply: Vec<(String, Vec<Field>)>,
     pub errs: Vec<String>,
+    /// The argument that says how much of a list the call takes up; without one it is 1.
+    pub weight: Option<String>,
 }
 
 impl FunctionContract {
@@ -65,6 +67,12 @@ pub enum Shape {
         min: Option<i64>,
         max: Option<i64>,
         pattern: Option<String>,
+        /// The largest number that digits in it may stand for.
+        digits_max: Option<String>,
+        /// A pattern that is not allowed, and what is said about it.
+        refuse: Option<(String, String)>,
+        /// The code of a refusal, when it is not `invalid_argument`.
+        code: Option<String>,
         rust: Option<String>,
     },
     Bytes {
@@ -83,6 +91,7 @@ pub enum Shape {
     List {
         of: TypeExpr,
         max: Option<i64>,
+        bytes_max: Option<i64>,
     },
     Map {
         key: TypeExpr,
@@ -191,7 +200,7 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
     let bound = |name: &str| -> Result<Option<i64>> { entry.get(name).plain() };
     let ty = |name: &str| -> Result<TypeExpr> { TypeExpr::parse(&entry.get::<String>(name).plain()?) };
     Ok(match group {
-        "list" => Shape::List { of: ty("of")?, max: bound("max")? },
+        "list" => Shape::List { of: ty("of")?, max: bound("max")?, bytes_max: bound("bytes_max")? },
         "map" => Shape::Map { key: ty("key")?, value: ty("value")?, max: bound("max")? },
         "struct" => {
             let mut fields = Vec::new();
@@ -210,6 +219,9 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
                 min: bound("min")?,
                 max: bound("max")?,
                 pattern: entry.get("pattern").plain()?,
+                digits_max: entry.get("digits_max").plain()?,
+                refuse: read_refused(entry)?,
+                code: entry.get("code").plain()?,
                 rust: entry.get("rust").plain()?,
             },
             "bytes" => Shape::Bytes { max: bound("max")? },
@@ -219,6 +231,14 @@ fn read_shape(group: &str, entry: &Table) -> Result<Shape> {
             other => bail!("unknown base {other:?}"),
         },
     })
+}
+
+/// What a text must not hold.
+fn read_refused(entry: &Table) -> Result<Option<(String, String)>> {
+    let Some(refuse) = entry.get::<Option<Table>>("refuse").plain()? else { return Ok(None) };
+    let problem: Option<String> = refuse.get("problem").plain()?;
+    let problem = problem.unwrap_or_else(|| "holds a character that is not allowed".to_owned());
+    Ok(Some((refuse.get("pattern").plain()?, problem)))
 }
 
 fn read_errors(table: &Table) -> Result<Vec<ErrorDeclaration>> {
@@ -258,6 +278,7 @@ fn read_function(table: &Table) -> Result<FunctionContract> {
             args: read_fields(table.get("args").plain().context("args")?)?,
             reply,
             errs: table.get::<Option<Vec<String>>>("errs").plain().context("errs")?.unwrap_or_default(),
+            weight: table.get("weight").plain().context("weight")?,
         })
     };
     read().with_context(|| format!("contract of {name}"))
@@ -311,6 +332,10 @@ fn check(library: &Library) -> Result<()> {
         for (variant, fields) in &function.reply {
             let clash = fields.iter().any(|field| field.name == "is");
             ensure!(!clash, "{}: reply {variant} has a field named is", function.name);
+        }
+        if let Some(weight) = &function.weight {
+            let known = function.args.iter().any(|field| field.name == *weight && !field.ty.is_optional());
+            ensure!(known, "{}: its weight {weight} is no argument it must have", function.name);
         }
         for code in &function.errs {
             ensure!(codes.contains(code.as_str()), "{} has the unknown error {code}", function.name);

@@ -9,6 +9,7 @@ mod lint;
 mod lua_result;
 mod packed;
 mod reference;
+mod rules;
 mod rust;
 mod source;
 mod tokens;
@@ -99,6 +100,7 @@ fn generate(root: &Path) -> Result<Generated> {
             path: "crates/ff-script/src/generated.rs",
             text: rust::write(&library, &commands::used(&source))? + &packed.rust(&library)?,
         },
+        Output { path: "crates/ff-script/src/generated_rules.rs", text: rules::write(&library) },
         Output { path: "crates/ff-core/src/error_code.rs", text: error_codes::write(&library) },
         Output { path: "docs/reference/functions.md", text: reference::write(&library) },
     ];

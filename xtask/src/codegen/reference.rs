@@ -102,7 +102,7 @@ pub fn bounds(ty: &NamedType) -> String {
         Shape::Bytes { max } => max.map_or_else(|| "bytes".to_owned(), |max| format!("at most {max} bytes")),
         Shape::Uuid { .. } => "a UUID in lower case".to_owned(),
         Shape::Enum { values } => values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", "),
-        Shape::List { of, max } => format!("list of `{of}`{}", items(max)),
+        Shape::List { of, max, .. } => format!("list of `{of}`{}", items(max)),
         Shape::Map { key, value, max } => format!("map from `{key}` to `{value}`{}", items(max)),
         Shape::Native { .. } => "packed".to_owned(),
         Shape::Struct { .. } => String::new(),

@@ -94,7 +94,9 @@ pub fn write(library: &Library, commands: &BTreeSet<&str>) -> Result<String> {
             out.push_str(",\n");
         }
         out.push_str("    }\n}\n");
-        writeln!(out, "wire_call!({name} -> {reply}, \"{}\", read_only: {});", function.name, function.read_only())
+        let weight = function.weight.as_ref().map(|field| format!(", weight: {}", ident(field))).unwrap_or_default();
+        let (function_name, read_only) = (&function.name, function.read_only());
+        writeln!(out, "wire_call!({name} -> {reply}, \"{function_name}\", read_only: {read_only}{weight});")
             .expect("memory");
         write_new(&mut out, library, &name, &function.args.iter().collect::<Vec<_>>());
         specimens.extend([name, reply]);

@@ -123,6 +123,7 @@ async fn bad_input_is_refused_by_unpack() {
             args,
             now_ms: None,
             count_calls: false,
+            terms: ff_script::Terms::default(),
         };
         assert!(matches!(fixture.host.call(call).await, Err(HostError::Raised { .. })));
     }

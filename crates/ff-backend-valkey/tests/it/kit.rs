@@ -106,7 +106,15 @@ pub fn invocation(route: Route, function: &'static str, read_only: bool, fields:
     let fields = fields.iter().map(|(name, value)| (rmpv::Value::from(*name), rmpv::Value::from(*value))).collect();
     let mut args = Vec::new();
     rmpv::encode::write_value(&mut args, &rmpv::Value::Map(fields)).unwrap();
-    Invocation { route, function, read_only, args, now_ms: None, count_calls: false }
+    Invocation {
+        route,
+        function,
+        read_only,
+        args,
+        now_ms: None,
+        count_calls: false,
+        terms: ff_script::Terms::default(),
+    }
 }
 
 /// Calls a function that writes and returns what stands under `ok`.

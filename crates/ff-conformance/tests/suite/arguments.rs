@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use ff_conformance::work::HOME;
 use ff_conformance::{Store, for_each_host};
+use ff_core::EngineError;
+use ff_core::error::Detail;
 use ff_script::Route;
+use ff_script::generated_rules::CHECKS;
 use rmpv::Value;
 
 use crate::contract::{Contract, Contracts, Mistake};
@@ -42,6 +45,30 @@ async fn expect_refusal(
     let reply = store.raw(HOME, contract.name, contract.read_only, &arguments(fields)).await;
     let expected = (Some(code.to_owned()), Some(path.to_owned()));
     assert_eq!(refused(&reply), expected, "{} with {what}: {:.300}", contract.name, reply.to_string());
+    same_in_process(contract, fields, what, &reply);
+}
+
+/// Whatever can be written as a typed call is refused in the same words before it leaves the process.
+fn same_in_process(contract: &Contract, fields: &BTreeMap<String, Value>, what: &str, reply: &Value) {
+    let mut packed = Vec::new();
+    rmpv::encode::write_value(&mut packed, &arguments(fields)).expect("a Vec takes every byte");
+    let (_, check) = CHECKS.iter().find(|(name, _)| *name == contract.name).expect("every function has a check");
+    let problem = match check(&packed) {
+        None => return,
+        Some(Ok(())) => {
+            let text = field(field(reply, "detail"), "problem").as_str();
+            // A typed call has no such field, and writes a UUID in the one way there is.
+            let cannot_be_said = ["is not a known field", "must be a UUID in lower case"];
+            assert!(text.is_some_and(|text| cannot_be_said.contains(&text)), "{} with {what}: {reply}", contract.name);
+            return;
+        }
+        Some(Err(problem)) => EngineError::from(problem),
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (code, detail) = (text(field(reply, "err")), field(reply, "detail"));
+    let detail = ["field", "problem"].map(|name| (name.to_owned(), text(field(detail, name))));
+    let said = EngineError::from_refusal(code.parse().expect("a code"), Detail::from_iter(detail));
+    assert_eq!(problem, said, "{} with {what}", contract.name);
 }
 
 /// Where a function is called when it is called rightly.

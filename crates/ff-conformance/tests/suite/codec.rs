@@ -30,6 +30,7 @@ async fn every_type_survives(host: &dyn Host) {
                 args,
                 now_ms: None,
                 count_calls: false,
+                terms: ff_script::Terms::default(),
             };
             let reply = host.call(invocation).await.expect("the echo answers");
             let value = rmpv::decode::read_value(&mut reply.as_slice()).expect("the echo is msgpack");

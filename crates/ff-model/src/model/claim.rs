@@ -41,8 +41,9 @@ impl Model {
             return Ok(ClaimExecutionsReply::Replayed { tasks: live });
         }
         // One that has run out keeps its id until someone looks.
-        let free: Vec<LeaseId> =
-            call.lease_ids.iter().copied().filter(|lease| self.held_by(&call.instance, *lease).is_none()).collect();
+        let pairs = call.lease_ids.iter().copied().zip(call.attempt_ids.iter().copied());
+        let free: Vec<(LeaseId, AttemptId)> =
+            pairs.filter(|(lease, _)| self.held_by(&call.instance, *lease).is_none()).collect();
         let max = call.max.min(free.len() as i64);
         let path = format!("{}/{}", call.namespace, call.lane);
         let Some(lane) = self.lanes.get(&path) else {
@@ -62,12 +63,13 @@ impl Model {
             if !self.executions[&id].may_start(self.now) {
                 continue;
             }
+            let (lease_id, attempt_id) = free[tasks.len()];
             let holder = Holder {
                 instance: &call.instance,
                 worker_id: &call.worker_id,
                 ttl_ms: call.lease_ttl_ms,
-                attempt_id: call.attempt_ids[tasks.len()],
-                lease_id: free[tasks.len()],
+                attempt_id,
+                lease_id,
             };
             tasks.push(self.start(id, holder));
         }

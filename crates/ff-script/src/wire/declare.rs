@@ -166,6 +166,8 @@ macro_rules! wire_words {
 /// The codec of an enum whose variants are words, here or in `ff-core`.
 macro_rules! wire_word_codec {
     ( $name:ty ) => {
+        $crate::rules::always_within!($name);
+
         impl $crate::wire::Wire for $name {
             fn write(&self, out: &mut Vec<u8>) {
                 $crate::wire::write_bytes(out, self.as_str().as_bytes());
@@ -377,7 +379,7 @@ pub(crate) fn member<T: Wire>(input: &mut Reader<'_>, name: &'static str) -> Res
 
 /// A function of the library: its arguments are a [`crate::Call`].
 macro_rules! wire_call {
-    ( $name:ident -> $reply:ident, $function:literal, read_only: $read_only:literal ) => {
+    ( $name:ident -> $reply:ident, $function:literal, read_only: $read_only:literal $(, weight: $weight:ident )? ) => {
         impl $crate::call::Call for $name {
             const FUNCTION: &'static str = $function;
             const READ_ONLY: bool = $read_only;
@@ -390,6 +392,14 @@ macro_rules! wire_call {
             fn decode_reply(input: &mut $crate::wire::Reader<'_>) -> Result<$reply, $crate::wire::DecodeError> {
                 $crate::wire::Wire::read(input)
             }
+            fn check(&self) -> Result<(), $crate::rules::Problem> {
+                $crate::rules::Bounded::within(self, &$crate::rules::Rule::Own)
+            }
+            $(
+                fn weight(&self) -> usize {
+                    usize::try_from(self.$weight).unwrap_or(1).max(1)
+                }
+            )?
         }
     };
 }

@@ -64,6 +64,7 @@ pub fn invocation(function: &'static str, args: Value) -> Invocation {
         args: encode(&args),
         now_ms: None,
         count_calls: false,
+        terms: ff_script::Terms::default(),
     }
 }
 

@@ -235,6 +235,7 @@ fn call<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
         args: call.encode(),
         now_ms: Some(now),
         count_calls: true,
+        terms: ff_script::Terms::default(),
     }
 }
 

@@ -164,7 +164,15 @@ fn sampled(rng: &mut StdRng, now: i64) -> Invocation {
         let Some(function) = g::FUNCTIONS.iter().find(|known| **known == name && !left_out) else { continue };
         let args = (specimen.encode)(&mut Samples::new(rng.random()));
         let route = [ROUTE, Route::Fleet, SLOTS, BUDGETS][rng.random_range(0..4)];
-        return Invocation { route, function, read_only: false, args, now_ms: Some(now), count_calls: true };
+        return Invocation {
+            route,
+            function,
+            read_only: false,
+            args,
+            now_ms: Some(now),
+            count_calls: true,
+            terms: ff_script::Terms::default(),
+        };
     }
 }
 

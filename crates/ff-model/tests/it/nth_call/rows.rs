@@ -29,6 +29,7 @@ pub fn at<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
         args: call.encode(),
         now_ms: Some(now),
         count_calls: false,
+        terms: ff_script::Terms::default(),
     }
 }
 

@@ -1,19 +1,16 @@
 //! `ff bench`: what this installation does per second, and how long one execution takes when nothing else is going on.
 
+pub mod worker;
+
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use ff_sdk::runtime::{HandlerResult, WorkerRuntime};
-use ff_sdk::{FlowFabricWorker, WorkerConfig};
 use ff_server::{Server, ServerOptions};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
+use self::worker::Worker;
 use crate::client::{Api, Output, OutputArgs, ServerArgs, say, text};
 use crate::store::{StoreAddress, open};
 
@@ -23,14 +20,17 @@ const BATCH: u64 = 500;
 /// How often the slow measurements are repeated at most.
 const ONE_BY_ONE: usize = 500;
 const IDLE: usize = 100;
+/// The bytes of an execution's input.
+const INPUT_BYTES: usize = 256;
 /// Ended executions are kept this long.
 const RETENTION_MS: u64 = 60_000;
 
-/// Measures this installation: submitting one by one and in batches, draining with one worker process, and the time from submission
-/// to result when nothing else is going on.
+/// Measures this installation over HTTP: how fast one worker process drains a queue, and how long an execution takes from submission to
+/// result when nothing else is going on.
 ///
-/// The work has a lane of its own, which is empty afterwards. Each measurement ends after --seconds. With --store the store is opened in
-/// this process, which serves it meanwhile; without, the running server is measured, whatever else it does.
+/// The worker is a process of its own, and inputs have 256 bytes. The work has lanes of its own, which are empty afterwards. Each
+/// measurement ends after --seconds. With --store this process opens the store and serves it meanwhile; without, the running server is
+/// measured, whatever else it does.
 #[derive(Args)]
 #[command(after_help = "Example:
   ff bench
@@ -39,7 +39,7 @@ pub struct Bench {
     /// Opens this store instead of asking a server.
     #[arg(long)]
     store: Option<StoreAddress>,
-    /// How many executions are submitted in batches and drained.
+    /// How many executions are drained.
     #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
     /// How many the worker holds at once.
@@ -48,6 +48,9 @@ pub struct Bench {
     /// How long one measurement may take.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
+    /// Measures submitting one by one and in batches too.
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     server: ServerArgs,
     #[command(flatten)]
@@ -114,8 +117,9 @@ impl Bench {
         let lane = format!("bench-{:08x}", rand::random::<u32>());
         let measured = self.measurements(api, url, server, &lane).await;
         // Whatever a measurement left when its time was over.
-        let left = json!({ "lane": lane, "reason": "the measurement is over", "limit": 10_000 }).to_string();
-        while api.post("/v1/executions:cancel", left.clone()).await?.accepted()?.json()?["next_cursor"].is_string() {}
+        for lane in [lane.clone(), idle_lane(&lane)] {
+            cancel_all(api, &lane).await?;
+        }
         let measured = measured?;
         let store = &facts["store"];
         if self.output.output == Output::Json {
@@ -141,33 +145,21 @@ impl Bench {
         server: Option<&ServerArgs>,
         lane: &str,
     ) -> anyhow::Result<Vec<Measured>> {
-        let one = json!({ "kind": KIND, "lane": lane, "input": {"n": 1}, "retention_ms": RETENTION_MS }).to_string();
-        let one_by_one = self.one_by_one(api, &one).await?;
-        let (batches, last) = self.batches(api, &one).await?;
-        let done = Arc::new(Done::default());
-        let worker = self.worker(url, server, lane).await?;
-        let stop = CancellationToken::new();
-        let counting = Arc::clone(&done);
-        let runtime = WorkerRuntime::new(worker).without_signals().shutdown_on(stop.clone()).on(KIND, move || {
-            let counting = Arc::clone(&counting);
-            async move {
-                counting.one();
-                HandlerResult::<std::io::Error>::Ok(Some(b"1".to_vec()))
-            }
-        });
-        let began = Instant::now();
-        let running = tokio::spawn(runtime.run());
-        let all = one_by_one.count + batches.count;
-        let measured = async {
-            let drained = self.drained(api, &done, all, &last, began).await?;
-            let idle = if drained.count == all { Some(self.idle(api, &one).await?) } else { None };
-            Ok::<_, anyhow::Error>((drained, idle))
+        let mut rows = Vec::new();
+        let mut submitted = 0;
+        if self.all {
+            let one_by_one = self.one_by_one(api, &body(lane)).await?;
+            submitted += one_by_one.count;
+            rows.push(one_by_one);
         }
-        .await;
-        stop.cancel();
-        running.await.context("the worker ended badly")??;
-        let (drained, idle) = measured?;
-        Ok([one_by_one, batches, drained].into_iter().chain(idle).collect())
+        let (batches, last) = self.batches(api, &body(lane)).await?;
+        submitted += batches.count;
+        if self.all {
+            rows.push(batches);
+        }
+        rows.push(self.drain(api, url, server, lane, submitted, &last).await?);
+        rows.push(self.idle(api, url, server, &idle_lane(lane)).await?);
+        Ok(rows)
     }
 
     fn time(&self) -> Duration {
@@ -185,7 +177,7 @@ impl Bench {
         Ok(Measured { what: "submit one by one", count: each.len() as u64, took: began.elapsed(), each })
     }
 
-    /// Submits in batches; answers the ids of the last one too.
+    /// Submits in batches; returns the ids of the last one too.
     async fn batches(&self, api: &Api, body: &str) -> anyhow::Result<(Measured, Vec<String>)> {
         let began = Instant::now();
         let (mut count, mut last) = (0, Vec::new());
@@ -204,75 +196,73 @@ impl Bench {
         Ok((Measured { what: "submit in batches", count, took: began.elapsed(), each: Vec::new() }, last))
     }
 
-    async fn worker(&self, url: &str, server: Option<&ServerArgs>, lane: &str) -> anyhow::Result<FlowFabricWorker> {
-        let mut config =
-            WorkerConfig::http(url, "bench", lane, "default", lane).with_max_concurrent_tasks(usize::from(self.slots));
-        if let Some(server) = server {
-            config = server.equip(config)?;
-        }
-        FlowFabricWorker::connect(config).await.context("cannot register the worker")
-    }
-
-    /// Waits until the worker has run everything, or the time is over.
-    async fn drained(
+    /// From a worker's first claim until everything has a result, or the time is over.
+    async fn drain(
         &self,
         api: &Api,
-        done: &Done,
+        url: &str,
+        server: Option<&ServerArgs>,
+        lane: &str,
         all: u64,
         last: &[String],
-        began: Instant,
     ) -> anyhow::Result<Measured> {
-        let left = self.time().saturating_sub(began.elapsed());
-        let whole = tokio::time::timeout(left, done.reach(all)).await.is_ok();
+        let mut worker = Worker::start(url, server, lane, self.slots).await?;
+        let began = Instant::now();
+        worker.begin().await?;
+        let reached = tokio::time::timeout(self.time(), worker.reach(all)).await;
         let mut took = began.elapsed();
-        if whole {
-            // The handlers have run; what they answered is to be true as well.
+        if let Ok(reached) = reached {
+            reached?;
+            // The handlers have run; what they returned is to be stored as well.
             for id in last {
                 let path = format!("/v1/executions/{id}/result");
                 api.get(&path, &[("wait_ms", "10000".to_owned())]).await?.accepted()?;
             }
             took = began.elapsed();
         }
-        let count = if whole { all } else { done.count() };
+        let count = worker.done();
+        if count < all {
+            cancel_all(api, lane).await?;
+        }
+        worker.stop().await?;
         Ok(Measured { what: "drain", count, took, each: Vec::new() })
     }
 
-    async fn idle(&self, api: &Api, body: &str) -> anyhow::Result<Measured> {
+    async fn idle(&self, api: &Api, url: &str, server: Option<&ServerArgs>, lane: &str) -> anyhow::Result<Measured> {
+        let mut worker = Worker::start(url, server, lane, self.slots).await?;
+        worker.begin().await?;
+        let one = body(lane);
         let began = Instant::now();
         let mut each = Vec::new();
         while each.len() < IDLE && began.elapsed() < self.time() {
             let sent = Instant::now();
-            let answer = api.post("/v1/executions", body.to_owned()).await?.accepted()?.json()?;
+            let answer = api.post("/v1/executions", one.clone()).await?.accepted()?.json()?;
             let path = format!("/v1/executions/{}/result", text(&answer["execution_id"]));
             api.get(&path, &[("wait_ms", "10000".to_owned())]).await?.accepted()?;
             each.push(sent.elapsed());
         }
-        Ok(Measured { what: "idle: submit to result", count: each.len() as u64, took: began.elapsed(), each })
+        let took = began.elapsed();
+        worker.stop().await?;
+        Ok(Measured { what: "idle: submit to result", count: each.len() as u64, took, each })
     }
 }
 
-/// Counts what was run, and wakes whoever waits for a number.
-#[derive(Default)]
-struct Done {
-    count: AtomicU64,
-    changed: Notify,
+fn idle_lane(lane: &str) -> String {
+    format!("{lane}-idle")
 }
 
-impl Done {
-    fn one(&self) {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        self.changed.notify_one();
-    }
+/// A submission.
+fn body(lane: &str) -> String {
+    // A JSON text of the wanted size has two quotes.
+    let input = "x".repeat(INPUT_BYTES - 2);
+    json!({ "kind": KIND, "lane": lane, "input": input, "retention_ms": RETENTION_MS }).to_string()
+}
 
-    fn count(&self) -> u64 {
-        self.count.load(Ordering::SeqCst)
-    }
-
-    async fn reach(&self, count: u64) {
-        while self.count() < count {
-            self.changed.notified().await;
-        }
-    }
+/// Ends what is left in a lane.
+async fn cancel_all(api: &Api, lane: &str) -> anyhow::Result<()> {
+    let left = json!({ "lane": lane, "reason": "the measurement is over", "limit": 10_000 }).to_string();
+    while api.post("/v1/executions:cancel", left.clone()).await?.accepted()?.json()?["next_cursor"].is_string() {}
+    Ok(())
 }
 
 #[cfg(test)]
