@@ -507,9 +507,14 @@ end
 -- What makes a message another one: of ready queues the best score counts, of timers the earliest.
 local function identity(message)
   local kind = message[1]
-  if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
+  if kind == "ready" or kind == "taken" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
   if kind == "timer" then return "timer", 2 end
   return concat(message, "\0"), nil
+end
+
+-- Says nothing of a ready queue after all: what came to it in this list was taken in this list.
+function Tx:withdraw(path, queue)
+  if self.said then self:announce("taken", path, queue) end
 end
 
 -- Takes what a finished operation announced into the list's messages.
@@ -519,7 +524,15 @@ local function gather(self)
   for _, message in ipairs(self.messages) do
     local name, least = identity(message)
     local other = known[name]
-    if other == nil then
+    if message[1] == "taken" then
+      known[name] = nil
+      for i = 1, other and #messages or 0 do
+        if messages[i] == other then
+          table.remove(messages, i)
+          break
+        end
+      end
+    elseif other == nil then
       known[name] = message
       messages[#messages + 1] = message
     elseif least and message[least] < other[least] then
@@ -532,9 +545,11 @@ end
 -- Says what the list announced, once per partition.
 function say(self)
   for _, of_tag in ipairs(self.said) do
-    if begin_host then begin_host(of_tag.at) end
-    redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
-    if settle_host then settle_host("ok") end
+    if #of_tag.messages > 0 then
+      if begin_host then begin_host(of_tag.at) end
+      redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
+      if settle_host then settle_host("ok") end
+    end
   end
 end
 

@@ -149,7 +149,9 @@ function choose.remember_rest(tx, copy, found)
   local list = found.queues
   for i = 1, #list do
     local q = list[i]
-    lane.remember(tx, copy, "quiet:" .. q.name, next_of(tx, found, q) and "1" or nil)
+    local rest = next_of(tx, found, q)
+    lane.remember(tx, copy, "quiet:" .. q.name, rest and "1" or nil)
+    if not rest then tx:withdraw(copy.path, q.name) end
   end
   local _, score = best_queue(tx, found)
   return score

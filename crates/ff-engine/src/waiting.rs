@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ff_core::types::{ExecutionId, FlowId};
-use ff_script::generated::{AwaitFlowReply, AwaitResultReply, Flow};
+use ff_script::generated::{AwaitFlowReply, AwaitResultReply, CompleteExecution, Flow, Outcome};
 use ff_script::{Error, Wake};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -14,7 +14,21 @@ use tokio_util::sync::CancellationToken;
 use crate::news::{Listener, News};
 use crate::operations::Operations;
 
-type Waiters = HashMap<ExecutionId, (usize, Arc<Notify>)>;
+type Waiters = HashMap<ExecutionId, (usize, Arc<Told>)>;
+
+/// What those who wait for one execution are told.
+#[derive(Default)]
+struct Told {
+    notify: Notify,
+    /// Its outcome, when this process carried it to the store.
+    outcome: Mutex<Option<AwaitResultReply>>,
+}
+
+impl Told {
+    fn outcome(&self) -> std::sync::MutexGuard<'_, Option<AwaitResultReply>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Everyone in this process who waits for an outcome.
 pub struct Waiting {
@@ -47,12 +61,14 @@ impl Waiting {
             match item {
                 News::Said(_, Wake::Done { execution_id }) => {
                     if let Some((_, waiter)) = waiters.get(execution_id) {
-                        waiter.notify_waiters();
+                        waiter.notify.notify_waiters();
                     }
                 }
                 News::Said(..) => {}
                 // Whoever waits looks again.
-                News::Lost(_) | News::LostAny => waiters.values().for_each(|(_, waiter)| waiter.notify_waiters()),
+                News::Lost(_) | News::LostAny => {
+                    waiters.values().for_each(|(_, waiter)| waiter.notify.notify_waiters())
+                }
             }
         }
     }
@@ -63,9 +79,12 @@ impl Waiting {
         let ticket = Ticket::take(self, id);
         loop {
             // Registered before asking: an end between the answer and the wait is not missed.
-            let told = ticket.notify.notified();
+            let told = ticket.told.notify.notified();
             tokio::pin!(told);
             told.as_mut().enable();
+            if let Some(outcome) = ticket.told.outcome().clone() {
+                return Ok(outcome);
+            }
             let answer = self.operations.await_result(id).await?;
             if matches!(answer, AwaitResultReply::Ended { .. }) {
                 return Ok(answer);
@@ -76,13 +95,27 @@ impl Waiting {
         }
     }
 
+    /// An execution was completed through this process: whoever waits for it here needs not ask the store.
+    pub fn completed(&self, call: &CompleteExecution) {
+        let waiters = self.lock();
+        let Some((_, told)) = waiters.get(&call.execution_id) else { return };
+        let encoding = || call.result_encoding.clone().unwrap_or_else(|| "json".to_owned());
+        *told.outcome() = Some(AwaitResultReply::Ended {
+            failure: None,
+            outcome: Outcome::Success,
+            result: call.result.clone(),
+            result_encoding: call.result.as_ref().map(|_| encoding()),
+        });
+        told.notify.notify_waiters();
+    }
+
     /// The flow once it has ended, or as it stands when `timeout` is over; the flag says which.
     pub async fn flow(&self, id: FlowId, timeout: Duration) -> Result<(Flow, bool), Error> {
         let until = tokio::time::Instant::now() + timeout;
         // The end of a flow is announced like that of an execution, by its id.
         let ticket = Ticket::take(self, ExecutionId::from_uuid(*id.as_uuid()));
         loop {
-            let told = ticket.notify.notified();
+            let told = ticket.told.notify.notified();
             tokio::pin!(told);
             told.as_mut().enable();
             match self.operations.await_flow(id).await? {
@@ -105,15 +138,15 @@ impl Waiting {
 struct Ticket<'a> {
     waiting: &'a Waiting,
     id: ExecutionId,
-    notify: Arc<Notify>,
+    told: Arc<Told>,
 }
 
 impl<'a> Ticket<'a> {
     fn take(waiting: &'a Waiting, id: ExecutionId) -> Self {
         let mut waiters = waiting.lock();
-        let (count, notify) = waiters.entry(id).or_insert_with(|| (0, Arc::default()));
+        let (count, told) = waiters.entry(id).or_insert_with(|| (0, Arc::default()));
         *count += 1;
-        Self { waiting, id, notify: Arc::clone(notify) }
+        Self { waiting, id, told: Arc::clone(told) }
     }
 }
 

@@ -15,6 +15,13 @@ pub(crate) struct Sight {
     pub capabilities: Vec<String>,
 }
 
+impl Sight {
+    /// True when it looks at this lane, whatever its namespace.
+    pub fn is_of(&self, lane: &str) -> bool {
+        self.lane.split_once('/').is_some_and(|(_, own)| own == lane)
+    }
+}
+
 /// Where a worker is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Errand {
@@ -282,6 +289,29 @@ impl Board {
             self.leave(id);
         }
         taken
+    }
+
+    /// An errand to a partition that nothing was announced of: what ends there may make something ready. None when the lane is known to
+    /// be limited, or somebody is asking there already.
+    pub fn look_in(&mut self, sight: &Sight, partition: u16) -> Option<Errand> {
+        if self.gates.contains_key(&sight.lane) {
+            return None;
+        }
+        let heads = &mut self.sights.get_mut(sight)?.heads;
+        let unheard = Head { score: i64::MAX, hot: false, admission: false, asked: false, heard: 0 };
+        let head = heads.entry(partition).or_insert(unheard);
+        if head.asked || head.admission {
+            return None;
+        }
+        head.asked = true;
+        Some(Errand {
+            sight: sight.clone(),
+            partition,
+            admission: false,
+            room: None,
+            heard: head.heard,
+            heard_room: None,
+        })
     }
 
     /// Takes a place in the line of every sight; the errand arrives as soon as there is one.

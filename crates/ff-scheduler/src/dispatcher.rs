@@ -12,7 +12,7 @@ use ff_engine::{Claimed, Operations, fence_of};
 use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
 };
-use ff_script::{Error, HostError, Route, Wake};
+use ff_script::{Call, Error, HostError, List, Route, Wake};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use tokio::sync::{mpsc, oneshot};
@@ -159,6 +159,43 @@ impl Dispatcher {
     /// Hands an interrupted execution to a chosen worker; refused with `at_capacity` while its lane has no room.
     pub async fn grant_reclaim(&self, call: &GrantReclaim) -> Result<Grant, Error> {
         self.inner.granting.reclaim(call).await
+    }
+
+    /// Runs operations that end work, and claims up to `max` tasks for the worker that did it in the same list. Never waits for work.
+    ///
+    /// The claim goes where work is known to wait; when nothing is, it looks where the last one ended, in `lane`. The ends are answered
+    /// whatever becomes of the claim.
+    pub async fn claim_after<C: Call + 'static>(
+        &self,
+        ends: Vec<(Route, C)>,
+        lane: Option<&str>,
+        profile: &Profile,
+        max: u16,
+        request_id: Uuid,
+    ) -> (Vec<Result<C::Reply, Error>>, Result<Vec<Task>, Error>)
+    where
+        C::Reply: 'static,
+    {
+        let sights = match self.inner.watch(profile).await {
+            Ok(sights) => sights,
+            Err(error) => return (self.inner.operations.client().call_all(&ends).await, Err(error)),
+        };
+        let (along, apart) = self.inner.errands_after(&ends, lane, profile, &sights, max);
+        let shares = shares(max, along.len() + apart.len());
+        let (answer, answered) = oneshot::channel();
+        let (inner, profile) = (Arc::clone(&self.inner), profile.clone());
+        // Whatever becomes of the caller: leases nobody is there to take are handed back at once.
+        tokio::spawn(async move {
+            let (ended, claimed) = inner.run_after(&ends, along, apart, shares, &profile, request_id).await;
+            if let Err((_, Ok(tasks))) = answer.send((ended, claimed)) {
+                inner.hand_back(tasks).await;
+            }
+        });
+        match answered.await {
+            Ok((ended, Ok(tasks))) => (ended, Ok(self.hold(tasks).take_what_fits())),
+            Ok(failed) => failed,
+            Err(_) => (Vec::new(), Err(Error::Host(HostError::Closed))),
+        }
     }
 
     /// Up to `max` tasks for this worker; waits up to `wait` for the first.
@@ -335,6 +372,81 @@ impl Inner {
         }
     }
 
+    /// Where a worker goes that ends something: the errands that ride in the same list, and those that need admission.
+    fn errands_after<C>(
+        &self,
+        ends: &[(Route, C)],
+        lane: Option<&str>,
+        profile: &Profile,
+        sights: &[Sight],
+        max: u16,
+    ) -> (Vec<Errand>, Vec<Errand>) {
+        let mut errands = Vec::new();
+        self.more_errands(&profile.instance, sights, max.min(SPREAD), &mut BTreeSet::new(), &mut errands);
+        if errands.is_empty()
+            && let Some((Route::Execution(partition), _)) = ends.last()
+            && let [sight] =
+                sights.iter().filter(|sight| lane.is_none_or(|lane| sight.is_of(lane))).collect::<Vec<_>>()[..]
+        {
+            errands.extend(self.board().look_in(sight, *partition));
+        }
+        errands.into_iter().partition(|errand| !errand.admission && errand.room.is_none())
+    }
+
+    /// Runs the ends and the claims that ride with them, then the claims that need admission.
+    async fn run_after<C: Call>(
+        &self,
+        ends: &[(Route, C)],
+        along: Vec<Errand>,
+        apart: Vec<Errand>,
+        shares: Vec<u16>,
+        profile: &Profile,
+        request_id: Uuid,
+    ) -> (Vec<Result<C::Reply, Error>>, Result<Vec<Task>, Error>) {
+        let client = self.operations.client();
+        let mut list = List::default();
+        let places: Vec<_> = ends.iter().map(|(route, call)| list.add(client, *route, call)).collect();
+        let mut shares = shares.into_iter();
+        let claims: Vec<_> = along
+            .into_iter()
+            .zip(shares.by_ref())
+            .map(|(errand, share)| {
+                let route = Route::Execution(errand.partition);
+                let place = list.add(client, route, &claimant(&errand, profile).claim(route, share, request_id));
+                (errand, share, place)
+            })
+            .collect();
+        let mut answers = client.run(list).await;
+        let ended = places.into_iter().map(|place| answers.take(place)).collect();
+        let (mut tasks, mut failure) = (Vec::new(), None);
+        let mut note = |errand: &Errand, claimed: Result<Claimed, Error>| match claimed {
+            Ok(mut claimed) => {
+                self.board().answered(errand, claimed.next_score);
+                tasks.append(&mut claimed.tasks);
+            }
+            Err(error) => {
+                self.board().unanswered(errand);
+                failure = Some(error);
+            }
+        };
+        for (errand, share, place) in claims {
+            let claimed = match answers.take(place).map(Claimed::from) {
+                Ok(claimed) if claimed.admission_needed => self.claim_at(&errand, profile, share, request_id).await,
+                claimed => claimed,
+            };
+            note(&errand, claimed);
+        }
+        for (errand, share) in apart.into_iter().zip(shares) {
+            let claimed = self.claim_at(&errand, profile, share, request_id).await;
+            note(&errand, claimed);
+        }
+        let claimed = match failure {
+            Some(error) if tasks.is_empty() => Err(error),
+            _ => Ok(tasks),
+        };
+        (ended, claimed)
+    }
+
     async fn hand_back(&self, tasks: Vec<Task>) {
         for task in tasks {
             if let Err(error) = self.operations.yield_back(task.execution_id, fence_of(&task)).await {
@@ -444,15 +556,7 @@ impl Inner {
 
     async fn claim_at(&self, errand: &Errand, profile: &Profile, max: u16, request_id: Uuid) -> Result<Claimed, Error> {
         let route = Route::Execution(errand.partition);
-        let (_, lane) = errand.sight.lane.split_once('/').unwrap_or(("", &errand.sight.lane));
-        let who = Claimant {
-            namespace: profile.namespace.clone(),
-            lane: lane.to_owned(),
-            worker_id: profile.worker_id.clone(),
-            instance: profile.instance.clone(),
-            capabilities: errand.sight.capabilities.clone(),
-            lease_ttl_ms: profile.lease_ttl_ms,
-        };
+        let who = claimant(errand, profile);
         // Grants reach all of a lane's work in the order of its scores, and what needs no admission too.
         let by_grants = errand.admission || errand.room.is_some();
         if by_grants && let Some(claimed) = self.claim_granted(errand, &who, max.min(BATCH), request_id).await? {
@@ -540,6 +644,19 @@ impl Inner {
             Some(error) if tasks.is_empty() => Err(error),
             _ => Ok(tasks),
         }
+    }
+}
+
+/// The worker as it claims on an errand.
+fn claimant(errand: &Errand, profile: &Profile) -> Claimant {
+    let (_, lane) = errand.sight.lane.split_once('/').unwrap_or(("", &errand.sight.lane));
+    Claimant {
+        namespace: profile.namespace.clone(),
+        lane: lane.to_owned(),
+        worker_id: profile.worker_id.clone(),
+        instance: profile.instance.clone(),
+        capabilities: errand.sight.capabilities.clone(),
+        lease_ttl_ms: profile.lease_ttl_ms,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Typed calls through any host.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};
 
 use ff_core::types::{BudgetId, ExecutionId, FlowId, QuotaPolicyId, WaitpointId};
@@ -25,6 +26,32 @@ pub struct Client {
     partitions: PartitionConfig,
     now_ms: Option<i64>,
     background: bool,
+}
+
+/// Operations of any functions that go to the store together.
+#[derive(Default)]
+pub struct List(Vec<Result<Invocation, Error>>);
+
+/// Where an operation stands in a [`List`].
+pub struct Place<C>(usize, PhantomData<fn() -> C>);
+
+/// The answers to a [`List`], each to be taken once.
+pub struct Answers(Vec<Option<Result<Vec<u8>, Error>>>);
+
+impl List {
+    /// Adds an operation. One whose arguments are out of bounds is answered without being sent.
+    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Place<C> {
+        self.0.push(client.invocation(route, call, false));
+        Place(self.0.len() - 1, PhantomData)
+    }
+}
+
+impl Answers {
+    /// What became of an operation.
+    pub fn take<C: Call>(&mut self, place: Place<C>) -> Result<C::Reply, Error> {
+        let bytes = self.0[place.0].take().expect("a place is taken once")?;
+        Ok(read_reply::<C>(&bytes)?.0)
+    }
 }
 
 /// A reply and what it cost.
@@ -132,18 +159,30 @@ impl Client {
 
     /// Runs one function many times, in this order and in as few calls of the store as they fit into; each is answered on its own.
     pub async fn call_all<C: Call>(&self, calls: &[(Route, C)]) -> Vec<Result<C::Reply, Error>> {
-        let mut refused = Vec::with_capacity(calls.len());
-        let mut operations = Vec::with_capacity(calls.len());
-        for (route, call) in calls {
-            let invocation = self.invocation(*route, call, false);
-            refused.push(invocation.map(|invocation| operations.push(invocation)).err());
+        let mut list = List::default();
+        let places: Vec<Place<C>> = calls.iter().map(|(route, call)| list.add(self, *route, call)).collect();
+        let mut answers = self.run(list).await;
+        places.into_iter().map(|place| answers.take(place)).collect()
+    }
+
+    /// Runs operations of any functions, in this order and in as few calls of the store as they fit into.
+    pub async fn run(&self, list: List) -> Answers {
+        let mut operations = Vec::with_capacity(list.0.len());
+        let mut answers: Vec<Option<Result<Vec<u8>, Error>>> = Vec::with_capacity(list.0.len());
+        for one in list.0 {
+            match one {
+                Ok(operation) => {
+                    operations.push(operation);
+                    answers.push(None);
+                }
+                Err(error) => answers.push(Some(Err(error))),
+            }
         }
-        let mut answers = self.host.run(operations).await.into_iter();
-        let answered = |refused: Option<Error>| match refused {
-            Some(error) => Err(error),
-            None => Ok(read_reply::<C>(&answers.next().unwrap_or(Err(HostError::Closed))?)?.0),
-        };
-        refused.into_iter().map(answered).collect()
+        let mut ran = self.host.run(operations).await.into_iter();
+        for answer in answers.iter_mut().filter(|answer| answer.is_none()) {
+            *answer = Some(ran.next().unwrap_or(Err(HostError::Closed)).map_err(Error::from));
+        }
+        Answers(answers)
     }
 
     /// Runs one function and says how many store calls it made.

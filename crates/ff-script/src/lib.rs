@@ -27,7 +27,7 @@ mod refusal;
 pub mod wake;
 
 pub use call::Call;
-pub use client::{Client, Counted};
+pub use client::{Answers, Client, Counted, List};
 pub use contents::{Content, Contents};
 pub use error::Error;
 pub use holder_set::HolderSet;

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 46, hash = "29ed719d24816575b1c3d697d94194f9b9a0b13eb4d117a62f309dcfa6846ece" }
+local LIBRARY = { number = 47, hash = "c5a562b1672f2693eb210cad2571b6114102bacb1b6d187d899aa412da545eef" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -1527,9 +1527,14 @@ end
 -- What makes a message another one: of ready queues the best score counts, of timers the earliest.
 local function identity(message)
   local kind = message[1]
-  if kind == "ready" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
+  if kind == "ready" or kind == "taken" then return "ready\0" .. message[2] .. "\0" .. message[3], 4 end
   if kind == "timer" then return "timer", 2 end
   return concat(message, "\0"), nil
+end
+
+-- Says nothing of a ready queue after all: what came to it in this list was taken in this list.
+function Tx:withdraw(path, queue)
+  if self.said then self:announce("taken", path, queue) end
 end
 
 -- Takes what a finished operation announced into the list's messages.
@@ -1539,7 +1544,15 @@ local function gather(self)
   for _, message in ipairs(self.messages) do
     local name, least = identity(message)
     local other = known[name]
-    if other == nil then
+    if message[1] == "taken" then
+      known[name] = nil
+      for i = 1, other and #messages or 0 do
+        if messages[i] == other then
+          table.remove(messages, i)
+          break
+        end
+      end
+    elseif other == nil then
       known[name] = message
       messages[#messages + 1] = message
     elseif least and message[least] < other[least] then
@@ -1552,9 +1565,11 @@ end
 -- Says what the list announced, once per partition.
 function say(self)
   for _, of_tag in ipairs(self.said) do
-    if begin_host then begin_host(of_tag.at) end
-    redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
-    if settle_host then settle_host("ok") end
+    if #of_tag.messages > 0 then
+      if begin_host then begin_host(of_tag.at) end
+      redis_call("SPUBLISH", "ff:wake:" .. of_tag.tag, pack(of_tag.messages))
+      if settle_host then settle_host("ok") end
+    end
   end
 end
 
@@ -7286,7 +7301,9 @@ function choose.remember_rest(tx, copy, found)
   local list = found.queues
   for i = 1, #list do
     local q = list[i]
-    lane.remember(tx, copy, "quiet:" .. q.name, next_of(tx, found, q) and "1" or nil)
+    local rest = next_of(tx, found, q)
+    lane.remember(tx, copy, "quiet:" .. q.name, rest and "1" or nil)
+    if not rest then tx:withdraw(copy.path, q.name) end
   end
   local _, score = best_queue(tx, found)
   return score

@@ -128,6 +128,22 @@ impl From<ff_script::HostError> for SdkError {
     }
 }
 
+impl SdkError {
+    /// The same error for another one it befell.
+    pub(crate) fn again(&self) -> SdkError {
+        match self {
+            SdkError::Http { status, code, detail, retryable } => {
+                SdkError::Http { status: *status, code: code.clone(), detail: detail.clone(), retryable: *retryable }
+            }
+            SdkError::Engine(error) => SdkError::Engine(error.clone()),
+            SdkError::Transport { context, source } => {
+                SdkError::Transport { context: context.clone(), source: source.to_string().into() }
+            }
+            other => EngineError::Transport { kind: TransportKind::Unavailable, detail: other.to_string() }.into(),
+        }
+    }
+}
+
 /// A transport failure that is worth repeating with the same fence.
 pub(crate) fn worth_repeating(error: &SdkError) -> bool {
     let closed = matches!(

@@ -24,6 +24,7 @@
 
 mod config;
 mod error;
+mod finish;
 
 pub mod backend;
 #[cfg(feature = "embedded")]

@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use ff_core::error::Detail;
+use ff_core::EngineError;
+use ff_core::error::{Detail, TransportKind};
 use ff_core::types::{AttemptId, AttemptIndex, ExecutionId, LaneId, LeaseEpoch, LeaseId, Namespace, TimestampMs};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use crate::SdkError;
-use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef};
+use crate::backend::{Backend, Claim, End, Failing, Identity, LeaseRef};
 use crate::cancellation::TaskCancellation;
 use crate::error::worth_repeating;
 use crate::lease::{Keeper, Lease, UNHEALTHY_AFTER};
+use crate::worker::Shared;
+use crate::{SdkError, finish};
 
 use crate::flows::Spawns;
 pub use crate::flows::{
@@ -155,7 +157,9 @@ impl TaskCore {
 #[must_use = "a task that is dropped keeps its place until its lease runs out"]
 pub struct ClaimedTask {
     core: Arc<TaskCore>,
-    _permit: OwnedSemaphorePermit,
+    worker: Arc<Shared>,
+    /// Its place among those the worker holds.
+    permit: Option<OwnedSemaphorePermit>,
     ended: bool,
 }
 
@@ -169,14 +173,8 @@ impl std::fmt::Debug for ClaimedTask {
 }
 
 impl ClaimedTask {
-    pub(crate) fn new(
-        claim: Claim,
-        sent: Instant,
-        backend: Arc<dyn Backend>,
-        who: Arc<Identity>,
-        keeper: Arc<Keeper>,
-        permit: OwnedSemaphorePermit,
-    ) -> Self {
+    pub(crate) fn new(claim: Claim, sent: Instant, worker: Arc<Shared>, permit: OwnedSemaphorePermit) -> Self {
+        let (backend, who, keeper) = (Arc::clone(&worker.backend), worker.who(), Arc::clone(&worker.keeper));
         let lease = Lease::new(claim.lease, Duration::from_millis(who.lease_ttl_ms), sent);
         keeper.add(Arc::clone(&lease));
         let writer = Writer::new(claim.frames);
@@ -193,7 +191,7 @@ impl ClaimedTask {
             resume_taken: AtomicBool::new(false),
             breach: OnceLock::new(),
         });
-        Self { core, _permit: permit, ended: false }
+        Self { core, worker, permit: Some(permit), ended: false }
     }
 
     pub(crate) fn core(&self) -> &Arc<TaskCore> {
@@ -320,12 +318,24 @@ impl ClaimedTask {
     }
 
     /// Ends the execution as a success, with a result.
-    pub async fn complete(self, result: Option<Vec<u8>>) -> Result<(), SdkError> {
-        self.end(|backend, lease| {
-            let result = result.as_deref();
-            async move { backend.complete(lease, result).await }
-        })
-        .await
+    pub async fn complete(mut self, result: Option<Vec<u8>>) -> Result<(), SdkError> {
+        let core = Arc::clone(&self.core);
+        let end = End { lease: core.lease.at, lane: core.claim.lane.as_str().to_owned(), result };
+        let (worker, permit) = (Arc::clone(&self.worker), Mutex::new(self.permit.take()));
+        let answer = core
+            .repeat(async || {
+                let own = permit.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let Some(own) = own else {
+                    let detail = "the results were not sent".to_owned();
+                    return Err(EngineError::Transport { kind: TransportKind::Closed, detail }.into());
+                };
+                let (answer, back) = finish::complete(&worker, end.clone(), Arc::clone(&core.lease), own).await;
+                *permit.lock().unwrap_or_else(PoisonError::into_inner) = back;
+                answer
+            })
+            .await;
+        self.ended = true;
+        answer
     }
 
     /// Ends the attempt as a failure; the execution's policy decides whether another one follows.

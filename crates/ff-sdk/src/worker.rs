@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::admin::FlowFabricAdminClient;
-use crate::backend::{Backend, CompletionBackend, Identity, Standing, Transport};
+use crate::backend::{Backend, Claim, CompletionBackend, Identity, LeaseRef, Standing, Transport};
 use crate::config::{BackendConfig, WorkerConfig};
 use crate::error::worth_repeating;
+use crate::finish::Finisher;
 use crate::lease::Keeper;
 use crate::snapshot::{ExecutionPage, ExecutionSnapshot, FlowPage, FlowSnapshot, WorkerSnapshot};
 use crate::{ClaimedTask, SdkError};
@@ -48,6 +49,7 @@ pub(crate) struct Shared {
     partitions: PartitionConfig,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(crate) finisher: Finisher,
     state: watch::Sender<WorkerState>,
     stop: CancellationToken,
     released: AtomicBool,
@@ -130,6 +132,7 @@ impl FlowFabricWorker {
         let shared = Arc::new(Shared {
             permits: Arc::new(Semaphore::new(config.max_concurrent_tasks)),
             keeper: Arc::new(Keeper::default()),
+            finisher: Finisher::default(),
             state: watch::Sender::new(WorkerState::Serving),
             stop: CancellationToken::new(),
             released: AtomicBool::new(false),
@@ -338,7 +341,11 @@ impl Shared {
         direct_claim(self.backend.transport(), cfg!(feature = "direct-valkey-claim"), context)
     }
 
-    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn state(&self) -> WorkerState {
+        *self.state.borrow()
+    }
+
+    pub(crate) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.permits).try_acquire_owned().ok()
     }
 
@@ -358,7 +365,7 @@ impl Shared {
 
     /// Permits first, then the claim: what nobody has room for is never taken.
     pub(crate) async fn claim(
-        &self,
+        self: &Arc<Self>,
         lanes: &[String],
         max: usize,
         wait: Duration,
@@ -390,12 +397,22 @@ impl Shared {
         Ok(tasks.collect())
     }
 
-    fn task(&self, claim: crate::backend::Claim, sent: Instant, permit: OwnedSemaphorePermit) -> ClaimedTask {
-        ClaimedTask::new(claim, sent, Arc::clone(&self.backend), self.who(), Arc::clone(&self.keeper), permit)
+    pub(crate) fn task(self: &Arc<Self>, claim: Claim, sent: Instant, permit: OwnedSemaphorePermit) -> ClaimedTask {
+        ClaimedTask::new(claim, sent, Arc::clone(self), permit)
+    }
+
+    /// Gives a lease back that there is no room for.
+    pub(crate) fn hand_back(&self, lease: LeaseRef) {
+        let backend = Arc::clone(&self.backend);
+        tokio::spawn(async move {
+            if let Err(error) = backend.yield_back(lease).await {
+                tracing::debug!(%error, execution = %lease.execution_id, "a lease nobody took is left to run out");
+            }
+        });
     }
 
     async fn consume(
-        &self,
+        self: &Arc<Self>,
         execution_id: ExecutionId,
         grant_id: Uuid,
         permit: OwnedSemaphorePermit,

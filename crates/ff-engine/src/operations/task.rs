@@ -40,6 +40,36 @@ pub struct Claimed {
     pub admission_needed: bool,
 }
 
+impl Claimant {
+    /// The claim of up to `max` executions in a partition.
+    #[must_use]
+    pub fn claim(&self, route: Route, max: u16, request_id: Uuid) -> ClaimExecutions {
+        ClaimExecutions {
+            capabilities: self.capabilities.clone(),
+            attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
+            instance: self.instance.clone(),
+            lane: self.lane.clone(),
+            lease_ids: LeaseRequest(request_id).ids(route, &self.lane, max),
+            lease_ttl_ms: self.lease_ttl_ms,
+            max: i64::from(max),
+            namespace: self.namespace.clone(),
+            worker_id: self.worker_id.clone(),
+        }
+    }
+}
+
+impl From<ClaimExecutionsReply> for Claimed {
+    fn from(reply: ClaimExecutionsReply) -> Self {
+        match reply {
+            ClaimExecutionsReply::Claimed { tasks, next_score, admission_needed } => {
+                Claimed { tasks, next_score, admission_needed: admission_needed == Some(true) }
+            }
+            ClaimExecutionsReply::Replayed { tasks } => Claimed { tasks, ..Claimed::default() },
+            ClaimExecutionsReply::Paused { .. } => Claimed::default(),
+        }
+    }
+}
+
 /// A request for leases, by the id its caller gave it. The ids of its leases are made of it, so that a repetition of the request, here
 /// or at another server, asks for the same ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +78,7 @@ pub struct LeaseRequest(pub Uuid);
 impl LeaseRequest {
     /// The part of a lease's id that all leases of the request share, and a part of its own.
     fn id(self, own: u32) -> LeaseId {
-        let mut bytes = [0; 16];
-        bytes[..12].copy_from_slice(&Sha256::digest(self.0.as_bytes())[..12]);
-        bytes[12..].copy_from_slice(&own.to_be_bytes());
-        LeaseId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        lease_id(&Sha256::digest(self.0.as_bytes()), own)
     }
 
     /// The ids of `count` leases that the request may take of a lane in a partition.
@@ -59,7 +86,8 @@ impl LeaseRequest {
     pub fn ids(self, route: Route, lane: &str, count: u16) -> Vec<LeaseId> {
         let place = Sha256::digest(format!("{route}/{lane}"));
         let place = u32::from_be_bytes([place[0], place[1], place[2], 0]);
-        (0..count).map(|at| self.id(place.wrapping_add(u32::from(at)))).collect()
+        let shared = Sha256::digest(self.0.as_bytes());
+        (0..count).map(|at| lease_id(&shared, place.wrapping_add(u32::from(at)))).collect()
     }
 
     /// The id of the lease that it takes by the grant of an execution.
@@ -76,6 +104,14 @@ impl LeaseRequest {
     }
 }
 
+/// A lease's id: twelve bytes that the leases of a request share, and four of its own.
+fn lease_id(shared: &[u8], own: u32) -> LeaseId {
+    let mut bytes = [0; 16];
+    bytes[..12].copy_from_slice(&shared[..12]);
+    bytes[12..].copy_from_slice(&own.to_be_bytes());
+    LeaseId::from_uuid(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+}
+
 /// The fence of a claimed task.
 #[must_use]
 pub fn fence_of(task: &Task) -> Fence {
@@ -85,24 +121,7 @@ pub fn fence_of(task: &Task) -> Fence {
 impl Operations {
     /// Claims up to `max` executions of one partition; repeat with the same `request_id` after a lost reply.
     pub async fn claim(&self, route: Route, who: &Claimant, max: u16, request_id: Uuid) -> Result<Claimed, Error> {
-        let call = ClaimExecutions {
-            capabilities: who.capabilities.clone(),
-            attempt_ids: (0..max).map(|_| AttemptId::mint()).collect(),
-            instance: who.instance.clone(),
-            lane: who.lane.clone(),
-            lease_ids: LeaseRequest(request_id).ids(route, &who.lane, max),
-            lease_ttl_ms: who.lease_ttl_ms,
-            max: i64::from(max),
-            namespace: who.namespace.clone(),
-            worker_id: who.worker_id.clone(),
-        };
-        Ok(match self.client.call(route, &call).await? {
-            ClaimExecutionsReply::Claimed { tasks, next_score, admission_needed } => {
-                Claimed { tasks, next_score, admission_needed: admission_needed == Some(true) }
-            }
-            ClaimExecutionsReply::Replayed { tasks } => Claimed { tasks, ..Claimed::default() },
-            ClaimExecutionsReply::Paused { .. } => Claimed::default(),
-        })
+        Ok(self.client.call(route, &who.claim(route, max, request_id)).await?.into())
     }
 
     /// Moves the end of a lease.

@@ -13,17 +13,19 @@ use ff_engine::operations::LeaseRequest;
 use ff_engine::{Engine, ExecutionFilter, ListCursor, NewExecution, Operations};
 use ff_scheduler::{Dispatcher, DispatcherOptions, Profile, StoreAdmission};
 use ff_script::generated::{
-    AwaitResultReply, CancelAttempt, CompleteExecution, ConsumeGrant, ConsumeGrantReply, DelayExecution, FailExecution,
-    FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply, RegisterWorker,
-    RegisterWorkerReply, RenewLease, RenewLeaseReply, SubmitExecutionReply, Task, UpdateProgress, WorkerState,
-    YieldExecution,
+    AwaitResultReply, CancelAttempt, CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply,
+    DelayExecution, FailExecution, FailExecutionReply, Fence, GrantReclaim, HeartbeatServer, HeartbeatServerReply,
+    RegisterWorker, RegisterWorkerReply, RenewLease, RenewLeaseReply, SubmitExecutionReply, Task, UpdateProgress,
+    WorkerState, YieldExecution,
 };
 use ff_script::{Bytes, Error, Route, Wake};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::direct_waits::Signing;
-use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
+use super::{
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport, is_json,
+};
 use crate::SdkError;
 use crate::flows::Place;
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, Failure, WorkerSnapshot, attempt_index};
@@ -124,6 +126,17 @@ fn profile(who: &Identity, lanes: Vec<String>) -> Profile {
         instance: who.instance.clone(),
         capabilities: who.capabilities.clone(),
         lease_ttl_ms: millis(who.lease_ttl_ms),
+    }
+}
+
+fn completion(end: &End) -> CompleteExecution {
+    // Bytes that are no JSON are shown as base64 by everyone who shows results.
+    let result_encoding = end.result.as_ref().filter(|bytes| !is_json(bytes)).map(|_| "base64".to_owned());
+    CompleteExecution {
+        execution_id: end.lease.execution_id,
+        fence: fence(end.lease),
+        result: end.result.clone().map(Bytes),
+        result_encoding,
     }
 }
 
@@ -357,12 +370,28 @@ impl Backend for Direct {
         self.operations().client().call_all(&calls).await.into_iter().map(renewal).collect()
     }
 
-    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
-        // Bytes that are no JSON are shown as base64 by everyone who shows results.
-        let result_encoding = result.filter(|bytes| !is_json(bytes)).map(|_| "base64".to_owned());
-        let result = result.map(|bytes| Bytes(bytes.to_vec()));
-        let call = CompleteExecution { execution_id: lease.execution_id, fence: fence(lease), result, result_encoding };
-        self.call(lease.execution_id, &call).await.map(|_| ())
+    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
+        let calls: Vec<(Route, CompleteExecution)> =
+            ends.iter().map(|end| (self.route(end.lease.execution_id), completion(end))).collect();
+        let (replies, claimed) = match take {
+            None => (self.operations().client().call_all(&calls).await, Ok(Vec::new())),
+            Some(Take { lanes, max, request_id }) => {
+                let lane = ends.last().map(|end| end.lane.as_str());
+                let profile = profile(who, lanes.clone());
+                self.dispatcher.claim_after(calls.clone(), lane, &profile, *max, *request_id).await
+            }
+        };
+        let tasks = claimed.unwrap_or_else(|error| {
+            tracing::debug!(%error, "a claim that went along with results failed");
+            Vec::new()
+        });
+        let answers = calls.iter().zip(replies).map(|((_, call), reply)| {
+            if let Ok(CompleteExecutionReply::Completed) = reply {
+                self.engine.waiting().completed(call);
+            }
+            reply.map(|_| ()).map_err(SdkError::from)
+        });
+        Ok(Finished { ends: answers.collect(), tasks: tasks.into_iter().map(Claim::from).collect() })
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,10 +23,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::http_ends::Ends;
 use super::http_flows::{PassedShape, take_passed};
 use super::http_waits::{ResumeShape, SuspensionShape};
-use super::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport, is_json};
+use super::{
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport, is_json,
+};
 use crate::SdkError;
 use crate::config::Secret;
 use crate::flows::Place;
@@ -49,7 +49,6 @@ pub struct Http {
     client: reqwest::Client,
     base: String,
     token: Option<Secret>,
-    pub(super) ends: Arc<Ends>,
 }
 
 /// A client that trusts whoever this certificate signed for.
@@ -88,7 +87,7 @@ impl Http {
             client = trusting(client, file)?;
         }
         let client = client.build().map_err(|error| refuse(format!("cannot be used: {error}")))?;
-        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned(), ends: Arc::default() })
+        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned() })
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
@@ -266,7 +265,7 @@ fn take_payload(field: &str, value: Option<&RawValue>, encoding: Option<&str>) -
 }
 
 #[derive(Deserialize)]
-struct TaskShape {
+pub(super) struct TaskShape {
     execution_id: ExecutionId,
     attempt_index: u32,
     attempt_id: AttemptId,
@@ -291,7 +290,7 @@ struct TaskShape {
 }
 
 impl TaskShape {
-    fn claim(self, who: &Identity) -> Result<Claim, SdkError> {
+    pub(super) fn claim(self, who: &Identity) -> Result<Claim, SdkError> {
         let mut place = Place { flow_id: self.flow_id, parent_id: self.parent_id, key: self.key, ..Place::default() };
         take_passed(&mut place, self.passed.unwrap_or_default())?;
         Ok(Claim {
@@ -634,7 +633,6 @@ impl Backend for Http {
         });
         let registered: RegisteredShape =
             self.post(&format!("/v1/workers/{}/register", who.instance), &body, Duration::ZERO).await?;
-        self.ends.belong_to(&who.instance);
         Ok(Registered { heartbeat: Duration::from_millis(registered.heartbeat_ms), partitions: registered.partitions })
     }
 
@@ -765,8 +763,8 @@ impl Backend for Http {
         answers
     }
 
-    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
-        self.complete_together(lease, result).await
+    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
+        self.finish_together(who, ends, take).await
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

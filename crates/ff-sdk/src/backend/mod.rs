@@ -187,6 +187,44 @@ pub struct Failing {
     pub retry_after_ms: Option<u64>,
 }
 
+/// A completion.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// What ends.
+    pub lease: LeaseRef,
+    /// The lane it is of.
+    pub lane: String,
+    /// The result.
+    pub result: Option<Vec<u8>>,
+}
+
+impl End {
+    /// The bytes it takes on the way, as base64 if need be.
+    pub(crate) fn size(&self) -> usize {
+        self.result.as_ref().map_or(0, |result| result.len().div_ceil(3) * 4)
+    }
+}
+
+/// What a worker that ends something takes next. The same request id again brings the same tasks.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// The lanes it takes from.
+    pub lanes: Vec<String>,
+    /// How many at most.
+    pub max: u16,
+    /// The request.
+    pub request_id: Uuid,
+}
+
+/// What became of completions, in their order, and the tasks that came with them.
+#[derive(Debug)]
+pub struct Finished {
+    /// One answer for each.
+    pub ends: Vec<Result<(), SdkError>>,
+    /// The next tasks.
+    pub tasks: Vec<Claim>,
+}
+
 /// Everything the SDK asks of an engine. Object safe; nothing has a default body.
 #[async_trait]
 pub trait Backend: Waits + Frames + Flows + Usage + Limits + Send + Sync + 'static {
@@ -238,8 +276,8 @@ pub trait Backend: Waits + Frames + Flows + Usage + Limits + Send + Sync + 'stat
     /// Renews many leases of one worker; one answer for each, in order.
     async fn renew(&self, who: &Identity, leases: &[LeaseRef]) -> Vec<Renewal>;
 
-    /// Ends the attempt with a result.
-    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError>;
+    /// Ends attempts with their results and takes the worker's next tasks in the same call; never waits for work.
+    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError>;
 
     /// Ends the attempt with a failure.
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError>;

@@ -1,7 +1,7 @@
 //! The loop of a runtime: claim, run, end, drain.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -33,12 +33,30 @@ pub(super) async fn run(
     let stop = settings.shutdown.child_token();
     let _signals = settings.signals.then(|| listen_for_signals(stop.clone()));
     worker.shared().grow(settings.concurrency).await?;
-    let mut tasks = JoinSet::new();
-    let ended = claim_loop(&worker, &settings, &stop, &health, |task| {
+    let tasks = Mutex::new(JoinSet::new());
+    let start = |task| {
+        let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.spawn(run_task(task, Arc::clone(&state), service.clone(), settings.stop_grace));
         while tasks.try_join_next().is_some() {}
-    })
-    .await;
+    };
+    // What ends brings the next tasks along; they start beside those of the claims.
+    let mut taken = worker.shared().finisher.take_along();
+    let taking = async {
+        while let Some(task) = taken.recv().await {
+            start(task);
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        ended = claim_loop(&worker, &settings, &stop, &health, start) => ended,
+        never = taking => never,
+    };
+    worker.shared().finisher.take_nothing();
+    taken.close();
+    while let Ok(late) = taken.try_recv() {
+        tokio::spawn(crate::finish::hand_back(late));
+    }
+    let mut tasks = tasks.into_inner().unwrap_or_else(PoisonError::into_inner);
     health.draining();
     tracing::info!(instance = %worker.config().worker_instance_id, running = tasks.len(), "claiming has stopped");
     drain(&worker, &mut tasks, &settings).await;
@@ -85,7 +103,7 @@ async fn claim_loop(
     settings: &Settings,
     stop: &CancellationToken,
     health: &HealthHandle,
-    mut start: impl FnMut(ClaimedTask),
+    start: impl Fn(ClaimedTask),
 ) -> Result<(), SdkError> {
     let shared = worker.shared();
     let lanes = shared.who().lanes.clone();
@@ -125,7 +143,7 @@ async fn claim_loop(
             Ok(Ok(claimed)) => {
                 failures = 0;
                 health.claimed();
-                claimed.into_iter().for_each(&mut start);
+                claimed.into_iter().for_each(&start);
                 continue;
             }
             Ok(Err(error)) => error.to_string(),

@@ -13,7 +13,9 @@ use ff_engine::{ExecutionFilter, ListCursor, NewExecution};
 use uuid::Uuid;
 
 use crate::SdkError;
-use crate::backend::{Backend, Claim, Failing, Identity, LeaseRef, Registered, Renewal, Standing, Transport};
+use crate::backend::{
+    Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport,
+};
 use crate::snapshot::{ExecutionPage, ExecutionResult, ExecutionSnapshot, WorkerSnapshot};
 use crate::task::FailOutcome;
 use crate::worker::Shared;
@@ -221,8 +223,8 @@ impl Backend for Mortal {
         renewed.unwrap_or_else(|error| vec![Renewal::Unanswered(error.to_string()); leases.len()])
     }
 
-    async fn complete(&self, lease: LeaseRef, result: Option<&[u8]>) -> Result<(), SdkError> {
-        self.through(Call::Complete, self.inner.complete(lease, result)).await
+    async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
+        self.through(Call::Complete, self.inner.finish(who, ends, take)).await
     }
 
     async fn fail(&self, lease: LeaseRef, failing: &Failing) -> Result<FailOutcome, SdkError> {

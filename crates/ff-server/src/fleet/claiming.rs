@@ -6,7 +6,8 @@ use std::time::Duration;
 use ff_core::types::{AttemptId, ExecutionId};
 use ff_engine::operations::LeaseRequest;
 use ff_scheduler::{Dispatcher, Profile};
-use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
+use ff_script::generated::{CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply, Task};
+use ff_script::{Error, Route};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -38,30 +39,76 @@ impl Fleet {
         stop: &CancellationToken,
         still_may: impl Future<Output = Answer<()>>,
     ) -> Answer<Vec<Task>> {
-        let before = self.first_look(worker, wish.request_id).await?;
+        let mut poll = match self.begin(worker, wish.request_id).await? {
+            Ok(poll) => poll,
+            Err(before) => return Ok(before),
+        };
+        let tasks = self.wait_for_tasks(worker, &wish, &mut poll, stop).await?;
+        self.hand_out(worker, poll, tasks, still_may).await
+    }
+
+    /// Completes executions and claims for the worker that did it, in the same call of the store. The completions are answered whatever
+    /// becomes of the claim, which never waits.
+    pub async fn claim_after(
+        &self,
+        worker: &Arc<Worker>,
+        wish: ClaimWish,
+        ends: Vec<(Route, CompleteExecution)>,
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> (Vec<Result<CompleteExecutionReply, Error>>, Answer<Vec<Task>>) {
+        let poll = match self.begin(worker, wish.request_id).await {
+            Ok(Ok(poll)) => poll,
+            Ok(Err(before)) => return (self.operations.client().call_all(&ends).await, Ok(before)),
+            Err(problem) => return (self.operations.client().call_all(&ends).await, Err(problem)),
+        };
+        let Some(reserved) = worker.reserve(wish.max, ends.len()) else {
+            poll.answer(Vec::new());
+            return (self.operations.client().call_all(&ends).await, Ok(Vec::new()));
+        };
+        let (ended, claimed) =
+            self.dispatcher.claim_after(ends, None, &wish.profile, reserved.count, poll.kept_as).await;
+        let tasks = match claimed {
+            Ok(tasks) => self.hand_out(worker, poll, tasks, still_may).await,
+            Err(error) => Err(error.into()),
+        };
+        (ended, tasks)
+    }
+
+    /// Begins a claim; one that was answered before has its tasks already.
+    async fn begin(&self, worker: &Arc<Worker>, request_id: Uuid) -> Answer<Result<Poll, Vec<Task>>> {
+        let before = self.first_look(worker, request_id).await?;
         if !before.is_empty() {
-            worker.remember(wish.request_id, before.iter().map(|task| task.execution_id).collect());
-            return Ok(before);
+            worker.remember(request_id, before.iter().map(|task| task.execution_id).collect());
+            return Ok(Err(before));
         }
-        let mut poll = match worker.begin(wish.request_id) {
-            Begun::New(poll) => poll,
+        match worker.begin(request_id) {
+            Begun::New(poll) => Ok(Ok(poll)),
             Begun::Before { kept_as, executions } => {
                 let mut routes: Vec<_> = executions.iter().map(|id| self.operations.client().route_of(id)).collect();
                 routes.sort_unstable();
                 routes.dedup();
                 let tasks = self.find(worker, kept_as, routes).await?;
                 if !tasks.is_empty() {
-                    return Ok(tasks);
+                    return Ok(Err(tasks));
                 }
-                worker.forget_request(wish.request_id);
-                match worker.begin(wish.request_id) {
-                    Begun::New(poll) => poll,
+                worker.forget_request(request_id);
+                Ok(match worker.begin(request_id) {
+                    Begun::New(poll) => Ok(poll),
                     // Someone else repeated it in the same moment.
-                    Begun::Before { .. } => return Ok(Vec::new()),
-                }
+                    Begun::Before { .. } => Err(Vec::new()),
+                })
             }
-        };
-        let tasks = self.wait_for_tasks(worker, &wish, &mut poll, stop).await?;
+        }
+    }
+
+    /// Hands tasks to the worker, if its caller still may have them.
+    async fn hand_out(
+        &self,
+        worker: &Arc<Worker>,
+        poll: Poll,
+        tasks: Vec<Task>,
+        still_may: impl Future<Output = Answer<()>>,
+    ) -> Answer<Vec<Task>> {
         let tasks = if tasks.is_empty() {
             tasks
         } else {
@@ -98,7 +145,7 @@ impl Fleet {
                     () = superseded.cancelled() => {}
                 }
             };
-            let Some(reserved) = worker.reserve(wish.max) else {
+            let Some(reserved) = worker.reserve(wish.max, 0) else {
                 let look_again = worker.first_end().map_or(until, |end| until.min(Instant::now() + end));
                 tokio::select! {
                     () = over => return Ok(Vec::new()),

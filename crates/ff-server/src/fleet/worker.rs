@@ -358,12 +358,12 @@ impl Worker {
         true
     }
 
-    /// Promises up to `max` free slots; nothing when all are taken or the worker drains.
-    pub(super) fn reserve(self: &Arc<Self>, max: u16) -> Option<Reserved> {
+    /// Promises up to `max` free slots; nothing when all are taken or the worker drains. `ending` leases are as good as over.
+    pub(super) fn reserve(self: &Arc<Self>, max: u16, ending: usize) -> Option<Reserved> {
         let mut facts = self.facts();
         let now = TimestampMs::now().as_millis();
         facts.held.retain(|_, expires_at| *expires_at > now);
-        let free = facts.slots.saturating_sub(facts.held.len() + facts.reserved);
+        let free = facts.slots.saturating_sub(facts.held.len().saturating_sub(ending) + facts.reserved);
         let count = u16::try_from(free).unwrap_or(u16::MAX).min(max);
         if count == 0 || facts.draining || facts.ended {
             return None;

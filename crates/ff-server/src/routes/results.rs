@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::tasks::{TaskDone, fail_with, failure};
-use super::worker_protocol::{ClaimBody, claim_for};
+use super::worker_protocol::{ClaimBody, claim_after};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::{self, AtMost};
@@ -83,6 +83,9 @@ struct Answered {
     results: Vec<ItemAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tasks: Option<Vec<TaskShape>>,
+    /// Why the claim brought nothing; the results stand all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim_error: Option<ItemProblem>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -207,9 +210,18 @@ async fn results(
     let client = app.operations.client();
     let (places, completions): (Vec<usize>, Vec<_>) =
         completions.into_iter().map(|(index, call)| (index, (client.route_of(&call.execution_id), call))).unzip();
-    let replies = client.call_all(&completions).await;
+    let (replies, claimed) = match body.claim {
+        None => (client.call_all(&completions).await, None),
+        Some(claim) => {
+            let (replies, claimed) = claim_after(&app, &caller, &instance, claim, completions.clone()).await;
+            (replies, Some(claimed))
+        }
+    };
     for ((index, (_, completion)), reply) in places.into_iter().zip(completions).zip(replies) {
         let (id, reply) = (completion.execution_id, reply.map_err(Problem::from));
+        if matches!(reply, Ok(CompleteExecutionReply::Completed)) {
+            app.engine.waiting().completed(&completion);
+        }
         if reply.as_ref().err().is_none_or(Problem::ends_lease) {
             app.fleet.ended(completion.fence.lease_id);
         }
@@ -234,11 +246,10 @@ async fn results(
             Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
         });
     }
-    let tasks = match body.claim {
-        None => None,
-        Some(claim) => {
-            Some(claim_for(&app, &caller, &instance, claim).await?.into_iter().map(TaskShape::from).collect())
-        }
+    let (tasks, claim_error) = match claimed {
+        None => (None, None),
+        Some(Ok(tasks)) => (Some(tasks.into_iter().map(TaskShape::from).collect()), None),
+        Some(Err(problem)) => (None, Some(app.refused_item(&problem))),
     };
-    Ok(Json(Answered { results: answers.into_iter().flatten().collect(), tasks }))
+    Ok(Json(Answered { results: answers.into_iter().flatten().collect(), tasks, claim_error }))
 }

@@ -1,5 +1,6 @@
 //! What a worker of any language says about itself: register, heartbeat with renewals, claim, leave.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -8,7 +9,10 @@ use axum::http::StatusCode;
 use ff_core::PartitionConfig;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
+use ff_script::generated::{
+    CompleteExecution, CompleteExecutionReply, Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task,
+};
+use ff_script::{Error, Route};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -18,7 +22,7 @@ use super::children::complete_children;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
-use crate::fleet::ClaimWish;
+use crate::fleet::{ClaimWish, Worker};
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{GrantShape, TaskShape};
@@ -327,8 +331,46 @@ async fn claim(
     Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
 }
 
+/// Completes executions and claims for the worker that did it; the claim never waits.
+pub async fn claim_after(
+    app: &App,
+    caller: &Caller,
+    instance: &str,
+    body: ClaimBody,
+    ends: Vec<(Route, CompleteExecution)>,
+) -> (Vec<Result<CompleteExecutionReply, Error>>, Answer<Vec<Task>>) {
+    let (worker, wish) = match wish_of(app, instance, body).await {
+        Ok(asked) => asked,
+        Err(problem) => return (app.operations.client().call_all(&ends).await, Err(problem)),
+    };
+    let (ended, claimed) = app.fleet.claim_after(&worker, wish, ends, app.check_standing(caller)).await;
+    let tasks = match claimed {
+        Ok(tasks) => made_whole(app, tasks).await,
+        Err(problem) => Err(problem),
+    };
+    (ended, tasks)
+}
+
 /// Waits for tasks on behalf of a registered worker.
-pub async fn claim_for(app: &App, caller: &Caller, instance: &str, body: ClaimBody) -> Answer<Vec<Task>> {
+async fn claim_for(app: &App, caller: &Caller, instance: &str, body: ClaimBody) -> Answer<Vec<Task>> {
+    let (worker, wish) = wish_of(app, instance, body).await?;
+    let open = (!wish.wait.is_zero()).then(|| app.metrics.process.long_poll());
+    let tasks = app.fleet.claim(&worker, wish, &app.stop, app.check_standing(caller)).await?;
+    drop(open);
+    made_whole(app, tasks).await
+}
+
+/// Tasks with what lies apart from them.
+async fn made_whole(app: &App, mut tasks: Vec<Task>) -> Answer<Vec<Task>> {
+    for task in &mut tasks {
+        app.operations.complete_resume(task).await?;
+        complete_children(app, task).await?;
+    }
+    Ok(tasks)
+}
+
+/// The worker, and what its claim asks for.
+async fn wish_of(app: &App, instance: &str, body: ClaimBody) -> Answer<(Arc<Worker>, ClaimWish)> {
     let max = body.max.unwrap_or(1);
     if !(1..=CLAIM_MAX).contains(&max) {
         return Err(Problem::invalid("max", format!("must be in 1..={CLAIM_MAX}, got {max}")));
@@ -348,14 +390,7 @@ pub async fn claim_for(app: &App, caller: &Caller, instance: &str, body: ClaimBo
         wait: Duration::from_millis(wait_ms),
         request_id: body.request_id.unwrap_or_else(Uuid::now_v7),
     };
-    let open = (wait_ms > 0).then(|| app.metrics.process.long_poll());
-    let mut tasks = app.fleet.claim(&worker, wish, &app.stop, app.check_standing(caller)).await?;
-    drop(open);
-    for task in &mut tasks {
-        app.operations.complete_resume(task).await?;
-        complete_children(app, task).await?;
-    }
-    Ok(tasks)
+    Ok((worker, wish))
 }
 
 #[derive(Deserialize, ToSchema)]
