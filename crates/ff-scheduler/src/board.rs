@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use ff_script::generated::Task;
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::choose::{LaneView, best_head, choose};
+use crate::dispatcher::Profile;
 
 /// The work a worker can see: one lane through one capability set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,7 +85,32 @@ const LEARNED_MAX: usize = 10_000;
 struct Waiter {
     worker: String,
     sights: Vec<Sight>,
-    errand: oneshot::Sender<Errand>,
+    /// What it would claim; whoever submits something for it can claim on its behalf.
+    wish: Option<Wish>,
+    sent: oneshot::Sender<Sent>,
+}
+
+/// A claim that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub profile: Profile,
+    pub request_id: Uuid,
+}
+
+/// What a waiter gets.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    /// Somewhere to go.
+    To(Errand),
+    /// What was claimed for it there.
+    Met(Errand, Vec<Task>),
+}
+
+/// A waiter that a submission takes along: it is out of the line, and waits to be sent something.
+pub(crate) struct Met {
+    pub errand: Errand,
+    pub wish: Wish,
+    pub sent: oneshot::Sender<Sent>,
 }
 
 /// All sights and everyone who waits. Changing it sends waiting workers on their errands.
@@ -283,12 +311,31 @@ impl Board {
 
     /// The errand there is right now, if there is one.
     pub fn take(&mut self, worker: &str, sights: &[Sight]) -> Option<Errand> {
-        let (id, mut errand) = self.wait(worker, sights.to_vec());
-        let taken = errand.try_recv().ok();
-        if taken.is_none() {
-            self.leave(id);
+        let (id, mut sent) = self.wait(worker, sights.to_vec(), None);
+        match sent.try_recv() {
+            Ok(Sent::To(errand)) => Some(errand),
+            _ => {
+                self.leave(id);
+                None
+            }
         }
-        taken
+    }
+
+    /// Takes a waiter out of the line for something that is about to be submitted there, if one covers it and nobody asks there already.
+    pub fn meet(&mut self, lane: &str, requires: &[String], partition: u16) -> Option<Met> {
+        let covers = |sight: &Sight| {
+            sight.lane == lane && requires.iter().all(|token| sight.capabilities.binary_search(token).is_ok())
+        };
+        let wishes =
+            |id: &u64| self.waiters.get(id).is_some_and(|waiter| waiter.wish.is_some() && !waiter.sent.is_closed());
+        let (sight, id) = self.sights.iter().filter(|(sight, _)| covers(sight)).find_map(|(sight, state)| {
+            let id = state.waiters.iter().copied().find(wishes)?;
+            Some((sight.clone(), id))
+        })?;
+        let errand = self.look_in(&sight, partition)?;
+        let waiter = self.waiters.remove(&id)?;
+        self.forget(id, &waiter.sights);
+        Some(Met { errand, wish: waiter.wish?, sent: waiter.sent })
     }
 
     /// An errand to a partition that nothing was announced of: what ends there may make something ready. None when the lane is known to
@@ -315,16 +362,16 @@ impl Board {
     }
 
     /// Takes a place in the line of every sight; the errand arrives as soon as there is one.
-    pub fn wait(&mut self, worker: &str, sights: Vec<Sight>) -> (u64, oneshot::Receiver<Errand>) {
+    pub fn wait(&mut self, worker: &str, sights: Vec<Sight>, wish: Option<Wish>) -> (u64, oneshot::Receiver<Sent>) {
         let id = self.next_waiter;
         self.next_waiter += 1;
-        let (errand, receiver) = oneshot::channel();
+        let (sent, receiver) = oneshot::channel();
         for sight in &sights {
             if let Some(state) = self.sights.get_mut(sight) {
                 state.waiters.push_back(id);
             }
         }
-        self.waiters.insert(id, Waiter { worker: worker.to_owned(), sights, errand });
+        self.waiters.insert(id, Waiter { worker: worker.to_owned(), sights, wish, sent });
         self.send_one(id);
         (id, receiver)
     }
@@ -391,7 +438,7 @@ impl Board {
             sight,
         };
         // A worker that gave up in the meantime leaves the place as it was.
-        if waiter.errand.send(errand).is_ok() {
+        if waiter.sent.send(Sent::To(errand)).is_ok() {
             head.asked = true;
             if let Some(gate) = gate {
                 gate.out += 1;
@@ -427,11 +474,72 @@ mod tests {
         board
     }
 
+    /// What a waiter is sent.
+    struct Line(oneshot::Receiver<Sent>);
+
+    impl Line {
+        fn try_recv(&mut self) -> Result<Errand, ()> {
+            match self.0.try_recv() {
+                Ok(Sent::To(errand)) => Ok(errand),
+                _ => Err(()),
+            }
+        }
+    }
+
+    fn wait(board: &mut Board, worker: &str, sights: Vec<Sight>) -> (u64, Line) {
+        let (id, sent) = board.wait(worker, sights, None);
+        (id, Line(sent))
+    }
+
+    fn wish() -> Wish {
+        let profile = Profile {
+            namespace: "n".to_owned(),
+            lanes: vec!["a".to_owned()],
+            worker_id: "w".to_owned(),
+            instance: "w-1".to_owned(),
+            capabilities: Vec::new(),
+            lease_ttl_ms: 30_000,
+        };
+        Wish { profile, request_id: Uuid::nil() }
+    }
+
+    #[test]
+    fn a_submission_meets_a_waiter_that_covers_it_and_no_other() {
+        let mut board = board(&["a"]);
+        assert!(board.meet("a", &[], 1).is_none(), "nobody waits");
+        let (_, _plain) = wait(&mut board, "w", vec![sight("a")]);
+        assert!(board.meet("a", &[], 1).is_none(), "it said nothing about its claim");
+        let (_, mut waiting) = board.wait("w", vec![sight("a")], Some(wish()));
+        assert!(board.meet("a", &["gpu".to_owned()], 1).is_none());
+        assert!(board.meet("b", &[], 1).is_none());
+        let met = board.meet("a", &[], 1).expect("it is met");
+        assert_eq!(met.errand.partition, 1);
+        assert!(board.meet("a", &[], 1).is_none(), "it is met once");
+        board.answered(&met.errand, None);
+        met.sent.send(Sent::Met(met.errand, Vec::new())).expect("it still waits");
+        assert!(matches!(waiting.try_recv(), Ok(Sent::Met(..))));
+        let (_, gone) = board.wait("w", vec![sight("a")], Some(wish()));
+        drop(gone);
+        assert!(board.meet("a", &[], 1).is_none(), "it has gone");
+    }
+
+    #[test]
+    fn a_look_where_something_ended_is_an_errand_like_any_other() {
+        let mut board = board(&["a"]);
+        let errand = board.look_in(&sight("a"), 3).expect("nobody asks there");
+        assert!(board.look_in(&sight("a"), 3).is_none(), "somebody does now");
+        board.ready(&sight("a"), 3, 7, false);
+        board.answered(&errand, None);
+        assert_eq!(board.take("w", &[sight("a")]).map(|errand| errand.partition), Some(3), "announced meanwhile");
+        board.has_room("a", 1);
+        assert!(board.look_in(&sight("a"), 4).is_none(), "a limited lane is reached by grants");
+    }
+
     #[test]
     fn one_piece_of_work_sends_one_worker() {
         let mut board = board(&["a"]);
-        let (_, mut first) = board.wait("w", vec![sight("a")]);
-        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        let (_, mut first) = wait(&mut board, "w", vec![sight("a")]);
+        let (_, mut second) = wait(&mut board, "w", vec![sight("a")]);
         board.ready(&sight("a"), 3, 10, false);
         let errand = first.try_recv().expect("the first in line goes");
         assert_eq!(errand.partition, 3);
@@ -444,14 +552,14 @@ mod tests {
     fn an_empty_answer_keeps_what_was_announced_after_the_claim_was_sent() {
         let mut board = board(&["a"]);
         board.ready(&sight("a"), 1, 10, false);
-        let (_, mut first) = board.wait("w", vec![sight("a")]);
+        let (_, mut first) = wait(&mut board, "w", vec![sight("a")]);
         let errand = first.try_recv().expect("there is work");
         board.ready(&sight("a"), 1, 11, false);
         board.answered(&errand, None);
-        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        let (_, mut second) = wait(&mut board, "w", vec![sight("a")]);
         let errand = second.try_recv().expect("the later announcement counts");
         board.answered(&errand, None);
-        let (_, mut third) = board.wait("w", vec![sight("a")]);
+        let (_, mut third) = wait(&mut board, "w", vec![sight("a")]);
         assert!(third.try_recv().is_err());
     }
 
@@ -462,7 +570,7 @@ mod tests {
             board.ready(&sight("a"), partition, score, false);
         }
         let order: Vec<u16> = (0..3)
-            .map(|_| board.wait("w", vec![sight("a")]).1.try_recv().expect("three have work").partition)
+            .map(|_| wait(&mut board, "w", vec![sight("a")]).1.try_recv().expect("three have work").partition)
             .collect();
         assert_eq!(order, [2, 3, 1]);
     }
@@ -474,7 +582,7 @@ mod tests {
             .map(|_| {
                 board.ready(&sight("a"), 1, 1, false);
                 board.ready(&sight("b"), 1, 1, false);
-                let (_, mut errand) = board.wait("w", vec![sight("a"), sight("b")]);
+                let (_, mut errand) = wait(&mut board, "w", vec![sight("a"), sight("b")]);
                 let errand = errand.try_recv().expect("both have work");
                 board.answered(&errand, Some(1));
                 errand.sight.lane
@@ -487,18 +595,18 @@ mod tests {
     fn nobody_is_sent_to_a_full_lane_until_it_has_room() {
         let mut board = board(&["a"]);
         board.ready(&sight("a"), 1, 10, false);
-        let (_, mut first) = board.wait("w", vec![sight("a")]);
+        let (_, mut first) = wait(&mut board, "w", vec![sight("a")]);
         let errand = first.try_recv().expect("there is work");
         board.told_room(&errand, 0);
         board.answered(&errand, Some(10));
-        let (_, mut second) = board.wait("w", vec![sight("a")]);
+        let (_, mut second) = wait(&mut board, "w", vec![sight("a")]);
         assert!(second.try_recv().is_err());
         board.ready(&sight("a"), 2, 5, false);
         assert!(second.try_recv().is_err());
         board.has_room("a", 1);
         let errand = second.try_recv().expect("there is room");
         assert_eq!((errand.partition, errand.room), (2, Some(1)));
-        let (_, mut third) = board.wait("w", vec![sight("a")]);
+        let (_, mut third) = wait(&mut board, "w", vec![sight("a")]);
         assert!(third.try_recv().is_err(), "one slot sends one worker");
         board.told_room(&errand, 1);
         board.answered(&errand, None);
@@ -510,17 +618,17 @@ mod tests {
         let mut board = board(&["a"]);
         for gated in [false, true] {
             board.ready(&sight("a"), 1, 10, false);
-            let (_, mut first) = board.wait("w", vec![sight("a")]);
+            let (_, mut first) = wait(&mut board, "w", vec![sight("a")]);
             let errand = first.try_recv().expect("there is work");
             assert_eq!(errand.room.is_some(), gated);
             board.has_room("a", 1);
             board.told_room(&errand, 0);
             board.answered(&errand, Some(10));
-            let (_, mut second) = board.wait("w", vec![sight("a")]);
+            let (_, mut second) = wait(&mut board, "w", vec![sight("a")]);
             let errand = second.try_recv().expect("the announcement counts");
             board.told_room(&errand, 0);
             board.answered(&errand, Some(10));
-            let (_, mut third) = board.wait("w", vec![sight("a")]);
+            let (_, mut third) = wait(&mut board, "w", vec![sight("a")]);
             assert!(third.try_recv().is_err());
             board.doubt_room();
             let errand = third.try_recv().expect("a doubt is looked into");
@@ -532,9 +640,9 @@ mod tests {
     #[test]
     fn a_worker_that_left_does_not_take_work_along() {
         let mut board = board(&["a", "b"]);
-        let (id, gone) = board.wait("w", vec![sight("a"), sight("b")]);
+        let (id, gone) = wait(&mut board, "w", vec![sight("a"), sight("b")]);
         drop(gone);
-        let (_, mut waiting) = board.wait("w", vec![sight("b")]);
+        let (_, mut waiting) = wait(&mut board, "w", vec![sight("b")]);
         board.ready(&sight("b"), 7, 1, false);
         assert_eq!(waiting.try_recv().expect("it is next").partition, 7);
         board.leave(id);
@@ -563,7 +671,7 @@ mod tests {
         board.ready(&sight("a"), 3, 10, false);
         let errand = board.take("w", &[sight("a")]).expect("there is work");
         assert_eq!(board.take("w", &[sight("a")]), None, "somebody is asking already");
-        let (_, mut waiting) = board.wait("v", vec![sight("a")]);
+        let (_, mut waiting) = wait(&mut board, "v", vec![sight("a")]);
         board.put_back(&errand);
         assert_eq!(waiting.try_recv().expect("it is next").partition, 3);
     }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use ff_core::EngineError;
 use ff_core::types::{AttemptId, LeaseId};
 use ff_engine::news::{Listener, News};
-use ff_engine::operations::{Claimant, LeaseRequest, lane_of_set};
-use ff_engine::{Claimed, Operations, fence_of};
+use ff_engine::operations::{Claimant, LeaseRequest, Submitter, lane_of_set};
+use ff_engine::{Claimed, NewExecution, Operations, fence_of};
 use ff_script::generated::{
-    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply, Task,
+    ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply,
+    SubmitExecution, SubmitExecutionReply, Task,
 };
 use ff_script::{Call, Error, HostError, List, Route, Wake};
 use futures::future::join_all;
@@ -21,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 use crate::admission::Admission;
-use crate::board::{Board, Errand, Sight};
+use crate::board::{Board, Errand, Met, Sent, Sight, Wish};
 use crate::granting::{Grantee, Granting};
 
 const AT_ONCE: usize = 32;
@@ -161,6 +163,11 @@ impl Dispatcher {
         self.inner.granting.reclaim(call).await
     }
 
+    /// Submits an execution. When a worker waits here that covers it, its claim goes along in the same list.
+    pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
+        self.inner.operations.submit_by(new, self).await
+    }
+
     /// Runs operations that end work, and claims up to `max` tasks for the worker that did it in the same list. Never waits for work.
     ///
     /// The claim goes where work is known to wait; when nothing is, it looks where the last one ended, in `lane`. The ends are answered
@@ -222,8 +229,13 @@ impl Dispatcher {
             }
             let mut errands = Vec::new();
             if held.tasks.is_empty() {
-                match self.inner.next_errand(&profile.instance, &sights, wait, until).await {
-                    Some(errand) => errands.push(errand),
+                match self.inner.next_errand(profile, request_id, &sights, wait, until).await {
+                    Some(Sent::To(errand)) => errands.push(errand),
+                    Some(Sent::Met(errand, mut tasks)) => {
+                        visited.insert(errand.partition);
+                        held.tasks.append(&mut tasks);
+                        continue;
+                    }
                     None => return Ok(Vec::new()),
                 }
             }
@@ -253,6 +265,33 @@ impl Dispatcher {
                 }
             }
         }
+    }
+}
+
+#[async_trait]
+impl Submitter for Dispatcher {
+    async fn send(&self, route: Route, call: &SubmitExecution) -> Result<SubmitExecutionReply, Error> {
+        let submission = &call.submission;
+        let is_plain = submission.quotas.as_ref().is_none_or(Vec::is_empty)
+            && submission.budgets.as_ref().is_none_or(Vec::is_empty)
+            && submission.delay_until.is_none();
+        let met = match route {
+            Route::Execution(partition) if is_plain => {
+                let lane = format!("{}/{}", submission.namespace, submission.lane);
+                self.inner.board().meet(&lane, submission.requires.as_deref().unwrap_or_default(), partition)
+            }
+            _ => None,
+        };
+        let Some(met) = met else { return self.inner.operations.client().call(route, call).await };
+        let (answer, answered) = oneshot::channel();
+        let (inner, call) = (Arc::clone(&self.inner), call.clone());
+        // The waiter is answered whatever becomes of the submitter.
+        tokio::spawn(async move {
+            let submitted = inner.submit_and_claim(route, &call, met).await;
+            // A submitter that has gone needs no answer.
+            let _ = answer.send(submitted);
+        });
+        answered.await.unwrap_or(Err(Error::Host(HostError::Closed)))
     }
 }
 
@@ -311,17 +350,20 @@ impl Drop for Held {
 
 /// A place in the line. A caller that goes away gives it up, and an errand it never read goes to someone else.
 struct Place<'a> {
-    inner: &'a Inner,
+    inner: &'a Arc<Inner>,
     id: u64,
-    errand: oneshot::Receiver<Errand>,
+    sent: oneshot::Receiver<Sent>,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut board = self.inner.board();
         board.leave(self.id);
-        if let Ok(errand) = self.errand.try_recv() {
-            board.unanswered(&errand);
+        match self.sent.try_recv() {
+            Ok(Sent::To(errand)) => board.unanswered(&errand),
+            // Dropped, they are handed back.
+            Ok(Sent::Met(_, tasks)) => drop(Held { inner: Arc::clone(self.inner), tasks }),
+            Err(_) => {}
         }
     }
 }
@@ -332,10 +374,18 @@ impl Inner {
     }
 
     /// The next errand, at the latest at `until`. Without a wait everything announced so far is taken in first.
-    async fn next_errand(&self, worker: &str, sights: &[Sight], wait: Duration, until: Instant) -> Option<Errand> {
+    async fn next_errand(
+        self: &Arc<Self>,
+        profile: &Profile,
+        request_id: Uuid,
+        sights: &[Sight],
+        wait: Duration,
+        until: Instant,
+    ) -> Option<Sent> {
+        let worker = &profile.instance;
         if wait.is_zero() {
             if let Some(errand) = self.board().take(worker, sights) {
-                return Some(errand);
+                return Some(Sent::To(errand));
             }
             if let Err(error) = self.operations.client().host().hear_out().await {
                 tracing::debug!(%error, "announcements on their way are not waited for");
@@ -345,11 +395,12 @@ impl Inner {
                 // The loop ends with the last dispatcher only, and this one is still there.
                 let _ = settled.await;
             }
-            return self.board().take(worker, sights);
+            return self.board().take(worker, sights).map(Sent::To);
         }
-        let (id, errand) = self.board().wait(worker, sights.to_vec());
-        let mut place = Place { inner: self, id, errand };
-        tokio::time::timeout_at(until, &mut place.errand).await.ok()?.ok()
+        let wish = Wish { profile: profile.clone(), request_id };
+        let (id, sent) = self.board().wait(worker, sights.to_vec(), Some(wish));
+        let mut place = Place { inner: self, id, sent };
+        tokio::time::timeout_at(until, &mut place.sent).await.ok()?.ok()
     }
 
     /// Adds errands that are there right now, up to `max` in all; none to a partition that was visited.
@@ -370,6 +421,36 @@ impl Inner {
             }
             errands.push(errand);
         }
+    }
+
+    /// Submits, and claims what was submitted for one who waits.
+    async fn submit_and_claim(
+        self: &Arc<Self>,
+        route: Route,
+        call: &SubmitExecution,
+        met: Met,
+    ) -> Result<SubmitExecutionReply, Error> {
+        let Met { errand, wish, sent } = met;
+        let client = self.operations.client();
+        let mut list = List::default();
+        let submission = list.add(client, route, call);
+        let claim = list.add(client, route, &claimant(&errand, &wish.profile).claim(route, 1, wish.request_id));
+        let mut answers = client.run(list).await;
+        let (submitted, claimed) = (answers.take(submission), answers.take(claim).map(Claimed::from));
+        let unheard = match claimed {
+            Ok(claimed) if !claimed.admission_needed => {
+                self.board().answered(&errand, claimed.next_score);
+                sent.send(Sent::Met(errand, claimed.tasks)).err()
+            }
+            // The waiter goes itself, and hears why.
+            _ => sent.send(Sent::To(errand)).err(),
+        };
+        match unheard {
+            Some(Sent::Met(_, tasks)) => self.hand_back(tasks).await,
+            Some(Sent::To(errand)) => self.board().unanswered(&errand),
+            None => {}
+        }
+        submitted
     }
 
     /// Where a worker goes that ends something: the errands that ride in the same list, and those that need admission.

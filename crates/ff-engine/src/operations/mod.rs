@@ -47,7 +47,7 @@ pub use lane_waits::{Ahead, LaneWaiters};
 pub use list::{ExecutionFilter, ListCursor, Page};
 pub use page::Place;
 pub use quota::ThrottleUntil;
-pub use submission::NewExecution;
+pub use submission::{NewExecution, Submitter};
 pub use task::{Claimant, Claimed, LeaseRequest, fence_of};
 pub(crate) use usage::finish_usage;
 pub use usage::{Reserved, Usage, UsageAnswer, reservation_id};

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{BudgetId, ExecutionId, QuotaPolicyId};
 use ff_script::generated::{BudgetRef, QuotaRef, Submission, SubmitExecution, SubmitExecutionReply};
 use ff_script::wire::Wire;
-use ff_script::{Error, Route};
+use ff_script::{Client, Error, Route};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -123,22 +124,37 @@ pub(super) fn body_digest(fields: &Submission) -> String {
     hex::encode(&Sha256::digest(&bytes)[..16])
 }
 
+/// A way to the store for submissions.
+#[async_trait]
+pub trait Submitter: Send + Sync {
+    /// Sends a submission to its partition.
+    async fn send(&self, route: Route, call: &SubmitExecution) -> Result<SubmitExecutionReply, Error>;
+}
+
+#[async_trait]
+impl Submitter for Client {
+    async fn send(&self, route: Route, call: &SubmitExecution) -> Result<SubmitExecutionReply, Error> {
+        self.call(route, call).await
+    }
+}
+
 impl Operations {
     /// Submits one execution: accepted whole or refused whole.
     pub async fn submit(&self, new: NewExecution) -> Result<SubmitExecutionReply, Error> {
-        let mut submission = new.prepared();
-        self.attach_budgets(&mut submission, &[]).await?;
-        self.submit_prepared(submission).await
+        self.submit_by(new, &self.client).await
     }
 
-    async fn submit_prepared(&self, submission: Submission) -> Result<SubmitExecutionReply, Error> {
+    /// Submits one execution, by a caller that has a way of its own to the store.
+    pub async fn submit_by(&self, new: NewExecution, submitter: &dyn Submitter) -> Result<SubmitExecutionReply, Error> {
+        let mut submission = new.prepared();
+        self.attach_budgets(&mut submission, &[]).await?;
         self.check_webhook(|| "completion_webhook".to_owned(), submission.completion_webhook.as_deref())?;
         self.check_quotas(&submission.namespace, submission.quotas.as_deref()).await?;
         let route = self.client.route_of(&submission.execution_id);
         let mut call = SubmitExecution { submission };
         let mut tries = 1;
         loop {
-            match self.client.call(route, &call).await {
+            match submitter.send(route, &call).await {
                 Err(error) if tries < TRIES && self.make_way(route, &mut call.submission, &error).await? => tries += 1,
                 answer => return answer,
             }

@@ -444,7 +444,7 @@ impl Backend for Direct {
     }
 
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
-        Ok(match self.operations().submit(new).await? {
+        Ok(match self.dispatcher.submit(new).await? {
             SubmitExecutionReply::Created { execution_id, .. } => (execution_id, false),
             SubmitExecutionReply::Duplicate { execution_id, .. } => (execution_id, true),
         })

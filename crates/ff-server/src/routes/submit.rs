@@ -104,7 +104,7 @@ async fn submit(
     app.check_submission(&caller, &new.fields).await?;
     let span = tracing::Span::current();
     span.record("namespace", new.fields.namespace.as_str()).record("lane", new.fields.lane.as_str());
-    let reply = app.operations.submit(new).await?;
+    let reply = app.dispatcher.submit(new).await?;
     let submitted = SubmittedShape::from(reply);
     span.record("execution_id", tracing::field::display(submitted.execution_id));
     let status = if submitted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
