@@ -24,6 +24,8 @@ const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub(crate) struct Job {
     pub invocation: Invocation,
     pub class: Class,
+    /// It goes before what does not end work.
+    pub goes_first: bool,
     pub queued: Instant,
     answer: oneshot::Sender<Answer>,
 }
@@ -34,7 +36,7 @@ impl Job {
     pub(crate) fn new(invocation: Invocation) -> (Job, oneshot::Receiver<Answer>) {
         let (answer, answered) = oneshot::channel();
         let class = Class::of(&invocation);
-        (Job { invocation, class, queued: Instant::now(), answer }, answered)
+        (Job { invocation, class, goes_first: class == Class::End, queued: Instant::now(), answer }, answered)
     }
 
     /// True when the caller has gone.
@@ -74,7 +76,7 @@ impl Line {
         self.bytes += job.invocation.args.len();
         let queue = if job.invocation.terms.background {
             &mut self.background
-        } else if job.class == Class::End {
+        } else if job.goes_first {
             &mut self.ends
         } else {
             &mut self.others

@@ -375,6 +375,10 @@ impl Host for ValkeyHost {
                 answered
             }));
         }
+        // What came together keeps its order.
+        if jobs.iter().any(|job| job.class != Class::End) {
+            jobs.iter_mut().for_each(|job| job.goes_first = false);
+        }
         self.carrier.queue(jobs);
         let mut answers = Vec::with_capacity(waiting.len());
         for one in waiting {

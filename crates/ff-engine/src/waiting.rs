@@ -14,7 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::news::{Listener, News};
 use crate::operations::Operations;
 
-type Waiters = HashMap<ExecutionId, (usize, Arc<Told>)>;
+#[derive(Default)]
+struct Waiters {
+    by_execution: HashMap<ExecutionId, (usize, Arc<Told>)>,
+    /// Completions that this process has sent to the store and that are not answered yet.
+    carried: HashMap<ExecutionId, usize>,
+}
 
 /// What those who wait for one execution are told.
 #[derive(Default)]
@@ -59,15 +64,17 @@ impl Waiting {
         let waiters = self.lock();
         for item in heard {
             match item {
+                // Its outcome is on its way to this process by itself.
+                News::Said(_, Wake::Done { execution_id }) if waiters.carried.contains_key(execution_id) => {}
                 News::Said(_, Wake::Done { execution_id }) => {
-                    if let Some((_, waiter)) = waiters.get(execution_id) {
+                    if let Some((_, waiter)) = waiters.by_execution.get(execution_id) {
                         waiter.notify.notify_waiters();
                     }
                 }
                 News::Said(..) => {}
                 // Whoever waits looks again.
                 News::Lost(_) | News::LostAny => {
-                    waiters.values().for_each(|(_, waiter)| waiter.notify.notify_waiters())
+                    waiters.by_execution.values().for_each(|(_, waiter)| waiter.notify.notify_waiters())
                 }
             }
         }
@@ -95,10 +102,22 @@ impl Waiting {
         }
     }
 
-    /// An execution was completed through this process: whoever waits for it here needs not ask the store.
-    pub fn completed(&self, call: &CompleteExecution) {
+    /// This process is about to complete executions: whoever waits for one of them here is told by what becomes of that.
+    #[must_use]
+    pub fn carry(self: &Arc<Self>, executions: impl IntoIterator<Item = ExecutionId>) -> Carried {
+        let executions: Vec<ExecutionId> = executions.into_iter().collect();
+        let mut waiters = self.lock();
+        for id in &executions {
+            *waiters.carried.entry(*id).or_default() += 1;
+        }
+        drop(waiters);
+        Carried { waiting: Arc::clone(self), executions }
+    }
+
+    /// An execution was completed: whoever waits for it here needs not ask the store.
+    fn completed(&self, call: &CompleteExecution) {
         let waiters = self.lock();
-        let Some((_, told)) = waiters.get(&call.execution_id) else { return };
+        let Some((_, told)) = waiters.by_execution.get(&call.execution_id) else { return };
         let encoding = || call.result_encoding.clone().unwrap_or_else(|| "json".to_owned());
         *told.outcome() = Some(AwaitResultReply::Ended {
             failure: None,
@@ -134,6 +153,36 @@ impl Waiting {
     }
 }
 
+/// Completions on their way to the store. When it is dropped, whoever waits for one of which nothing was said looks for itself.
+pub struct Carried {
+    waiting: Arc<Waiting>,
+    executions: Vec<ExecutionId>,
+}
+
+impl Carried {
+    /// The store has taken this one.
+    pub fn completed(&self, call: &CompleteExecution) {
+        self.waiting.completed(call);
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        let mut waiters = self.waiting.lock();
+        for id in &self.executions {
+            if let Some(count) = waiters.carried.get_mut(id) {
+                *count -= 1;
+                if *count == 0 {
+                    waiters.carried.remove(id);
+                }
+            }
+            if let Some((_, told)) = waiters.by_execution.get(id) {
+                told.notify.notify_waiters();
+            }
+        }
+    }
+}
+
 /// A place among the waiters, given up on drop.
 struct Ticket<'a> {
     waiting: &'a Waiting,
@@ -144,7 +193,7 @@ struct Ticket<'a> {
 impl<'a> Ticket<'a> {
     fn take(waiting: &'a Waiting, id: ExecutionId) -> Self {
         let mut waiters = waiting.lock();
-        let (count, told) = waiters.entry(id).or_insert_with(|| (0, Arc::default()));
+        let (count, told) = waiters.by_execution.entry(id).or_insert_with(|| (0, Arc::default()));
         *count += 1;
         Self { waiting, id, told: Arc::clone(told) }
     }
@@ -153,10 +202,10 @@ impl<'a> Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut waiters = self.waiting.lock();
-        if let Some((count, _)) = waiters.get_mut(&self.id) {
+        if let Some((count, _)) = waiters.by_execution.get_mut(&self.id) {
             *count -= 1;
             if *count == 0 {
-                waiters.remove(&self.id);
+                waiters.by_execution.remove(&self.id);
             }
         }
     }

@@ -373,6 +373,7 @@ impl Backend for Direct {
     async fn finish(&self, who: &Identity, ends: &[&End], take: Option<&Take>) -> Result<Finished, SdkError> {
         let calls: Vec<(Route, CompleteExecution)> =
             ends.iter().map(|end| (self.route(end.lease.execution_id), completion(end))).collect();
+        let carried = self.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
         let (replies, claimed) = match take {
             None => (self.operations().client().call_all(&calls).await, Ok(Vec::new())),
             Some(Take { lanes, max, request_id }) => {
@@ -387,7 +388,7 @@ impl Backend for Direct {
         });
         let answers = calls.iter().zip(replies).map(|((_, call), reply)| {
             if let Ok(CompleteExecutionReply::Completed) = reply {
-                self.engine.waiting().completed(call);
+                carried.completed(call);
             }
             reply.map(|_| ()).map_err(SdkError::from)
         });

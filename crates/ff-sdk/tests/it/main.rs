@@ -16,6 +16,7 @@ mod processes;
 mod registration;
 mod runtime;
 mod signatures;
+mod store_calls;
 mod streams;
 mod tasks;
 mod testing;

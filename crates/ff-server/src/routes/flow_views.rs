@@ -109,15 +109,23 @@ async fn show(State(app): State<App>, Flow(id): Flow, Query(query): Query<ShowQu
         return Err(Problem::invalid("wait_ms", format!("must be in 0..={WAIT_MAX_MS}, got {wait_ms}")));
     }
     let about = |error| Problem::from(error).about(id);
+    let mut waited = None;
     if wait_ms > 0 {
         let wait = Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
         let _open = app.metrics.process.long_poll();
         tokio::select! {
-            ended = app.engine.waiting().flow(id, wait) => drop(ended.map_err(about)?),
+            ended = app.engine.waiting().flow(id, wait) => {
+                let (flow, has_ended) = ended.map_err(about)?;
+                // One that has not may be another by now.
+                waited = has_ended.then_some(flow);
+            }
             () = app.stop.cancelled() => {}
         }
     }
-    let flow = app.operations.flow(id).await.map_err(about)?;
+    let flow = match waited {
+        Some(flow) => flow,
+        None => app.operations.flow(id).await.map_err(about)?,
+    };
     let tells = flow.completion_webhook.is_some();
     let mut flow = FlowShape::from(flow);
     if tells {

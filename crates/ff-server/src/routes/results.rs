@@ -210,6 +210,7 @@ async fn results(
     let client = app.operations.client();
     let (places, completions): (Vec<usize>, Vec<_>) =
         completions.into_iter().map(|(index, call)| (index, (client.route_of(&call.execution_id), call))).unzip();
+    let carried = app.engine.waiting().carry(completions.iter().map(|(_, call)| call.execution_id));
     let (replies, claimed) = match body.claim {
         None => (client.call_all(&completions).await, None),
         Some(claim) => {
@@ -220,7 +221,7 @@ async fn results(
     for ((index, (_, completion)), reply) in places.into_iter().zip(completions).zip(replies) {
         let (id, reply) = (completion.execution_id, reply.map_err(Problem::from));
         if matches!(reply, Ok(CompleteExecutionReply::Completed)) {
-            app.engine.waiting().completed(&completion);
+            carried.completed(&completion);
         }
         if reply.as_ref().err().is_none_or(Problem::ends_lease) {
             app.fleet.ended(completion.fence.lease_id);
@@ -233,6 +234,7 @@ async fn results(
             Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
         });
     }
+    drop(carried);
     let (app_ref, caller_ref) = (&app, &caller);
     let mut failed = stream::iter(failures)
         .map(|(index, fence, call)| async move {

@@ -106,9 +106,10 @@ async fn complete(
 ) -> JsonAnswer<TaskDone> {
     let (result, result_encoding) = payload::taken("result", body.result, body.result_encoding, payload::PAYLOAD_MAX)?;
     let call = CompleteExecution { execution_id: id, fence: body.fence.into(), result, result_encoding };
+    let carried = app.engine.waiting().carry([id]);
     let reply = fenced(&app, &caller, id, body.fence, &call, true).await?;
     if reply == CompleteExecutionReply::Completed {
-        app.engine.waiting().completed(&call);
+        carried.completed(&call);
     }
     Ok(Json(TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed)))
 }
