@@ -70,10 +70,16 @@ class Fake:
             return 200, {"heartbeat_ms": 10_000, "expires_at": 1}
         if verb == "heartbeat":
             return 200, {"leases": [renewed(one) for one in said.get("renew", [])], "draining": False}
+        if verb == "results":
+            return 200, {"results": [completed(one) for one in said["results"]], "tasks": []}
         if verb == "attend":
             self._over.wait(20)
             return 200, {"draining": False}
         return 200, {}
+
+    def completed(self) -> List[str]:
+        """The executions whose results were sent, once for each time."""
+        return [one["execution_id"] for said in self.all("results") for one in said["results"]]
 
     def nothing(self) -> Answer:
         """The answer to a claim for which nothing comes."""
@@ -94,3 +100,8 @@ def renewed(renewal: Dict[str, Any]) -> Dict[str, Any]:
     return {
         "execution_id": renewal["execution_id"], "lease_expires_at": 1, "cancel_requested": False, "yield_requested": False,
     }
+
+
+def completed(result: Dict[str, Any]) -> Dict[str, Any]:
+    """The answer to a result that is accepted."""
+    return {"execution_id": result["execution_id"], "outcome": "completed", "replayed": False}

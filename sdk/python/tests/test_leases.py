@@ -60,7 +60,7 @@ class LeaseTest(unittest.TestCase):
             runs.append(ctx.execution_id)
 
         with worker.running():
-            until(lambda: fake.all("complete"), "the task that is held ends")
+            until(lambda: fake.completed(), "the task that is held ends")
             until(lambda: len(beats) >= 2, "both were asked about")
         first, second = [one["request_id"] for one in fake.all("claim")][:2]
         self.assertEqual(first, second)
@@ -105,7 +105,7 @@ class LeaseTest(unittest.TestCase):
             until(lambda: "foreign" in reasons, "the foreign lease is given up")
             until(lambda: beats.count("left-out") > 2 and beats.count("busy") > 2, "the others are renewed on")
             done.set()
-            until(lambda: len(fake.all("complete")) == 3, "the others end")
+            until(lambda: len(fake.completed()) == 3, "the others end")
         self.assertEqual(reasons, {"foreign": "lease_lost", "left-out": None, "busy": None, "good": None})
 
     def test_a_handler_that_renews_keeps_its_lease_when_the_store_is_busy(self) -> None:
@@ -127,7 +127,7 @@ class LeaseTest(unittest.TestCase):
             seen.append((ctx.cancel_reason, ctx.lease_healthy))
 
         with worker.running():
-            until(lambda: fake.all("complete"), "the task ends")
+            until(lambda: fake.completed(), "the task ends")
         self.assertEqual(seen, [(None, True)])
 
     def test_a_coroutine_that_does_not_stop_is_not_handed_to_anybody_else(self) -> None:
@@ -156,7 +156,7 @@ class LeaseTest(unittest.TestCase):
             self.assertTrue(cancelled.wait(PATIENCE_S))
             until(lambda: len(fake.all("claim")) == 2, "its slot is free again")
             go.set()
-        self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "complete", "cancel")], [])
+        self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "results", "complete", "cancel")], [])
 
     def test_a_worker_that_is_cancelled_leaves_nothing_behind(self) -> None:
         def claim(said: Dict[str, Any]) -> Answer:
@@ -191,7 +191,7 @@ class LeaseTest(unittest.TestCase):
         for times, said in ((1, ["yield"]), (2, [])):
             fake.said.clear()
             asyncio.run(asyncio.wait_for(run(times), PATIENCE_S))
-            self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "complete", "cancel")], said)
+            self.assertEqual([verb for verb, _ in fake.said if verb in ("yield", "fail", "results", "complete", "cancel")], said)
             self.assertEqual(len(fake.all("leave")), 1)
 
     def test_a_server_that_answers_at_once_is_not_asked_without_a_pause(self) -> None:

@@ -154,7 +154,9 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> ApiError:
 def of_item(problem: Mapping[str, Any]) -> ApiError:
     """The error of one item of a batch, which carries a code and no status."""
     code = str(problem.get("code", ""))
-    if problem.get("retryable"):
+    if code == "store_full":
+        status = 507
+    elif problem.get("retryable"):
         status = 503
     elif code.endswith("_not_found"):
         status = 404

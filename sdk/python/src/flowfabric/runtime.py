@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import logging
 import threading
 import time
@@ -18,6 +19,7 @@ from .blocking.calls import TaskCalls
 from .blocking.context import Context
 from .deadline import ended, within
 from .errors import ApiError, ConfigError, InvalidRequest, RequestError, SetAside, TaskError, TooLarge
+from .finish import REPEAT, Finisher, NotTogether, Slot, Slots
 from .handler import Handler
 from .http.blocking import Transport
 from .http.message import Request, Response, Retry
@@ -33,6 +35,8 @@ T = TypeVar("T")
 
 #: How long one claim waits for work before the loop comes round.
 _CLAIM_WAIT_S = 20.0
+#: As many tasks as one claim may ask for.
+_CLAIM_MAX = 256
 #: A drain is said to the worker first and to its leases shortly after: they are asked about at these pauses.
 _ASK_AFTER_S = (0.2, 0.8, 2.0)
 #: A long poll that brings nothing sooner than this was not held back: the next one comes no sooner than that either.
@@ -78,10 +82,19 @@ class Runtime:
         self._book = LeaseBook()
         self._running: Set["asyncio.Task[None]"] = set()
         self._beats: Set["asyncio.Task[None]"] = set()
+        self._slots = Slots(settings.slots)
+        self._finisher = Finisher(
+            self._transport,
+            f"/v1/workers/{segment(settings.instance)}/results",
+            self._slots,
+            self._claim_along,
+            self._take_along,
+            settings.lease_ttl_ms / 1000,
+        )
+        self._draining = False
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._left_behind = False
-        self._freed = asyncio.Event()
         self._changed = asyncio.Event()
         self._registered_anew = asyncio.Event()
         self._registering = asyncio.Lock()
@@ -105,12 +118,14 @@ class Runtime:
             try:
                 await self._claim_loop()
             finally:
+                # Also when it was cancelled: completions take nothing new along any more.
+                self._stop.set()
                 try:
                     await self._drain()
                 finally:
                     # Also when nobody waits for it: a task left here would be renewed for ever.
                     self._left_behind = True
-                    await ended([*self._running, *keeping, *self._beats])
+                    await ended([*self._running, *self._finisher.sending(), *keeping, *self._beats])
                     await self._leave()
         finally:
             self._blocking.close()
@@ -167,15 +182,16 @@ class Runtime:
 
     async def _attend(self) -> None:
         """Hears at once that the worker is drained; renewals, which would say so too, come less often."""
-        draining, failures = False, 0
+        failures = 0
         while True:
             asked = time.monotonic()
             try:
-                answer = (await self._say("attend", {"draining": draining, "wait_ms": 30_000}, wait_s=30.0)).json() or {}
+                said = {"draining": self._draining, "wait_ms": 30_000}
+                answer = (await self._say("attend", said, wait_s=30.0)).json() or {}
                 failures = 0
-                if bool(answer.get("draining")) != draining:
-                    draining = not draining
-                    log.info("%s %s", self.settings.instance, "is drained" if draining else "works again")
+                if bool(answer.get("draining")) != self._draining:
+                    self._draining = not self._draining
+                    log.info("%s %s", self.settings.instance, "is drained" if self._draining else "works again")
                     for pause in _ASK_AFTER_S:
                         await asyncio.sleep(pause)
                         self._book.renew_soon()
@@ -254,18 +270,20 @@ class Runtime:
     async def _claim_loop(self) -> None:
         failures, sent = 0, 0.0
         request_id: Optional[str] = None
+        slots: List[Slot] = []
         while not self._stop.is_set():
-            free = self.settings.slots - len(self._running)
-            if free <= 0:
-                self._freed.clear()
-                await self._unless_stopped(self._freed.wait())
+            # A claim holds its slots until it is answered: nothing else may fill them.
+            slots = slots or self._slots.take(_CLAIM_MAX)
+            if not slots:
+                self._slots.freed.clear()
+                await self._unless_stopped(self._slots.freed.wait())
                 continue
             # An answer that was lost is asked for with the same id and brings the same tasks, under leases as old as the first try.
             repeated = request_id is not None
             if request_id is None:
                 request_id, sent = mint(), time.monotonic()
             said = {
-                "max": min(free, 256),
+                "max": len(slots),
                 "wait_ms": int(_CLAIM_WAIT_S * 1000),
                 "lease_ttl_ms": self.settings.lease_ttl_ms,
                 "request_id": request_id,
@@ -288,15 +306,53 @@ class Runtime:
             if tasks is None:
                 continue
             failures, request_id = 0, None
+            for said_task in tasks:
+                self._take(said_task, slots.pop() if slots else None, sent, repeated)
+            for slot in slots:
+                slot.give_back()
+            slots = []
             if not tasks and time.monotonic() - asked < _AT_ONCE_S:
                 # A server on its way down does not hold its answers back.
                 await self._unless_stopped(asyncio.sleep(_AT_ONCE_S))
-            for said_task in tasks:
-                try:
-                    self._start(Task.claimed(said_task), sent, repeated)
-                except Exception:
-                    # No input gets here; a server that says something else does not stop what can be read.
-                    log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
+
+    def _claim_along(self, count: int) -> Optional[Dict[str, Any]]:
+        """The claim that goes along with completions; None when the worker takes nothing new."""
+        if self._stop.is_set() or self._draining:
+            return None
+        return {
+            "lanes": list(self.settings.lanes),
+            "max": count,
+            "lease_ttl_ms": self.settings.lease_ttl_ms,
+            "request_id": mint(),
+            "incarnation": self._incarnation,
+        }
+
+    def _take_along(self, said: Mapping[str, Any], slot: Optional[Slot], sent: float, repeated: bool) -> None:
+        """Starts a task that came along with answers to completions, unless the worker was drained meanwhile."""
+        if self._draining and slot is not None:
+            slot.give_back()
+            slot = None
+        self._take(said, slot, sent, repeated)
+
+    def _take(self, said: Mapping[str, Any], slot: Optional[Slot], sent: float, repeated: bool) -> None:
+        """Starts a claimed task. One that comes without a slot, or on the way down, is handed back."""
+        try:
+            task = Task.claimed(said)
+        except Exception:
+            # No input gets here; a server that says something else does not stop what can be read.
+            log.exception("a task of %s cannot be read; its lease is left to run out", self.settings.instance)
+            if slot is not None:
+                slot.give_back()
+            return
+        lease = Lease(task, self.settings.lease_ttl_ms / 1000, sent)
+        if slot is None or self._stop.is_set():
+            self._spawn(self._hand_back(task, lease), slot)
+        elif repeated and lease.of_unknown_age:
+            self._spawn(self._run_if_held(task, lease, slot), slot)
+        else:
+            self._book.add(lease)
+            self._changed.set()
+            self._spawn(self._run(task, lease, slot), slot)
 
     async def _unless_stopped(self, waited: Coroutine[Any, Any, T], *others: asyncio.Event) -> Optional[T]:
         """What is waited for; None, and it is given up, when the worker is stopped or one of the others comes first."""
@@ -310,18 +366,17 @@ class Runtime:
 
     # Running.
 
-    def _start(self, task: Task, sent: float, repeated: bool) -> None:
-        lease = Lease(task, self.settings.lease_ttl_ms / 1000, sent)
-        if repeated and lease.of_unknown_age:
-            running = asyncio.ensure_future(self._run_if_held(task, lease))
-        else:
-            self._book.add(lease)
-            self._changed.set()
-            running = asyncio.ensure_future(self._run(task, lease))
+    def _spawn(self, work: Coroutine[Any, Any, None], slot: Optional[Slot]) -> None:
+        running = asyncio.ensure_future(work)
         self._running.add(running)
-        running.add_done_callback(self._finished)
+        running.add_done_callback(functools.partial(self._finished, slot))
 
-    async def _run_if_held(self, task: Task, lease: Lease) -> None:
+    async def _hand_back(self, task: Task, lease: Lease) -> None:
+        """Gives back a task that no handler has begun."""
+        lease.tell(CancelReason.YIELD_REQUESTED)
+        await self._end(AsyncTaskCalls(self._transport, task, lease), None, None)
+
+    async def _run_if_held(self, task: Task, lease: Lease, slot: Slot) -> None:
         """Runs a task of a claim that was repeated: the lease may be over by now, so its handler waits for a renewal."""
         until = time.monotonic() + lease.ttl_s
         while True:
@@ -334,20 +389,20 @@ class Runtime:
             await asyncio.sleep(lease.ttl_s / 12)
         if self._stop.is_set():
             # On the way down nothing is begun that can still be handed back.
-            lease.tell(CancelReason.SHUTDOWN)
-            await self._end(AsyncTaskCalls(self._transport, task, lease), None, None)
+            await self._hand_back(task, lease)
             return
         self._book.add(lease)
         self._changed.set()
-        await self._run(task, lease)
+        await self._run(task, lease, slot)
 
-    def _finished(self, running: "asyncio.Task[None]") -> None:
+    def _finished(self, slot: Optional[Slot], running: "asyncio.Task[None]") -> None:
         self._running.discard(running)
-        self._freed.set()
+        if slot is not None:
+            slot.give_back()
         if not running.cancelled() and running.exception() is not None:
             log.error("a task ended in an unforeseen way", exc_info=running.exception())
 
-    async def _run(self, task: Task, lease: Lease) -> None:
+    async def _run(self, task: Task, lease: Lease, slot: Slot) -> None:
         """Runs one task to its end, whatever its handler does."""
         calls = AsyncTaskCalls(self._transport, task, lease)
         try:
@@ -360,9 +415,7 @@ class Runtime:
                 result = await self._run_async(handler, calls)
             else:
                 result = await self._run_in_thread(handler, task, lease)
-            said: Dict[str, Any] = {}
-            payload.put(said, "result", result)
-            payload.dump(said)
+            completion = _Completion.of(task, result, slot)
         except SetAside:
             await self._end(calls, None, None)
         except BaseException as error:
@@ -371,7 +424,7 @@ class Runtime:
                 raise
             await self._end(calls, None, error)
         else:
-            await self._end(calls, said, None)
+            await self._end(calls, completion, None)
         finally:
             self._book.remove(lease)
 
@@ -434,7 +487,9 @@ class Runtime:
         thread.start()
         return await done
 
-    async def _end(self, calls: AsyncTaskCalls, said: Optional[Dict[str, Any]], error: Optional[BaseException]) -> None:
+    async def _end(
+        self, calls: AsyncTaskCalls, completion: Optional["_Completion"], error: Optional[BaseException]
+    ) -> None:
         """Ends a task: completed by its handler's success, else by why it was told to stop, else as failed."""
         task, lease = calls.task, calls.lease
         if lease.set_aside:
@@ -443,8 +498,8 @@ class Runtime:
         try:
             if lease.reason == CancelReason.LEASE_LOST:
                 log.warning("%s: its handler ended after the lease was lost; nothing is sent", task.execution_id)
-            elif said is not None:
-                await self._complete(calls, said)
+            elif completion is not None:
+                await self._complete(calls, completion)
             elif lease.reason == CancelReason.CANCEL_REQUESTED:
                 await calls.call("cancel", {"reason": "cancel requested"})
             elif lease.reason is not None:
@@ -454,9 +509,24 @@ class Runtime:
         except RequestError as refused:
             log.warning("%s could not be ended; if its lease is still good it runs out: %s", task.execution_id, refused)
 
-    async def _complete(self, calls: AsyncTaskCalls, said: Dict[str, Any]) -> None:
+    async def _complete(self, calls: AsyncTaskCalls, completion: "_Completion") -> None:
+        lease, failures = calls.lease, 0
         try:
-            await calls.call("complete", said)
+            while True:
+                try:
+                    return await self._finisher.complete(completion.item, lease, completion.slot)
+                except NotTogether:
+                    await calls.call("complete", completion.said)
+                    return
+                except RequestError as error:
+                    failures += 1
+                    if isinstance(error, ApiError) and error.ends_lease:
+                        lease.refused()
+                        raise
+                    if not error.retryable or not lease.trusted:
+                        raise
+                    # A store that is full or away takes it later; the lease is renewed until then.
+                    await asyncio.sleep(min(REPEAT.pause(failures, error), lease.ttl_s / 10))
         except (TooLarge, InvalidRequest) as error:
             await self._fail(calls, TaskError(f"the result is refused: {error}", retryable=False))
 
@@ -502,6 +572,25 @@ class Runtime:
             for _ in self._running:
                 log.warning("a handler of %s does not stop; its lease is left to run out", self.settings.instance)
             await ended([everything, hurry])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Completion:
+    """A handler's result, ready to be sent."""
+
+    #: The body of a completion that is sent by itself.
+    said: Mapping[str, Any]
+    #: The JSON of one that is sent among others.
+    item: bytes
+    slot: Slot
+
+    @classmethod
+    def of(cls, task: Task, result: Any, slot: Slot) -> "_Completion":
+        """From what the handler returned; raises when it cannot be sent."""
+        said: Dict[str, Any] = {}
+        payload.put(said, "result", result)
+        item = payload.dump({"execution_id": task.execution_id, "op": "complete", "fence": task.fence, **said})
+        return cls(said, item, slot)
 
 
 def _reason(text: object) -> str:

@@ -67,6 +67,17 @@ class Response:
         except (ValueError, LookupError, TypeError) as error:
             raise self._not_json(f"{type(error).__name__}: {error}") from error
 
+    def results(self, count: int) -> Mapping[str, Any]:
+        """The answer to this many results, with the tasks that came along. Whatever a task carries, the rest is read."""
+        try:
+            # {"results":[…],"tasks":[{"input":… has the same three levels.
+            answer: Mapping[str, Any] = payload.load_around(self.body, 4)
+            if len(answer["results"]) != count:
+                raise ValueError(f"{len(answer['results'])} of {count} results are answered")
+            return answer
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._not_json(f"{type(error).__name__}: {error}") from error
+
     def _not_json(self, why: str) -> ServerFault:
         return ServerFault(self.status, {"code": "not_json", "detail": f"the answer is not the JSON it should be: {why}"})
 
