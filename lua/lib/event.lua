@@ -2,6 +2,8 @@
 --
 -- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
 -- its data, name and value in turn. An entry of the stream holds events one after the other.
+local keys = require "lib.keys"
+
 local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
@@ -41,6 +43,13 @@ event.data_from = 10
 -- The events of an entry, each as it was packed.
 function event.all(entry)
   return { unpack_(entry) }
+end
+
+-- How many events are kept, by their numbers: an entry holds many.
+function event.kept(tx)
+  local first = tx:xrange(keys.events(tx), "-", "+", 1)[1]
+  if first == nil then return 0 end
+  return tonumber(tx:get(keys.event_count(tx))) - tonumber(first[2][1]) + 1
 end
 
 return event

@@ -1,4 +1,5 @@
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
@@ -111,7 +112,7 @@ define.fn {
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
       lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
-      stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+      stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx), outbox = tx:xlen(keys.outbox(tx)),
       flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,

@@ -87,7 +87,17 @@ impl Line {
     /// The next list. What waits longer than the deadline is answered instead of sent, and callers that have gone are left out.
     fn next(&mut self, deadline: Duration) -> Vec<Job> {
         let mut list = List::default();
-        let kept_for = |queue: &VecDeque<Job>| queue.len().min(SHARE);
+        let kept_for = |queue: &VecDeque<Job>| {
+            let mut weight = 0;
+            queue
+                .iter()
+                .map_while(|job| {
+                    weight += job.invocation.terms.weight;
+                    (weight <= SHARE).then_some(weight)
+                })
+                .last()
+                .unwrap_or(0)
+        };
         let for_background = kept_for(&self.background);
         let for_others = kept_for(&self.others) + for_background;
         for (queue, weight_max) in [

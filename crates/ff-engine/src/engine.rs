@@ -75,13 +75,15 @@ impl Engine {
         let mut looks_after = None;
         if options.background {
             let clock = Clock::default();
+            // Nobody waits for these: they leave most of each list to those who do.
+            let background = client.in_background();
             let (owned, owners) = share::start(client.clone(), server_id, readers.clone(), &mut tasks, stop.clone());
-            timers::start(client.clone(), clock, owners.clone(), options.sweep_every, &mut tasks, stop.clone());
+            timers::start(background.clone(), clock, owners.clone(), options.sweep_every, &mut tasks, stop.clone());
             routes::start(operations.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
-            outbox::start(client.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
-            holders::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
+            outbox::start(background.clone(), owners.clone(), options.sweep_every, &mut tasks, stop.clone());
+            holders::start(background.clone(), owners.clone(), &mut tasks, stop.clone());
             unblock::start(operations.clone(), owners.clone(), &mut tasks, stop.clone());
-            events::start(client.clone(), owners.clone(), &mut tasks, stop.clone());
+            events::start(background, owners.clone(), &mut tasks, stop.clone());
             looks_after = Some(owners);
             owned.first_beat().await?;
         }

@@ -212,7 +212,12 @@ impl Client {
             args: call.encode(),
             now_ms: self.now_ms,
             count_calls,
-            terms: Terms { checked_by: Some(*NUMBER), weight: call.weight(), background: self.background },
+            terms: Terms {
+                checked_by: Some(*NUMBER),
+                weight: call.weight(),
+                background: self.background,
+                step_by_step: false,
+            },
         })
     }
 }

@@ -6465,7 +6465,7 @@ impl RegisterWorker {
 }
 
 wire_struct! {
-    /// Keeps registered worker instances alive: one read and one write, however many there are.
+    /// Keeps registered worker instances alive: one look at each and one write, however many others there are.
     ///
     /// Calls `ff_heartbeat_workers`.
     HeartbeatWorkers {

@@ -95,11 +95,13 @@ pub struct Terms {
     pub weight: usize,
     /// Nobody waits for it: it leaves most of a list to others.
     pub background: bool,
+    /// The library takes no short ways; honoured by the test bundle only.
+    pub step_by_step: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { checked_by: None, weight: 1, background: false }
+        Self { checked_by: None, weight: 1, background: false, step_by_step: false }
     }
 }
 
@@ -209,7 +211,8 @@ pub trait Host: Send + Sync + 'static {
     /// Runs one function and returns its raw reply.
     async fn call(&self, invocation: Invocation) -> Result<Vec<u8>, HostError>;
 
-    /// Runs several in this order, in as few lists as they fit into; each is answered on its own, whatever becomes of the others.
+    /// Runs several, in as few lists as they fit into; each is answered on its own, whatever becomes of the others. Those that write in
+    /// one partition run in this order; what only reads may run before what writes.
     async fn run(&self, operations: Vec<Invocation>) -> Vec<Result<Vec<u8>, HostError>> {
         let mut answers = Vec::with_capacity(operations.len());
         for operation in operations {

@@ -1,6 +1,6 @@
 #!lua name=flowfabric
 -- Written by `cargo xtask codegen` from lua/; do not edit.
-local LIBRARY = { number = 47, hash = "c5a562b1672f2693eb210cad2571b6114102bacb1b6d187d899aa412da545eef" }
+local LIBRARY = { number = 48, hash = "197e738365437b17ff4382c0b3aa1cd3db6c172450d5fbc3f5f49d425e1051b7" }
 local source = {} -- module name -> function that returns the module
 
 source["manifest"] = function(require, LIBRARY)
@@ -2050,6 +2050,8 @@ source["lib.event"] = function(require, LIBRARY)
 --
 -- An event is a packed array: type, time, path of the lane, kind, execution, flow, attempt, worker, tags (a packed flat list), and then
 -- its data, name and value in turn. An entry of the stream holds events one after the other.
+local keys = require "lib.keys"
+
 local pack, unpack_ = cmsgpack.pack, cmsgpack.unpack
 
 local event = {}
@@ -2089,6 +2091,13 @@ event.data_from = 10
 -- The events of an entry, each as it was packed.
 function event.all(entry)
   return { unpack_(entry) }
+end
+
+-- How many events are kept, by their numbers: an entry holds many.
+function event.kept(tx)
+  local first = tx:xrange(keys.events(tx), "-", "+", 1)[1]
+  if first == nil then return 0 end
+  return tonumber(tx:get(keys.event_count(tx))) - tonumber(first[2][1]) + 1
 end
 
 return event
@@ -13610,20 +13619,21 @@ local worker = require "record.worker"
 
 define.fn {
   name = "ff_heartbeat_workers",
-  doc = "Keeps registered worker instances alive: one read and one write, however many there are.",
+  doc = "Keeps registered worker instances alive: one look at each and one write, however many others there are.",
   flags = { "allow-oom" },
   args = { instances = "instances" },
   reply = { beaten = { items = "[heartbeat_result]" } },
   errs = {},
   call = function(tx, a, now)
-    local ends = {}
-    for _, entry in ipairs(worker.all(tx)) do ends[entry.instance] = entry.expires_at end
     local draining = tx:hgetall(keys.draining(tx)) or {}
     local items = {}
     for i, instance in ipairs(a.instances) do
-      local known = ends[instance] ~= nil and now < ends[instance]
-      if known then worker.touch(tx, instance) end
+      local expires_at = tx:zscore(keys.workers(tx), instance)
+      local known = expires_at ~= nil and now < expires_at
       items[i] = { instance = instance, known = known, draining = known and draining[instance] ~= nil }
+    end
+    for _, item in ipairs(items) do
+      if item.known then worker.touch(tx, item.instance) end
     end
     return reply.ok("beaten", { items = items })
   end,
@@ -14336,6 +14346,7 @@ end
 
 source["query.stats"] = function(require, LIBRARY)
 local define = require "lib.define"
+local event = require "lib.event"
 local keys = require "lib.keys"
 local limits = require "lib.limits"
 local reply = require "lib.reply"
@@ -14448,7 +14459,7 @@ define.fn {
     local head = tx:zhead(keys.timers(tx))
     return reply.ok("stats", {
       lanes = lanes, more = more, executions = tx:zcard(keys.all(tx)), timers = tx:zcard(keys.timers(tx)), next_timer_at = head and head.score,
-      stuck = tx:zcard(keys.stuck(tx)), events = tx:xlen(keys.events(tx)), outbox = tx:xlen(keys.outbox(tx)),
+      stuck = tx:zcard(keys.stuck(tx)), events = event.kept(tx), outbox = tx:xlen(keys.outbox(tx)),
       flows = tx:zcard(keys.flows(tx)), cancel_backlog = tx:zcard(keys.cancel_backlog(tx)), pending_cancels = pending_cancels(tx),
     })
   end,

@@ -65,6 +65,8 @@ pub struct Marks {
     pub guard: bool,
     /// Someone reads events: announce them.
     pub listen: bool,
+    /// Take no short ways; only the test library listens.
+    pub step_by_step: bool,
     /// The number of the library by whose rules the arguments were checked already.
     pub checked_by: Option<u32>,
 }
@@ -73,9 +75,14 @@ impl Marks {
     /// The same marks for a list of these operations: checked when each of them is.
     #[must_use]
     pub fn of<'a>(self, operations: impl IntoIterator<Item = &'a Invocation>) -> Self {
-        let mut numbers = operations.into_iter().map(|operation| operation.terms.checked_by);
-        let first = numbers.next().flatten();
-        Self { checked_by: first.filter(|_| numbers.all(|number| number == first)), ..self }
+        let mut terms = operations.into_iter().map(|operation| operation.terms);
+        let Some(first) = terms.next() else { return self };
+        let (mut checked_by, mut step_by_step) = (first.checked_by, first.step_by_step);
+        for one in terms {
+            checked_by = checked_by.filter(|_| one.checked_by == checked_by);
+            step_by_step |= one.step_by_step;
+        }
+        Self { checked_by, step_by_step, ..self }
     }
 }
 
@@ -92,7 +99,7 @@ pub fn checked(invocation: &Invocation) -> Result<(), HostError> {
 #[must_use]
 pub fn write_head(marks: Marks) -> Vec<u8> {
     let mut out = Vec::with_capacity(8);
-    (i64::from(marks.guard) + 2 * i64::from(marks.listen)).write(&mut out);
+    (i64::from(marks.guard) + 2 * i64::from(marks.listen) + 4 * i64::from(marks.step_by_step)).write(&mut out);
     i64::from(marks.checked_by.unwrap_or(0)).write(&mut out);
     out
 }
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_list_is_its_marks_and_its_operations() {
-        let head = write_head(Marks { guard: true, listen: true, checked_by: Some(7) });
+        let head = write_head(Marks { guard: true, listen: true, checked_by: Some(7), ..Marks::default() });
         assert_eq!(head, [3, 7]);
         let packed = write_operation(&operation("ff_one", false, &[0x81, 0xa1, b'a', 0x07]));
         let mut input = Reader::new(&packed);

@@ -277,7 +277,7 @@ fn ready_work_that_is_not_announced_is_caught() {
 
 #[test]
 fn a_dispatcher_that_is_never_called_back_is_caught() {
-    is_caught("quiet for ever", &[("next_of(tx, found, q) and \"1\" or nil)", "\"1\")")]);
+    is_caught("quiet for ever", &[("rest and \"1\" or nil)", "\"1\")")]);
 }
 
 #[test]

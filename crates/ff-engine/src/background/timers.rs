@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ff_script::generated::{FireDue, FireDueReply, NextDue, NextDueReply};
+use ff_script::list::LIST_MAX;
 use ff_script::{Client, Error, Route, Wake};
 use futures::stream::{self, StreamExt};
 use tokio::task::JoinSet;
@@ -14,7 +15,8 @@ use super::Clock;
 use super::share::Owned;
 use crate::news::{Listener, News};
 
-const BATCH: i64 = 64;
+/// A quarter of a list, as all background work.
+const BATCH: i64 = LIST_MAX as i64 / 4;
 const AT_ONCE: usize = 16;
 const AFTER_FAILURE: Duration = Duration::from_millis(250);
 

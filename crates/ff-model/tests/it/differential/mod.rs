@@ -3,6 +3,9 @@
 //! A third of the calls come from the model's steps, the rest are calls about flows, quotas and budgets, calls the model does not
 //! know and calls no typed client would make.
 //! `FF_SEED` chooses them, `FF_CALLS` how many.
+//!
+//! Some rounds compare two ways to the same end as well: one host takes the short ways of common transitions and the other goes step by
+//! step, or one gets its calls in lists and the other one by one.
 
 mod flows;
 mod hooks;
@@ -10,6 +13,7 @@ mod limits;
 mod odd;
 mod other;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -38,6 +42,38 @@ const COMPARE_EVERY: usize = 200;
 /// What it trims depends on the ids a server gives its events, which follow the server's own clock.
 const LEFT_OUT: [&str; 1] = ["ff_trim_events"];
 
+/// What differs between the hosts in a round, beside what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Same,
+    /// One of them takes no short ways.
+    StepByStep {
+        embedded: bool,
+    },
+    /// One of them gets its calls in lists.
+    Lists {
+        embedded: bool,
+    },
+}
+
+impl Mode {
+    fn of(round: u64) -> Mode {
+        match round % 6 {
+            1 => Mode::StepByStep { embedded: false },
+            2 => Mode::Lists { embedded: true },
+            4 => Mode::StepByStep { embedded: true },
+            5 => Mode::Lists { embedded: false },
+            _ => Mode::Same,
+        }
+    }
+}
+
+/// How many calls go in one list at most.
+const LISTED_MAX: usize = 12;
+
+/// Their answers show which events were appended together.
+const SHOWS_ENTRIES: [&str; 3] = ["ff_read_events", "ff_tally_events", "ff_trim_events"];
+
 #[test]
 fn both_hosts_answer_and_store_the_same() {
     if !Kind::Valkey.is_wanted() {
@@ -52,10 +88,12 @@ fn both_hosts_answer_and_store_the_same() {
     for round in 0..calls.div_ceil(ROUND as u64) {
         let seed = seed.wrapping_add(round);
         runtime.block_on(server.wipe());
-        let pair = Pair { embedded: Store::open(&Library::test().text), server: &server, runtime: &runtime };
+        let mode = Mode::of(seed);
+        let embedded = Store::open(&Library::test().text);
+        let pair = Pair { embedded, server: &server, runtime: &runtime, mode, listed: RefCell::default() };
         if let Err(problem) = pair.round(seed, &mut sum) {
             panic!(
-                "seed {seed}: {problem}\nreplay: FF_SEED={seed} FF_CALLS={ROUND} cargo nextest run -p ff-model differential:: --no-capture"
+                "seed {seed} ({mode:?}): {problem}\nreplay: FF_SEED={seed} FF_CALLS={ROUND} cargo nextest run -p ff-model differential:: --no-capture"
             );
         }
     }
@@ -94,6 +132,9 @@ struct Pair<'a> {
     embedded: Store,
     server: &'a Server,
     runtime: &'a Runtime,
+    mode: Mode,
+    /// Calls that wait to go in one list.
+    listed: RefCell<Vec<[Invocation; 2]>>,
 }
 
 /// What a host made of a call.
@@ -180,38 +221,73 @@ impl Pair<'_> {
     }
 
     fn both(&self, invocation: Invocation, sum: &mut Sum) -> Result<(), String> {
-        self.each([invocation.clone(), invocation], sum).map(drop)
+        if !matches!(self.mode, Mode::Lists { .. }) || invocation.read_only {
+            return self.each([invocation.clone(), invocation], sum).map(drop);
+        }
+        if SHOWS_ENTRIES.contains(&invocation.function) {
+            return Ok(());
+        }
+        self.listed.borrow_mut().push([invocation.clone(), invocation]);
+        if self.listed.borrow().len() == LISTED_MAX { self.flush(sum).map(drop) } else { Ok(()) }
     }
 
     /// Makes the call on both hosts; answers the reply when it was accepted.
-    fn each(&self, [here, there]: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
-        let shown = format!("{} on {} at {:?} with {}", here.function, here.route, here.now_ms, show(&here.args));
-        let function = here.function;
-        let sent = self.embedded.send(here);
-        let embedded = outcome(sent.clone());
-        let server = outcome(self.runtime.block_on(self.server.host().call(there)));
-        let served = !matches!(
-            embedded,
-            Outcome::Failed(HostError::Unavailable { .. } | HostError::Closed | HostError::Corrupt { .. })
-        );
-        if embedded != server || !served {
-            return Err(format!("{shown}\n  embedded: {embedded:?} {sent:?}\n  server:   {server:?}"));
-        }
-        sum.functions.insert(function);
-        match embedded {
-            Outcome::Answered(reply) if reply.first() != Some(&Value::Boolean(false)) => {
-                sum.accepted += 1;
-                sum.served.insert(function);
-                return Ok(sent.ok());
+    fn each(&self, pair: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+        match self.mode {
+            Mode::Lists { .. } if SHOWS_ENTRIES.contains(&pair[0].function) => Ok(None),
+            Mode::Lists { .. } => {
+                // What only reads may run before what writes.
+                if pair[0].read_only {
+                    self.flush(sum)?;
+                }
+                self.listed.borrow_mut().push(pair);
+                self.flush(sum)
             }
-            Outcome::Answered(_) | Outcome::Failed(_) => sum.refused += 1,
-            Outcome::Raised => sum.raised += 1,
+            Mode::StepByStep { embedded } => {
+                let mut pair = pair;
+                pair.iter_mut().for_each(|one| one.count_calls = false);
+                pair[usize::from(!embedded)].terms.step_by_step = true;
+                self.one(pair, sum)
+            }
+            Mode::Same => self.one(pair, sum),
         }
-        Ok(None)
+    }
+
+    /// Makes the calls that wait, in a list on one host and one by one on the other; answers the reply to the last when it was accepted.
+    fn flush(&self, sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+        let mut pairs = std::mem::take(&mut *self.listed.borrow_mut());
+        pairs.iter_mut().flatten().for_each(|one| one.count_calls = false);
+        // Only the calls of one partition keep their order in a list.
+        pairs.sort_by_key(|[one, _]| one.route);
+        let list: Vec<Invocation> = pairs.iter().map(|[here, _]| here.clone()).collect();
+        let in_lists = match self.mode {
+            Mode::Lists { embedded: true } => self.embedded.send_all(list),
+            _ => self.runtime.block_on(self.server.host().run(list)),
+        };
+        let mut last = None;
+        for ([here, there], listed) in pairs.into_iter().zip(in_lists) {
+            let shown = shown(&here);
+            let function = here.function;
+            let single = match self.mode {
+                Mode::Lists { embedded: true } => self.runtime.block_on(self.server.host().call(there)),
+                _ => self.embedded.send(here),
+            };
+            last = agreed(&shown, function, listed, single, sum)?;
+        }
+        Ok(last)
+    }
+
+    fn one(&self, [here, there]: [Invocation; 2], sum: &mut Sum) -> Result<Option<Vec<u8>>, String> {
+        let (shown, function) = (shown(&here), here.function);
+        let (embedded, server) = (self.embedded.send(here), self.runtime.block_on(self.server.host().call(there)));
+        agreed(&shown, function, embedded, server, sum)
     }
 
     fn compare(&self, sum: &mut Sum) -> Result<(), String> {
-        let (here, there) = (renumbered(self.embedded.dump()), renumbered(self.runtime.block_on(self.server.dump())));
+        self.flush(sum)?;
+        let apart = |dump| if matches!(self.mode, Mode::Lists { .. }) { joined(dump) } else { dump };
+        let [here, there] =
+            [self.embedded.dump(), self.runtime.block_on(self.server.dump())].map(|dump| apart(renumbered(dump)));
         sum.dumps += 1;
         let keys: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
         for key in keys {
@@ -225,6 +301,50 @@ impl Pair<'_> {
         }
         Ok(())
     }
+}
+
+fn shown(call: &Invocation) -> String {
+    format!("{} on {} at {:?} with {}", call.function, call.route, call.now_ms, show(&call.args))
+}
+
+/// Fails unless both hosts made the same of a call; answers the reply when it was accepted.
+fn agreed(
+    shown: &str,
+    function: &'static str,
+    one: Result<Vec<u8>, HostError>,
+    other: Result<Vec<u8>, HostError>,
+    sum: &mut Sum,
+) -> Result<Option<Vec<u8>>, String> {
+    let (mine, theirs) = (outcome(one.clone()), outcome(other));
+    let served =
+        !matches!(mine, Outcome::Failed(HostError::Unavailable { .. } | HostError::Closed | HostError::Corrupt { .. }));
+    if mine != theirs || !served {
+        return Err(format!("{shown}\n  one:   {mine:?} {one:?}\n  other: {theirs:?}"));
+    }
+    sum.functions.insert(function);
+    match mine {
+        Outcome::Answered(reply) if reply.first() != Some(&Value::Boolean(false)) => {
+            sum.accepted += 1;
+            sum.served.insert(function);
+            return Ok(one.ok());
+        }
+        Outcome::Answered(_) | Outcome::Failed(_) => sum.refused += 1,
+        Outcome::Raised => sum.raised += 1,
+    }
+    Ok(None)
+}
+
+/// The dump with the events of each partition in one entry: how they were appended depends on the lists they came in.
+fn joined(mut dump: Dump) -> Dump {
+    for (key, value) in &mut dump {
+        if let DumpValue::Stream(entries) = value
+            && key.starts_with("ff:events:")
+        {
+            let events = entries.drain(..).flat_map(|(_, fields)| fields).flat_map(|(_, events)| events).collect();
+            entries.push((String::new(), vec![(Vec::new(), events)]));
+        }
+    }
+    dump
 }
 
 fn call<C: Call>(route: Route, call: &C, now: i64) -> Invocation {
@@ -245,6 +365,10 @@ fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
             let (mut rest, mut values) = (bytes.as_slice(), Vec::new());
             while !rest.is_empty() {
                 values.push(normal(rmpv::decode::read_value(&mut rest).expect("a reply is msgpack")));
+            }
+            // A short way may leave out what nobody asked for.
+            while values.len() > 2 && values.last() == Some(&Value::Nil) {
+                values.pop();
             }
             Outcome::Answered(values)
         }

@@ -4,6 +4,7 @@
 //! there the library alone must see to it: its text is edited so that the n-th read, or the first write of a commit, raises.
 
 mod flows;
+mod lists;
 mod rows;
 
 use std::collections::BTreeSet;

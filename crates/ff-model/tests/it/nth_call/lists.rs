@@ -1,0 +1,143 @@
+//! Operations in one list: each does what it does alone, and one that fails takes nothing of the others with it.
+
+use std::time::Instant;
+
+use ff_script::dump::{Dump, DumpValue};
+use ff_script::generated::{Submission, SubmitExecution};
+use ff_script::{HostError, Invocation};
+use ff_testkit::tier::is_sampled;
+
+use super::rows::{NOW, Row, at, id, rows};
+use super::{difference, on_all_rows, staged};
+
+/// One in so many pairs is tried in the quick tier.
+const PAIRS_SHARE: u64 = 150;
+/// One in so many failures.
+const FAILURES_SHARE: u64 = 40;
+
+/// What a host made of an operation: its answer, or that it raised.
+type Made = Result<Vec<u8>, HostError>;
+
+/// The content with the events of a partition in one entry: how they were appended depends on the lists they came in.
+fn joined(mut dump: Dump) -> Dump {
+    for (key, value) in &mut dump {
+        if let DumpValue::Stream(entries) = value {
+            let is_events = key.starts_with("ff:events:");
+            if is_events {
+                let events = entries.drain(..).flat_map(|(_, fields)| fields).flat_map(|(_, events)| events).collect();
+                entries.push((String::new(), vec![(Vec::new(), events)]));
+            }
+            // Ids follow the clock of the store, and a list has one time.
+            entries.iter_mut().enumerate().for_each(|(number, (entry, _))| *entry = number.to_string());
+        }
+    }
+    dump
+}
+
+/// The values of each answer, with their maps in order.
+fn ordered(made: Vec<Made>) -> Vec<Result<Vec<Vec<u8>>, HostError>> {
+    let values = |bytes: Vec<u8>| {
+        let (mut rest, mut values) = (bytes.as_slice(), Vec::new());
+        while !rest.is_empty() {
+            let before = rest;
+            rmpv::decode::read_value(&mut rest).expect("an answer is msgpack");
+            values.push(ff_script::dump::ordered_bytes(&before[..before.len() - rest.len()]));
+        }
+        values
+    };
+    made.into_iter().map(|one| one.map(values)).collect()
+}
+
+/// What operations make of the stage, one after the other.
+fn apart(operations: &[Invocation]) -> (Vec<Made>, Dump) {
+    let store = staged();
+    let made = operations.iter().map(|operation| store.send(operation.clone())).collect();
+    (made, joined(store.dump()))
+}
+
+fn submission(n: u64) -> Invocation {
+    let mut submission = Submission::new(
+        id(n),
+        "default".to_owned(),
+        "main".to_owned(),
+        "plain".to_owned(),
+        "00000000000000000000000000000000".to_owned(),
+    );
+    submission.input = Some(b"1".to_vec().into());
+    at(ff_model::store::ROUTE, &SubmitExecution { submission }, NOW)
+}
+
+#[test]
+fn two_functions_in_one_list_do_what_they_do_one_after_the_other() {
+    let (all, since) = (rows(), Instant::now());
+    // What only reads runs before what writes, and is not in one list with it. The events of a list are appended at its end, so what
+    // counts events in the same list finds them next time.
+    let writes = |row: &&Row| !row.invocation.read_only && row.invocation.function != "ff_tally_events";
+    let tried = on_all_rows(|first| {
+        let mut tried = 0;
+        for second in all.iter().filter(writes).filter(|_| writes(&first)) {
+            if !is_sampled(&format!("{}, {}", first.name, second.name), PAIRS_SHARE) {
+                continue;
+            }
+            let mut pair = vec![first.invocation.clone(), second.invocation.clone()];
+            // Only those of one partition keep their order.
+            pair.sort_by_key(|one| one.route);
+            let store = staged();
+            let made = store.send_all(pair.clone());
+            let content = joined(store.dump());
+            let (expected, otherwise) = apart(&pair);
+            assert_eq!(ordered(made), ordered(expected), "{}, then {}", first.name, second.name);
+            assert!(
+                content == otherwise,
+                "{}, then {}, in one list:{}",
+                first.name,
+                second.name,
+                difference(&otherwise, &content)
+            );
+            tried += 1;
+        }
+        tried
+    });
+    println!("pairs in one list: {tried}, {:.1} s", since.elapsed().as_secs_f64());
+    assert!(tried > 20, "only {tried} pairs were tried");
+}
+
+#[test]
+fn a_command_that_fails_in_a_list_fails_one_operation_and_the_others_stand() {
+    let since = Instant::now();
+    let failures = on_all_rows(|row| {
+        if row.invocation.read_only || row.invocation.route != ff_model::store::ROUTE {
+            return 0;
+        }
+        let list = [submission(900), row.invocation.clone(), submission(901)];
+        let commands = {
+            let store = staged();
+            let before = store.commands();
+            store.send_all(list.to_vec());
+            store.commands() - before
+        };
+        let mut failures = 0;
+        for n in (1..=commands).filter(|n| is_sampled(&format!("{} in a list, {n}", row.name), FAILURES_SHARE)) {
+            let store = staged();
+            store.host().faults().fail_command(n);
+            let made = store.send_all(list.to_vec());
+            store.host().faults().clear();
+            let failed: Vec<usize> = (0..list.len()).filter(|place| made[*place].is_err()).collect();
+            assert!(failed.len() <= 1, "{} at command {n}: {made:?}", row.name);
+            let standing: Vec<Invocation> =
+                (0..list.len()).filter(|place| !failed.contains(place)).map(|place| list[place].clone()).collect();
+            let (_, expected) = apart(&standing);
+            let content = joined(store.dump());
+            assert!(
+                content == expected,
+                "{}: {failed:?} failed at command {n}:{}",
+                row.name,
+                difference(&expected, &content)
+            );
+            failures += 1;
+        }
+        failures
+    });
+    println!("failing commands in lists: {failures}, {:.1} s", since.elapsed().as_secs_f64());
+    assert!(failures > 20, "only {failures} were tried");
+}
