@@ -27,6 +27,8 @@ mod report;
 #[cfg(feature = "engine")]
 mod retained;
 #[cfg(feature = "engine")]
+mod rivals;
+#[cfg(feature = "engine")]
 mod sample;
 #[cfg(feature = "engine")]
 mod sdk;
@@ -55,6 +57,14 @@ pub enum Bench {
     Library(StoreOptions),
     /// The same work with nothing attached, with quotas and with budgets; fifty thousand blocked on one budget.
     Admission(StoreOptions),
+    /// FlowFabric beside BullMQ and Restate on the same workloads; installs both from npm into target/rivals.
+    Rivals(RivalsOptions),
+    /// The process of `rivals` that submits to FlowFabric.
+    #[command(hide = true)]
+    RivalsDriver(RivalsPart),
+    /// The process of `rivals` that works for FlowFabric.
+    #[command(hide = true)]
+    RivalsWorker(RivalsPart),
 }
 
 /// How to measure.
@@ -102,6 +112,27 @@ pub struct StoreOptions {
     store: Option<String>,
 }
 
+/// How to compare with other systems.
+#[derive(clap::Args)]
+pub struct RivalsOptions {
+    /// One short round instead of three.
+    #[arg(long)]
+    quick: bool,
+    /// Also put the ratios into docs/benchmarks.md and README.md, and draw docs/images/rivals.svg.
+    #[arg(long)]
+    publish: bool,
+    /// Only systems whose names contain this, e.g. `bullmq`, `restate` or `valkey`; may be repeated.
+    #[arg(long)]
+    only: Vec<String>,
+}
+
+/// What a process of `rivals` is told.
+#[derive(clap::Args)]
+pub struct RivalsPart {
+    /// The settings as JSON.
+    spec: String,
+}
+
 /// Measures; builds itself optimised first.
 pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     #[cfg(feature = "engine")]
@@ -113,6 +144,9 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
             Bench::Flows(options) => flows::run(root, options),
             Bench::Library(options) => library::run(root, options),
             Bench::Admission(options) => admission::run(root, options),
+            Bench::Rivals(options) => rivals::run(root, options),
+            Bench::RivalsDriver(part) => rivals::run_part(part, true),
+            Bench::RivalsWorker(part) => rivals::run_part(part, false),
         };
     }
     let (Bench::Engine(_)
@@ -120,7 +154,10 @@ pub fn run(root: &Path, bench: &Bench) -> Result<()> {
     | Bench::Waits(_)
     | Bench::Flows(_)
     | Bench::Library(_)
-    | Bench::Admission(_)) = bench;
+    | Bench::Admission(_)
+    | Bench::Rivals(_)
+    | Bench::RivalsDriver(_)
+    | Bench::RivalsWorker(_)) = bench;
     eprintln!("building the bench in release mode");
     let status = crate::cargo::again_with_engine(root, true)?;
     std::process::exit(status.code().unwrap_or(1))
