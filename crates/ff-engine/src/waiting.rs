@@ -104,14 +104,14 @@ impl Waiting {
 
     /// This process is about to complete executions: whoever waits for one of them here is told by what becomes of that.
     #[must_use]
-    pub fn carry(self: &Arc<Self>, executions: impl IntoIterator<Item = ExecutionId>) -> Carried {
+    pub fn carry(self: &Arc<Self>, executions: impl IntoIterator<Item = ExecutionId>) -> Completing {
         let executions: Vec<ExecutionId> = executions.into_iter().collect();
         let mut waiters = self.lock();
         for id in &executions {
             *waiters.carried.entry(*id).or_default() += 1;
         }
         drop(waiters);
-        Carried { waiting: Arc::clone(self), executions }
+        Completing { waiting: Arc::clone(self), executions }
     }
 
     /// An execution was completed: whoever waits for it here needs not ask the store.
@@ -154,19 +154,19 @@ impl Waiting {
 }
 
 /// Completions on their way to the store. When it is dropped, whoever waits for one of which nothing was said looks for itself.
-pub struct Carried {
+pub struct Completing {
     waiting: Arc<Waiting>,
     executions: Vec<ExecutionId>,
 }
 
-impl Carried {
+impl Completing {
     /// The store has taken this one.
     pub fn completed(&self, call: &CompleteExecution) {
         self.waiting.completed(call);
     }
 }
 
-impl Drop for Carried {
+impl Drop for Completing {
     fn drop(&mut self) {
         let mut waiters = self.waiting.lock();
         for id in &self.executions {

@@ -14,7 +14,7 @@ use ff_script::generated::{
     ConsumeGrant, ConsumeGrantReply, Grant, GrantReclaim, LaneCounts, PartitionStats, PartitionStatsReply,
     SubmitExecution, SubmitExecutionReply, Task,
 };
-use ff_script::{Call, Error, HostError, List, Route, Wake};
+use ff_script::{Answers, Error, HostError, List, Route, Wake};
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use tokio::sync::{mpsc, oneshot};
@@ -170,30 +170,28 @@ impl Dispatcher {
 
     /// Runs operations that end work, and claims up to `max` tasks for the worker that did it in the same list. Never waits for work.
     ///
-    /// The claim goes where work is known to wait; when nothing is, it looks where the last one ended, in `lane`. The ends are answered
-    /// whatever becomes of the claim.
-    pub async fn claim_after<C: Call + 'static>(
+    /// The claim goes where work is known to wait; when nothing is, it looks where the last one ended (`last`), in `lane`. The ends are
+    /// answered whatever becomes of the claim.
+    pub async fn claim_after(
         &self,
-        ends: Vec<(Route, C)>,
+        ends: List,
+        last: Option<Route>,
         lane: Option<&str>,
         profile: &Profile,
         max: u16,
         request_id: Uuid,
-    ) -> (Vec<Result<C::Reply, Error>>, Result<Vec<Task>, Error>)
-    where
-        C::Reply: 'static,
-    {
+    ) -> (Answers, Result<Vec<Task>, Error>) {
         let sights = match self.inner.watch(profile).await {
             Ok(sights) => sights,
-            Err(error) => return (self.inner.operations.client().call_all(&ends).await, Err(error)),
+            Err(error) => return (self.inner.operations.client().run(ends).await, Err(error)),
         };
-        let (along, apart) = self.inner.errands_after(&ends, lane, profile, &sights, max);
+        let (along, apart) = self.inner.errands_after(last, lane, profile, &sights, max);
         let shares = shares(max, along.len() + apart.len());
         let (answer, answered) = oneshot::channel();
         let (inner, profile) = (Arc::clone(&self.inner), profile.clone());
         // Whatever becomes of the caller: leases nobody is there to take are handed back at once.
         tokio::spawn(async move {
-            let (ended, claimed) = inner.run_after(&ends, along, apart, shares, &profile, request_id).await;
+            let (ended, claimed) = inner.run_after(ends, along, apart, shares, &profile, request_id).await;
             if let Err((_, Ok(tasks))) = answer.send((ended, claimed)) {
                 inner.hand_back(tasks).await;
             }
@@ -201,7 +199,7 @@ impl Dispatcher {
         match answered.await {
             Ok((ended, Ok(tasks))) => (ended, Ok(self.hold(tasks).take_what_fits())),
             Ok(failed) => failed,
-            Err(_) => (Vec::new(), Err(Error::Host(HostError::Closed))),
+            Err(_) => (Answers::default(), Err(Error::Host(HostError::Closed))),
         }
     }
 
@@ -454,9 +452,9 @@ impl Inner {
     }
 
     /// Where a worker goes that ends something: the errands that ride in the same list, and those that need admission.
-    fn errands_after<C>(
+    fn errands_after(
         &self,
-        ends: &[(Route, C)],
+        last: Option<Route>,
         lane: Option<&str>,
         profile: &Profile,
         sights: &[Sight],
@@ -465,28 +463,26 @@ impl Inner {
         let mut errands = Vec::new();
         self.more_errands(&profile.instance, sights, max.min(SPREAD), &mut BTreeSet::new(), &mut errands);
         if errands.is_empty()
-            && let Some((Route::Execution(partition), _)) = ends.last()
+            && let Some(Route::Execution(partition)) = last
             && let [sight] =
                 sights.iter().filter(|sight| lane.is_none_or(|lane| sight.is_of(lane))).collect::<Vec<_>>()[..]
         {
-            errands.extend(self.board().look_in(sight, *partition));
+            errands.extend(self.board().look_in(sight, partition));
         }
         errands.into_iter().partition(|errand| !errand.admission && errand.room.is_none())
     }
 
     /// Runs the ends and the claims that ride with them, then the claims that need admission.
-    async fn run_after<C: Call>(
+    async fn run_after(
         &self,
-        ends: &[(Route, C)],
+        mut list: List,
         along: Vec<Errand>,
         apart: Vec<Errand>,
         shares: Vec<u16>,
         profile: &Profile,
         request_id: Uuid,
-    ) -> (Vec<Result<C::Reply, Error>>, Result<Vec<Task>, Error>) {
+    ) -> (Answers, Result<Vec<Task>, Error>) {
         let client = self.operations.client();
-        let mut list = List::default();
-        let places: Vec<_> = ends.iter().map(|(route, call)| list.add(client, *route, call)).collect();
         let mut shares = shares.into_iter();
         let claims: Vec<_> = along
             .into_iter()
@@ -498,7 +494,6 @@ impl Inner {
             })
             .collect();
         let mut answers = client.run(list).await;
-        let ended = places.into_iter().map(|place| answers.take(place)).collect();
         let (mut tasks, mut failure) = (Vec::new(), None);
         let mut note = |errand: &Errand, claimed: Result<Claimed, Error>| match claimed {
             Ok(mut claimed) => {
@@ -525,7 +520,7 @@ impl Inner {
             Some(error) if tasks.is_empty() => Err(error),
             _ => Ok(tasks),
         };
-        (ended, claimed)
+        (answers, claimed)
     }
 
     async fn hand_back(&self, tasks: Vec<Task>) {

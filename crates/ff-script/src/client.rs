@@ -36,6 +36,7 @@ pub struct List(Vec<Result<Invocation, Error>>);
 pub struct Place<C>(usize, PhantomData<fn() -> C>);
 
 /// The answers to a [`List`], each to be taken once.
+#[derive(Default)]
 pub struct Answers(Vec<Option<Result<Vec<u8>, Error>>>);
 
 impl List {
@@ -47,9 +48,10 @@ impl List {
 }
 
 impl Answers {
-    /// What became of an operation.
+    /// What became of an operation; asked for a second time, nothing is known of it any more.
     pub fn take<C: Call>(&mut self, place: Place<C>) -> Result<C::Reply, Error> {
-        let bytes = self.0[place.0].take().expect("a place is taken once")?;
+        let answer = self.0.get_mut(place.0).and_then(Option::take);
+        let bytes = answer.unwrap_or(Err(Error::Host(HostError::Closed)))?;
         Ok(read_reply::<C>(&bytes)?.0)
     }
 }

@@ -163,8 +163,9 @@ async fn send(worker: &Arc<Shared>, list: Vec<Ending>) {
     // A request of one belongs to what it ends.
     let span = if let [ending] = &list[..] { ending.span.clone() } else { tracing::Span::none() };
     let mut pause = REPEAT_FIRST;
-    let (sent, finished) = loop {
-        let sent = Instant::now();
+    // A repeat brings leases that may have begun with the first try.
+    let sent = Instant::now();
+    let finished = loop {
         match worker.backend.finish(&who, &ends, take.as_ref()).instrument(span.clone()).await {
             // The answer may be lost and tasks taken: the same request asks for the same ones.
             Err(error) if worth_repeating(&error) && list.iter().any(|ending| ending.lease.is_trusted()) => {
@@ -172,7 +173,7 @@ async fn send(worker: &Arc<Shared>, list: Vec<Ending>) {
                 tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..=1.0))).await;
                 pause = (pause * 2).min(REPEAT_MAX);
             }
-            answer => break (sent, answer),
+            answer => break answer,
         }
     };
     let Finished { ends, tasks } = finished.unwrap_or_else(|error| Finished {

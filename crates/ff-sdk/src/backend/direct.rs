@@ -18,7 +18,7 @@ use ff_script::generated::{
     RegisterWorker, RegisterWorkerReply, RenewLease, RenewLeaseReply, SubmitExecutionReply, Task, UpdateProgress,
     WorkerState, YieldExecution,
 };
-use ff_script::{Bytes, Error, Route, Wake};
+use ff_script::{Bytes, Error, List, Route, Wake};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -374,19 +374,22 @@ impl Backend for Direct {
         let calls: Vec<(Route, CompleteExecution)> =
             ends.iter().map(|end| (self.route(end.lease.execution_id), completion(end))).collect();
         let carried = self.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
-        let (replies, claimed) = match take {
-            None => (self.operations().client().call_all(&calls).await, Ok(Vec::new())),
+        let client = self.operations().client();
+        let mut list = List::default();
+        let places: Vec<_> = calls.iter().map(|(route, call)| list.add(client, *route, call)).collect();
+        let (mut answers, claimed) = match take {
+            None => (client.run(list).await, Ok(Vec::new())),
             Some(Take { lanes, max, request_id }) => {
-                let lane = ends.last().map(|end| end.lane.as_str());
-                let profile = profile(who, lanes.clone());
-                self.dispatcher.claim_after(calls.clone(), lane, &profile, *max, *request_id).await
+                let (last, lane) = (calls.last().map(|(route, _)| *route), ends.last().map(|end| end.lane.as_str()));
+                self.dispatcher.claim_after(list, last, lane, &profile(who, lanes.clone()), *max, *request_id).await
             }
         };
         let tasks = claimed.unwrap_or_else(|error| {
             tracing::debug!(%error, "a claim that went along with results failed");
             Vec::new()
         });
-        let answers = calls.iter().zip(replies).map(|((_, call), reply)| {
+        let answers = calls.iter().zip(places).map(|((_, call), place)| {
+            let reply = answers.take(place);
             if let Ok(CompleteExecutionReply::Completed) = reply {
                 carried.completed(call);
             }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use ff_core::types::{AttemptId, ExecutionId};
 use ff_engine::operations::LeaseRequest;
 use ff_scheduler::{Dispatcher, Profile};
-use ff_script::generated::{CompleteExecution, CompleteExecutionReply, ConsumeGrant, ConsumeGrantReply, Task};
-use ff_script::{Error, Route};
+use ff_script::client::Place;
+use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
+use ff_script::{Answers, Call, Client, List, Route};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -26,6 +27,26 @@ pub struct ClaimWish {
     pub wait: Duration,
     /// The same id again answers the same tasks, as far as they are still leased.
     pub request_id: Uuid,
+}
+
+/// Operations that end leases.
+#[derive(Default)]
+pub struct Ends {
+    /// The operations.
+    pub list: List,
+    /// How many there are.
+    pub count: usize,
+    /// Where the last one ends.
+    pub last: Option<Route>,
+}
+
+impl Ends {
+    /// Adds one.
+    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Place<C> {
+        self.count += 1;
+        self.last = Some(route);
+        self.list.add(client, route, call)
+    }
 }
 
 impl Fleet {
@@ -47,26 +68,27 @@ impl Fleet {
         self.hand_out(worker, poll, tasks, still_may).await
     }
 
-    /// Completes executions and claims for the worker that did it, in the same call of the store. The completions are answered whatever
-    /// becomes of the claim, which never waits.
+    /// Runs operations that end leases of a worker and claims for it, in the same call of the store. They are answered whatever becomes of
+    /// the claim, which never waits.
     pub async fn claim_after(
         &self,
         worker: &Arc<Worker>,
         wish: ClaimWish,
-        ends: Vec<(Route, CompleteExecution)>,
+        ends: Ends,
         still_may: impl Future<Output = Answer<()>>,
-    ) -> (Vec<Result<CompleteExecutionReply, Error>>, Answer<Vec<Task>>) {
+    ) -> (Answers, Answer<Vec<Task>>) {
+        let Ends { list, count, last } = ends;
         let poll = match self.begin(worker, wish.request_id).await {
             Ok(Ok(poll)) => poll,
-            Ok(Err(before)) => return (self.operations.client().call_all(&ends).await, Ok(before)),
-            Err(problem) => return (self.operations.client().call_all(&ends).await, Err(problem)),
+            Ok(Err(before)) => return (self.operations.client().run(list).await, Ok(before)),
+            Err(problem) => return (self.operations.client().run(list).await, Err(problem)),
         };
-        let Some(reserved) = worker.reserve(wish.max, ends.len()) else {
+        let Some(reserved) = worker.reserve(wish.max, count) else {
             poll.answer(Vec::new());
-            return (self.operations.client().call_all(&ends).await, Ok(Vec::new()));
+            return (self.operations.client().run(list).await, Ok(Vec::new()));
         };
         let (ended, claimed) =
-            self.dispatcher.claim_after(ends, None, &wish.profile, reserved.count, poll.kept_as).await;
+            self.dispatcher.claim_after(list, last, None, &wish.profile, reserved.count, poll.kept_as).await;
         let tasks = match claimed {
             Ok(tasks) => self.hand_out(worker, poll, tasks, still_may).await,
             Err(error) => Err(error.into()),

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::problem::{Answer, Problem};
 use crate::times::Times;
 
-pub use claiming::ClaimWish;
+pub use claiming::{ClaimWish, Ends};
 pub use worker::Worker;
 
 /// How long a worker whose poll was cut off may stay silent before another incarnation may take its place.

@@ -3,26 +3,28 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use ff_core::types::ExecutionId;
-use ff_script::generated::{CompleteExecution, CompleteExecutionReply};
-use futures::stream::{self, StreamExt};
+use ff_engine::waiting::Completing;
+use ff_script::Answers;
+use ff_script::client::Place;
+use ff_script::generated::{CompleteExecution, CompleteExecutionReply, FailExecution};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::tasks::{TaskDone, fail_with, failure};
+use super::tasks::{TaskDone, failed, failure};
 use super::worker_protocol::{ClaimBody, claim_after};
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::{self, AtMost};
+use crate::fleet::Ends;
 use crate::openapi::{Described, vocabulary};
 use crate::payload::{self, Encoding};
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{FenceBody, TaskShape};
 
 const RESULTS_MAX: usize = 4_096;
-const AT_ONCE: usize = 32;
 
 pub fn routes() -> Described {
     Described::new().with(routes!(results))
@@ -103,7 +105,51 @@ enum ItemAnswer {
 /// What a result asks for.
 enum Wish {
     Complete(CompleteExecution),
-    Fail(FenceBody, ff_script::generated::FailExecution),
+    Fail(FailExecution),
+}
+
+/// What became of an item before the store was asked.
+enum Sent {
+    Complete(Place<CompleteExecution>, CompleteExecution),
+    Fail(Place<FailExecution>, FailExecution),
+    Refused(ItemAnswer),
+}
+
+impl Sent {
+    /// The execution it completes.
+    fn completes(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Complete(_, call) => Some(call.execution_id),
+            Self::Fail(..) | Self::Refused(_) => None,
+        }
+    }
+
+    fn answer(self, app: &App, replies: &mut Answers, carried: &Completing) -> ItemAnswer {
+        let (id, lease, done) = match self {
+            Self::Refused(answer) => return answer,
+            Self::Complete(place, call) => {
+                let reply = replies.take(place);
+                if let Ok(CompleteExecutionReply::Completed) = reply {
+                    carried.completed(&call);
+                }
+                let id = call.execution_id;
+                let done = reply.map(|reply| TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed));
+                (id, call.fence.lease_id, done)
+            }
+            Self::Fail(place, call) => {
+                let id = call.execution_id;
+                (id, call.fence.lease_id, replies.take(place).map(|reply| failed(id, reply)))
+            }
+        };
+        let done = done.map_err(|error| Problem::from(error).about(id));
+        if done.as_ref().err().is_none_or(Problem::ends_lease) {
+            app.fleet.ended(lease);
+        }
+        match done {
+            Ok(done) => ItemAnswer::Done(done),
+            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
+        }
+    }
 }
 
 impl Wish {
@@ -111,7 +157,7 @@ impl Wish {
     async fn of(self, app: &App, caller: &Caller) -> Answer<Self> {
         let (id, lease) = match &self {
             Self::Complete(completion) => (completion.execution_id, completion.fence.lease_id),
-            Self::Fail(fence, call) => (call.execution_id, fence.lease_id),
+            Self::Fail(call) => (call.execution_id, call.fence.lease_id),
         };
         app.check_fence(caller, id, lease).await.map(|()| self)
     }
@@ -149,7 +195,7 @@ impl ResultBody {
                 let (reason, category) = (named("reason", self.reason)?, named("category", self.category)?);
                 let call =
                     failure(self.execution_id, self.fence, reason, category, self.retryable, self.retry_after_ms)?;
-                Ok(Wish::Fail(self.fence, call))
+                Ok(Wish::Fail(call))
             }
         }
     }
@@ -191,67 +237,39 @@ async fn results(
         Err(problem) if problem.code() != "worker_not_registered" => return Err(problem),
         _ => {}
     }
-    let mut answers: Vec<Option<ItemAnswer>> = items.iter().map(|_| None).collect();
-    let (mut completions, mut failures) = (Vec::new(), Vec::new());
-    for (index, item) in items.iter().enumerate() {
+    let client = app.operations.client();
+    let mut ends = Ends::default();
+    let mut items_sent = Vec::with_capacity(items.len());
+    for item in &items {
         let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
             Ok(wish) => wish.of(&app, &caller).await,
             Err(problem) => Err(problem),
         };
-        match wish {
-            Ok(Wish::Complete(completion)) => completions.push((index, completion)),
-            Ok(Wish::Fail(fence, call)) => failures.push((index, fence, call)),
+        items_sent.push(match wish {
+            Ok(Wish::Complete(call)) => {
+                Sent::Complete(ends.add(client, client.route_of(&call.execution_id), &call), call)
+            }
+            Ok(Wish::Fail(call)) => Sent::Fail(ends.add(client, client.route_of(&call.execution_id), &call), call),
             Err(problem) => {
                 let execution_id = serde_json::from_str::<IdOnly>(item.get()).ok().and_then(|only| only.execution_id);
-                answers[index] = Some(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) });
+                Sent::Refused(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) })
             }
-        }
+        });
     }
-    let client = app.operations.client();
-    let (places, completions): (Vec<usize>, Vec<_>) =
-        completions.into_iter().map(|(index, call)| (index, (client.route_of(&call.execution_id), call))).unzip();
-    let carried = app.engine.waiting().carry(completions.iter().map(|(_, call)| call.execution_id));
-    let (replies, claimed) = match body.claim {
-        None => (client.call_all(&completions).await, None),
+    let carried = app.engine.waiting().carry(items_sent.iter().filter_map(Sent::completes));
+    let (mut replies, claimed) = match body.claim {
+        None => (client.run(ends.list).await, None),
         Some(claim) => {
-            let (replies, claimed) = claim_after(&app, &caller, &instance, claim, completions.clone()).await;
+            let (replies, claimed) = claim_after(&app, &caller, &instance, claim, ends).await;
             (replies, Some(claimed))
         }
     };
-    for ((index, (_, completion)), reply) in places.into_iter().zip(completions).zip(replies) {
-        let (id, reply) = (completion.execution_id, reply.map_err(Problem::from));
-        if matches!(reply, Ok(CompleteExecutionReply::Completed)) {
-            carried.completed(&completion);
-        }
-        if reply.as_ref().err().is_none_or(Problem::ends_lease) {
-            app.fleet.ended(completion.fence.lease_id);
-        }
-        answers[index] = Some(match reply {
-            Ok(reply) => {
-                let replayed = reply == CompleteExecutionReply::Replayed;
-                ItemAnswer::Done(TaskDone::new(id, "completed", replayed))
-            }
-            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
-        });
-    }
+    let results = items_sent.into_iter().map(|sent| sent.answer(&app, &mut replies, &carried)).collect();
     drop(carried);
-    let (app_ref, caller_ref) = (&app, &caller);
-    let mut failed = stream::iter(failures)
-        .map(|(index, fence, call)| async move {
-            let id = call.execution_id;
-            (index, id, fail_with(app_ref, caller_ref, fence, call).await)
-        })
-        .buffer_unordered(AT_ONCE);
-    while let Some((index, id, answer)) = failed.next().await {
-        answers[index] = Some(match answer {
-            Ok(done) => ItemAnswer::Done(done),
-            Err(problem) => ItemAnswer::Refused { execution_id: Some(id), problem: app.refused_item(&problem) },
-        });
-    }
     let (tasks, claim_error) = match claimed {
         None => (None, None),
         Some(Ok(tasks)) => (Some(tasks.into_iter().map(TaskShape::from).collect()), None),
         Some(Err(problem)) => (None, Some(app.refused_item(&problem))),
     };
-    Ok(Json(Answered { results: answers.into_iter().flatten().collect(), tasks, claim_error }))
+    Ok(Json(Answered { results, tasks, claim_error }))
 }

@@ -142,7 +142,8 @@ struct FailBody {
 )]
 async fn fail(State(app): State<App>, caller: Caller, Id(id): Id, Body(body): Body<FailBody>) -> JsonAnswer<TaskDone> {
     let call = failure(id, body.fence, body.reason, body.category, body.retryable, body.retry_after_ms)?;
-    Ok(Json(fail_with(&app, &caller, body.fence, call).await?))
+    let reply = fenced(&app, &caller, id, body.fence, &call, true).await?;
+    Ok(Json(failed(id, reply)))
 }
 
 /// The call that fails an attempt.
@@ -161,15 +162,14 @@ pub fn failure(
     Ok(FailExecution { category, draw, execution_id, fence: fence.into(), reason, retry_after_ms, retryable })
 }
 
-/// Fails an attempt; the policy decides what follows.
-pub async fn fail_with(app: &App, caller: &Caller, fence: FenceBody, call: FailExecution) -> Answer<TaskDone> {
-    let id = call.execution_id;
-    Ok(match fenced(app, caller, id, fence, &call, true).await? {
+/// What the policy decided after a failure.
+pub fn failed(id: ExecutionId, reply: FailExecutionReply) -> TaskDone {
+    match reply {
         FailExecutionReply::Failed { replayed } => TaskDone::new(id, "failed", replayed),
         FailExecutionReply::RetryScheduled { delay_until, replayed } => {
             TaskDone { delay_until: Some(delay_until), ..TaskDone::new(id, "retry_scheduled", replayed) }
         }
-    })
+    }
 }
 
 #[derive(Deserialize, ToSchema)]

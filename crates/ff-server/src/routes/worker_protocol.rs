@@ -9,10 +9,8 @@ use axum::http::StatusCode;
 use ff_core::PartitionConfig;
 use ff_core::error_code::ErrorCode;
 use ff_core::types::{AttemptId, ExecutionId, LeaseId};
-use ff_script::generated::{
-    CompleteExecution, CompleteExecutionReply, Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task,
-};
-use ff_script::{Error, Route};
+use ff_script::Answers;
+use ff_script::generated::{Fence, RegisterWorker, RenewLease, RenewLeaseReply, Role, Task};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -22,7 +20,7 @@ use super::children::complete_children;
 use crate::access::Caller;
 use crate::app::{App, JsonAnswer, Name};
 use crate::body::Body;
-use crate::fleet::{ClaimWish, Worker};
+use crate::fleet::{ClaimWish, Ends, Worker};
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, ItemProblem, Problem};
 use crate::shape::task::{GrantShape, TaskShape};
@@ -331,17 +329,17 @@ async fn claim(
     Ok(Json(Claimed { tasks: tasks.into_iter().map(TaskShape::from).collect() }))
 }
 
-/// Completes executions and claims for the worker that did it; the claim never waits.
+/// Runs operations that end leases of a worker, and claims for it; the claim never waits.
 pub async fn claim_after(
     app: &App,
     caller: &Caller,
     instance: &str,
     body: ClaimBody,
-    ends: Vec<(Route, CompleteExecution)>,
-) -> (Vec<Result<CompleteExecutionReply, Error>>, Answer<Vec<Task>>) {
+    ends: Ends,
+) -> (Answers, Answer<Vec<Task>>) {
     let (worker, wish) = match wish_of(app, instance, body).await {
         Ok(asked) => asked,
-        Err(problem) => return (app.operations.client().call_all(&ends).await, Err(problem)),
+        Err(problem) => return (app.operations.client().run(ends.list).await, Err(problem)),
     };
     let (ended, claimed) = app.fleet.claim_after(&worker, wish, ends, app.check_standing(caller)).await;
     let tasks = match claimed {
