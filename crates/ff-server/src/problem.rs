@@ -91,6 +91,9 @@ pub fn meaning(code: &str) -> Option<(&'static str, StatusCode, &'static str)> {
 /// A problem of one item of a batch.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ItemProblem {
+    /// The status of an answer about this one alone.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
     code: &'static str,
     detail: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -194,6 +197,7 @@ impl Problem {
     pub fn of_item(&self) -> ItemProblem {
         let facts = &self.0;
         ItemProblem {
+            status: facts.status.as_u16(),
             code: facts.code,
             detail: facts.detail.clone(),
             fields: facts.fields.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::http_flows::{PassedShape, take_passed};
+use super::http_submissions::Submissions;
 use super::http_waits::{ResumeShape, SuspensionShape};
 use super::{
     Backend, Claim, End, Failing, Finished, Identity, LeaseRef, Registered, Renewal, Standing, Take, Transport, is_json,
@@ -49,6 +51,7 @@ pub struct Http {
     client: reqwest::Client,
     base: String,
     token: Option<Secret>,
+    pub(super) submissions: Arc<Submissions>,
 }
 
 /// A client that trusts whoever this certificate signed for.
@@ -87,7 +90,12 @@ impl Http {
             client = trusting(client, file)?;
         }
         let client = client.build().map_err(|error| refuse(format!("cannot be used: {error}")))?;
-        Ok(Self { client, base: url.trim_end_matches('/').to_owned(), token: token.cloned() })
+        Ok(Self {
+            client,
+            base: url.trim_end_matches('/').to_owned(),
+            token: token.cloned(),
+            submissions: Arc::default(),
+        })
     }
 
     /// One request; the answer's status and body, or the problem it carries as an error.
@@ -178,6 +186,8 @@ pub(super) fn read<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, Sd
 /// A problem document of the server.
 #[derive(Deserialize)]
 pub(super) struct Problem {
+    /// That of an item, which has no answer of its own.
+    status: Option<u16>,
     code: String,
     #[serde(default)]
     detail: String,
@@ -198,7 +208,12 @@ fn problem(status: StatusCode, body: &[u8]) -> SdkError {
     of_problem(status.as_u16(), problem)
 }
 
-pub(super) fn of_problem(status: u16, problem: Problem) -> SdkError {
+/// The error behind the problem of an item.
+pub(super) fn of_item(problem: Problem) -> SdkError {
+    of_problem(problem.status.unwrap_or(409), problem)
+}
+
+fn of_problem(status: u16, problem: Problem) -> SdkError {
     match refusal(&problem) {
         Some(error) => error.into(),
         None => {
@@ -364,7 +379,14 @@ impl LeaseAnswer {
         // What became of the execution is not said here: that its lease is over is what counts.
         let mut facts = self.facts;
         facts.entry("lifecycle_phase".to_owned()).or_insert_with(|| LifecyclePhase::Runnable.to_string());
-        let problem = Problem { code, detail: self.detail, fields: BTreeMap::new(), facts, retryable: self.retryable };
+        let problem = Problem {
+            status: None,
+            code,
+            detail: self.detail,
+            fields: BTreeMap::new(),
+            facts,
+            retryable: self.retryable,
+        };
         match refusal(&problem) {
             Some(EngineError::Transport { detail, .. }) => Renewal::Unanswered(detail),
             Some(error) => Renewal::Refused(error),
@@ -383,10 +405,10 @@ struct Failed {
 }
 
 #[derive(Deserialize)]
-struct Submitted {
-    execution_id: ExecutionId,
+pub(super) struct Submitted {
+    pub(super) execution_id: ExecutionId,
     #[serde(default)]
-    duplicate: bool,
+    pub(super) duplicate: bool,
 }
 
 #[derive(Deserialize)]
@@ -798,9 +820,9 @@ impl Backend for Http {
     }
 
     async fn submit(&self, new: NewExecution) -> Result<(ExecutionId, bool), SdkError> {
-        let body = Value::Object(submission(&new.fields));
-        let submitted: Submitted = self.post("/v1/executions", &body, Duration::ZERO).await?;
-        Ok((submitted.execution_id, submitted.duplicate))
+        // The input is what is large, and base64 makes it larger.
+        let size = 512 + new.fields.input.as_ref().map_or(0, |input| input.len() * 4 / 3);
+        self.submit_together(submission(&new.fields), size).await
     }
 
     async fn describe(&self, id: ExecutionId) -> Result<ExecutionSnapshot, SdkError> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::http::{Http, Problem, TaskShape, fence, of_problem, read};
+use super::http::{Http, Problem, TaskShape, fence, of_item, read};
 use super::http_waits::shown;
 use super::{End, Finished, Identity, Take};
 use crate::SdkError;
@@ -81,7 +81,7 @@ impl Http {
             return Err(EngineError::Transport { kind: TransportKind::Defect, detail }.into());
         }
         if let Some(problem) = answers.claim_error {
-            let error = of_problem(409, problem);
+            let error = of_item(problem);
             tracing::debug!(%error, "a claim that went along with results failed");
         }
         let tasks =
@@ -108,6 +108,6 @@ impl ItemShape {
             let detail = format!("a result's problem cannot be read: {error}");
             SdkError::from(EngineError::Transport { kind: TransportKind::Defect, detail })
         })?;
-        Err(of_problem(409, problem))
+        Err(of_item(problem))
     }
 }

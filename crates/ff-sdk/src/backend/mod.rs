@@ -21,6 +21,8 @@ mod http_limits;
 #[cfg(feature = "http")]
 mod http_streams;
 #[cfg(feature = "http")]
+mod http_submissions;
+#[cfg(feature = "http")]
 mod http_usage;
 #[cfg(feature = "http")]
 mod http_waits;

@@ -1,0 +1,177 @@
+//! Submissions that share requests: a few are out at once, and what is submitted meanwhile goes together with the next. Nothing waits
+//! while there is a place.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ff_core::EngineError;
+use ff_core::error::TransportKind;
+use ff_core::types::ExecutionId;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tracing::Instrument;
+
+use super::http::{Http, Problem, Submitted, of_item, read};
+use crate::SdkError;
+
+/// Requests that are out at once: while the server works on one, the next is on its way.
+const OUT_MAX: usize = 2;
+/// The most of one request.
+const ITEMS_MAX: usize = 64;
+const BYTES_MAX: usize = 448 * 1024;
+
+/// A submission that waits for its answer.
+struct Waits {
+    body: Map<String, Value>,
+    /// About how many bytes it takes.
+    size: usize,
+    /// Where it was made: a request of one belongs to it.
+    span: tracing::Span,
+    answer: oneshot::Sender<Result<(ExecutionId, bool), SdkError>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waits>,
+    out: usize,
+}
+
+/// What waits to be submitted.
+#[derive(Default)]
+pub(super) struct Submissions(Mutex<Queue>);
+
+/// What became of one of many.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Submitted(Submitted),
+    Refused { error: Problem },
+}
+
+impl Submissions {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next to send; none gives the place back.
+    fn next(&self) -> Vec<Waits> {
+        let mut queue = self.lock();
+        let (mut list, mut bytes) = (Vec::new(), 0);
+        while list.len() < ITEMS_MAX
+            && let Some(next) = queue.waiting.front()
+            && (list.is_empty() || bytes + next.size <= BYTES_MAX)
+        {
+            let one = queue.waiting.pop_front().expect("it was looked at");
+            // Its caller has gone.
+            if !one.answer.is_closed() {
+                bytes += one.size;
+                list.push(one);
+            }
+        }
+        if list.is_empty() {
+            queue.out -= 1;
+        }
+        list
+    }
+}
+
+/// Frees the sender's place when it ends early, by a panic or with its runtime.
+struct Sending {
+    submissions: Arc<Submissions>,
+    done: bool,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.done {
+            self.submissions.lock().out -= 1;
+        }
+    }
+}
+
+impl Http {
+    /// Submits an execution, together with what else is submitted.
+    pub(super) async fn submit_together(
+        &self,
+        body: Map<String, Value>,
+        size: usize,
+    ) -> Result<(ExecutionId, bool), SdkError> {
+        let (answer, answered) = oneshot::channel();
+        let begins = {
+            let mut queue = self.submissions.lock();
+            queue.waiting.push_back(Waits { body, size, span: tracing::Span::current(), answer });
+            let begins = queue.out < OUT_MAX;
+            queue.out += usize::from(begins);
+            begins
+        };
+        if begins {
+            tokio::spawn(self.clone().send_submissions());
+        }
+        answered.await.unwrap_or_else(|_| {
+            let detail = "the submission was not sent".to_owned();
+            Err(EngineError::Transport { kind: TransportKind::Unavailable, detail }.into())
+        })
+    }
+
+    async fn send_submissions(self) {
+        let mut sending = Sending { submissions: Arc::clone(&self.submissions), done: false };
+        loop {
+            let mut list = self.submissions.next();
+            match list.len() {
+                0 => break,
+                1 => {
+                    let Waits { body, span, answer, .. } = list.remove(0);
+                    let body = Value::Object(body);
+                    let sent = self.post::<Submitted>("/v1/executions", &body, Duration::ZERO).instrument(span).await;
+                    // A caller that has gone needs no answer.
+                    let _ = answer.send(sent.map(|one| (one.execution_id, one.duplicate)));
+                }
+                _ => self.send_many(list).await,
+            }
+        }
+        sending.done = true;
+    }
+
+    async fn send_many(&self, list: Vec<Waits>) {
+        let mut lines = Vec::new();
+        let mut callers = Vec::with_capacity(list.len());
+        for Waits { mut body, span, answer, .. } in list {
+            // Each continues the trace it was made in.
+            if let Some(trace) = span.in_scope(crate::trace::current) {
+                body.entry("trace_parent").or_insert_with(|| trace.into());
+            }
+            serde_json::to_writer(&mut lines, &body).expect("a body is JSON");
+            lines.push(b'\n');
+            callers.push(answer);
+        }
+        let path = "/v1/executions:batch";
+        let sent = self.send(Method::POST, path, Some(lines), Duration::ZERO).await;
+        let answers = sent.and_then(|(_, body)| {
+            let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            let answers: Vec<Line> = lines.map(|line| read(path, line)).collect::<Result<_, _>>()?;
+            if answers.len() == callers.len() {
+                return Ok(answers);
+            }
+            let detail = format!("{path} answered {} lines of {}", answers.len(), callers.len());
+            Err(EngineError::Transport { kind: TransportKind::Defect, detail }.into())
+        });
+        match answers {
+            Ok(answers) => {
+                for (caller, line) in callers.into_iter().zip(answers) {
+                    let _ = caller.send(match line {
+                        Line::Submitted(one) => Ok((one.execution_id, one.duplicate)),
+                        Line::Refused { error } => Err(of_item(error)),
+                    });
+                }
+            }
+            Err(error) => {
+                for caller in callers {
+                    let _ = caller.send(Err(error.again()));
+                }
+            }
+        }
+    }
+}
