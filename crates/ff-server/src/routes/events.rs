@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::form::Form;
+use crate::form::{Form, ServerSentEvent};
 use crate::metrics::Held;
 use crate::openapi::{Described, vocabulary};
 use crate::problem::{Answer, Problem};
@@ -83,7 +83,7 @@ impl Further {
     get,
     path = "/v1/events",
     params(EventsQuery, LastEventId),
-    responses((status = 200, content((String = "text/event-stream"), (String = "application/x-ndjson")))),
+    responses((status = 200, content((ServerSentEvent = "text/event-stream"), (String = "application/x-ndjson")))),
     extensions(("x-ff-codes" = json!("cursor_expired")), ("x-ff-item" = json!("EventShape"))),
 )]
 async fn events(

@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use utoipa_axum::routes;
 
 use crate::app::{App, Id};
-use crate::form::Form;
+use crate::form::{Form, ServerSentEvent};
 use crate::openapi::Described;
 use crate::problem::{Answer, Problem};
 use crate::query::{LastEventId, Query};
@@ -43,7 +43,7 @@ enum Reader {
     get,
     path = "/v1/executions/{id}/stream",
     params(Id, TailQuery, LastEventId),
-    responses((status = 200, content((String = "text/event-stream"), (String = "application/x-ndjson")))),
+    responses((status = 200, content((ServerSentEvent = "text/event-stream"), (String = "application/x-ndjson")))),
     extensions(("x-ff-codes" = json!("execution_not_found")), ("x-ff-item" = json!("StreamLine"))),
 )]
 async fn tail(

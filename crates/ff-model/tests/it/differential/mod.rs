@@ -208,6 +208,7 @@ impl Pair<'_> {
         match made {
             other::Made::Call(invocation) => self.both(*invocation, sum),
             other::Made::Acknowledge { now } => {
+                self.flush(sum)?;
                 let count = rng.random_range(0..3);
                 let on = |dump: Dump| match dump.get("ff:outbox:{w}") {
                     Some(DumpValue::Stream(entries)) => entries.iter().take(count).map(|(id, _)| id.clone()).collect(),
