@@ -15,7 +15,7 @@ use std::time::Instant;
 use ff_conformance::{Kind, Store as Server};
 use ff_model::store::Store;
 use ff_script::dump::{Dump, DumpValue};
-use ff_script::generated::FUNCTIONS;
+use ff_script::generated::{DescribeExecution, DescribeExecutionReply, FUNCTIONS, ListExecutions, ListExecutionsReply};
 use ff_script::wire::{write_bytes, write_map_len};
 use ff_script::{HostError, Invocation, Library};
 use ff_testkit::tier::is_sampled;
@@ -86,6 +86,26 @@ fn every_function_has_a_row() {
     let covered: BTreeSet<&str> = rows().iter().map(|row| row.invocation.function).collect();
     let missing: Vec<_> = FUNCTIONS.iter().filter(|name| !covered.contains(*name)).collect();
     assert!(missing.is_empty(), "no row for {missing:?}");
+}
+
+#[test]
+fn a_list_says_of_each_execution_what_the_library_says_of_it() {
+    let store = staged();
+    let ListExecutionsReply::Page { items, more, .. } =
+        store.call(&ListExecutions::new(1_000), NOW).expect("executions can be listed");
+    assert!(!more && items.len() > 20, "{} executions", items.len());
+    let mut states = BTreeSet::new();
+    for summary in items {
+        let described = store.call(&DescribeExecution { execution_id: summary.execution_id }, NOW);
+        let DescribeExecutionReply::Found { execution } = described.expect("it is there");
+        // The library derives the state of what is described; a list hands out stored bytes, and Rust derives it.
+        let listed = (summary.state, summary.phase, summary.blocking_reason, summary.outcome, summary.priority);
+        let known =
+            (execution.state, execution.phase, execution.blocking_reason, execution.outcome, execution.priority);
+        assert_eq!(listed, known, "{}", summary.execution_id);
+        states.insert(summary.state.as_str());
+    }
+    assert!(states.len() >= 6, "only {states:?}");
 }
 
 #[test]
