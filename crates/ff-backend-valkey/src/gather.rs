@@ -17,6 +17,8 @@ const OUT_MAX: usize = 16;
 const WAY_PER_LIST: Duration = Duration::from_micros(400);
 /// The part of a list that is kept for each kind of work that waits, and the most that background work takes.
 const SHARE: usize = LIST_MAX / 4;
+/// How many lists go before an operation that is heavier than its share.
+const PASSED_OVER_MAX: usize = 3;
 /// What may wait for one place; beyond it the store counts as unavailable.
 const WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -65,6 +67,8 @@ struct Line {
     background: VecDeque<Job>,
     bytes: usize,
     out: usize,
+    /// Lists that went while an operation heavier than a share waited.
+    passed_over: usize,
 }
 
 impl Line {
@@ -86,18 +90,17 @@ impl Line {
 
     /// The next list. What waits longer than the deadline is answered instead of sent, and callers that have gone are left out.
     fn next(&mut self, deadline: Duration) -> Vec<Job> {
-        let mut list = List::default();
-        let kept_for = |queue: &VecDeque<Job>| {
-            let mut weight = 0;
-            queue
-                .iter()
-                .map_while(|job| {
-                    weight += job.invocation.terms.weight;
-                    (weight <= SHARE).then_some(weight)
-                })
-                .last()
-                .unwrap_or(0)
-        };
+        let mut filling = Filling::default();
+        // An operation heavier than its share fits into no list that has begun: it goes alone once it was passed over often enough.
+        let is_heavy = |queue: &VecDeque<Job>| queue.front().is_some_and(|job| job.invocation.terms.weight > SHARE);
+        if is_heavy(&self.others) || is_heavy(&self.background) {
+            self.passed_over += 1;
+        }
+        if self.passed_over > PASSED_OVER_MAX {
+            self.passed_over = 0;
+            let queue = if is_heavy(&self.others) { &mut self.others } else { &mut self.background };
+            self.bytes -= filling.take_from(queue, 0, deadline);
+        }
         let for_background = kept_for(&self.background);
         let for_others = kept_for(&self.others) + for_background;
         for (queue, weight_max) in [
@@ -105,24 +108,38 @@ impl Line {
             (&mut self.others, LIST_MAX - for_background),
             (&mut self.background, LIST_MAX),
         ] {
-            self.bytes -= list.fill(queue, weight_max, deadline);
+            self.bytes -= filling.take_from(queue, weight_max, deadline);
         }
         // The writes of one partition go to the store together.
-        list.jobs.sort_by_key(|job| job.invocation.route);
-        list.jobs
+        filling.jobs.sort_by_key(|job| job.invocation.route);
+        filling.jobs
     }
 }
 
+/// The weight that a list keeps for what waits in this queue: a share at most.
+fn kept_for(queue: &VecDeque<Job>) -> usize {
+    let mut kept = 0;
+    for job in queue {
+        let weight = kept + job.invocation.terms.weight;
+        if weight > SHARE {
+            break;
+        }
+        kept = weight;
+    }
+    kept
+}
+
+/// A list that is being put together.
 #[derive(Default)]
-struct List {
+struct Filling {
     jobs: Vec<Job>,
     weight: usize,
     bytes: usize,
 }
 
-impl List {
-    /// Takes jobs from a queue until the list weighs this much. Returns the bytes that left the queue.
-    fn fill(&mut self, queue: &mut VecDeque<Job>, weight_max: usize, deadline: Duration) -> usize {
+impl Filling {
+    /// Takes jobs from a queue until the list weighs this much; one always fits into an empty list. Returns the bytes that left the queue.
+    fn take_from(&mut self, queue: &mut VecDeque<Job>, weight_max: usize, deadline: Duration) -> usize {
         let mut taken = 0;
         // Background work takes its share and no more, whatever room is left.
         let mut share = SHARE;
@@ -347,5 +364,26 @@ mod tests {
         assert!(gather.next(PLACE, 1, Duration::ZERO).is_empty());
         let answer = answered.try_recv().expect("it is answered");
         assert!(matches!(answer, Err(HostError::Unavailable { .. })), "{answer:?}");
+    }
+
+    #[test]
+    fn a_heavy_operation_is_not_passed_over_for_good() {
+        let gather = Gather::new();
+        let heavy = Terms { weight: LIST_MAX, ..Terms::default() };
+        let (claim, _answered) = job_of("ff_submit_execution", 1, heavy);
+        gather.queue([(PLACE, claim)]);
+        let mut kept = Vec::new();
+        for lists in 0.. {
+            assert!(lists <= PASSED_OVER_MAX, "it waits behind {lists} lists");
+            for _ in 0..LIST_MAX {
+                let (end, answered) = job_of("ff_complete_execution", 1, Terms::default());
+                gather.queue([(PLACE, end)]);
+                kept.push(answered);
+            }
+            let list = gather.next(PLACE, 1, SOON).remove(0);
+            if list.iter().any(|job| job.invocation.terms.weight == LIST_MAX) {
+                break;
+            }
+        }
     }
 }

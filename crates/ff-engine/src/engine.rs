@@ -75,7 +75,7 @@ impl Engine {
         let mut looks_after = None;
         if options.background {
             let clock = Clock::default();
-            // Nobody waits for these: they leave most of each list to those who do.
+            // No caller waits for background work: it leaves three quarters of each list to calls that have one.
             let background = client.in_background();
             let (owned, owners) = share::start(client.clone(), server_id, readers.clone(), &mut tasks, stop.clone());
             timers::start(background.clone(), clock, owners.clone(), options.sweep_every, &mut tasks, stop.clone());

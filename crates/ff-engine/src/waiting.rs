@@ -21,7 +21,7 @@ struct Waiters {
     carried: HashMap<ExecutionId, usize>,
 }
 
-/// What those who wait for one execution are told.
+/// What the waiters of one execution are told.
 #[derive(Default)]
 struct Told {
     notify: Notify,
@@ -102,7 +102,8 @@ impl Waiting {
         }
     }
 
-    /// This process is about to complete executions: whoever waits for one of them here is told by what becomes of that.
+    /// This process sends completions of these executions. Their waiters in this process hear the outcome from the store's reply, not
+    /// from its announcement.
     #[must_use]
     pub fn carry(self: &Arc<Self>, executions: impl IntoIterator<Item = ExecutionId>) -> Completing {
         let executions: Vec<ExecutionId> = executions.into_iter().collect();
@@ -114,7 +115,7 @@ impl Waiting {
         Completing { waiting: Arc::clone(self), executions }
     }
 
-    /// An execution was completed: whoever waits for it here needs not ask the store.
+    /// An execution was completed: its waiters in this process get the outcome without a call.
     fn completed(&self, call: &CompleteExecution) {
         let waiters = self.lock();
         let Some((_, told)) = waiters.by_execution.get(&call.execution_id) else { return };
@@ -153,7 +154,7 @@ impl Waiting {
     }
 }
 
-/// Completions on their way to the store. When it is dropped, whoever waits for one of which nothing was said looks for itself.
+/// Completions on their way to the store. Dropping it wakes the waiters of those that were not completed, and they ask the store.
 pub struct Completing {
     waiting: Arc<Waiting>,
     executions: Vec<ExecutionId>,

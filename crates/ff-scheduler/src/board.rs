@@ -85,7 +85,7 @@ const LEARNED_MAX: usize = 10_000;
 struct Waiter {
     worker: String,
     sights: Vec<Sight>,
-    /// What it would claim; whoever submits something for it can claim on its behalf.
+    /// What it would claim: a submission can make this claim on its behalf.
     wish: Option<Wish>,
     sent: oneshot::Sender<Sent>,
 }
@@ -321,7 +321,7 @@ impl Board {
         }
     }
 
-    /// Takes a waiter out of the line for something that is about to be submitted there, if one covers it and nobody asks there already.
+    /// Takes a waiter out of the line for a submission to this partition. None when no waiter covers it, or a claim is out there.
     pub fn meet(&mut self, lane: &str, requires: &[String], partition: u16) -> Option<Met> {
         let covers = |sight: &Sight| {
             sight.lane == lane && requires.iter().all(|token| sight.capabilities.binary_search(token).is_ok())
@@ -338,8 +338,8 @@ impl Board {
         Some(Met { errand, wish: waiter.wish?, sent: waiter.sent })
     }
 
-    /// An errand to a partition that nothing was announced of: what ends there may make something ready. None when the lane is known to
-    /// be limited, or somebody is asking there already.
+    /// An errand to a partition of which nothing was announced: an end there may make something ready. None when the lane is limited,
+    /// or a claim is out there.
     pub fn look_in(&mut self, sight: &Sight, partition: u16) -> Option<Errand> {
         if self.gates.contains_key(&sight.lane) {
             return None;

@@ -32,8 +32,8 @@ pub struct Client {
 #[derive(Default)]
 pub struct List(Vec<Result<Invocation, Error>>);
 
-/// Where an operation stands in a [`List`].
-pub struct Place<C>(usize, PhantomData<fn() -> C>);
+/// An operation of a [`List`]: what its answer is taken by.
+pub struct Asked<C>(usize, PhantomData<fn() -> C>);
 
 /// The answers to a [`List`], each to be taken once.
 #[derive(Default)]
@@ -41,16 +41,16 @@ pub struct Answers(Vec<Option<Result<Vec<u8>, Error>>>);
 
 impl List {
     /// Adds an operation. One whose arguments are out of bounds is answered without being sent.
-    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Place<C> {
+    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Asked<C> {
         self.0.push(client.invocation(route, call, false));
-        Place(self.0.len() - 1, PhantomData)
+        Asked(self.0.len() - 1, PhantomData)
     }
 }
 
 impl Answers {
     /// What became of an operation; asked for a second time, nothing is known of it any more.
-    pub fn take<C: Call>(&mut self, place: Place<C>) -> Result<C::Reply, Error> {
-        let answer = self.0.get_mut(place.0).and_then(Option::take);
+    pub fn take<C: Call>(&mut self, asked: Asked<C>) -> Result<C::Reply, Error> {
+        let answer = self.0.get_mut(asked.0).and_then(Option::take);
         let bytes = answer.unwrap_or(Err(Error::Host(HostError::Closed)))?;
         Ok(read_reply::<C>(&bytes)?.0)
     }
@@ -162,9 +162,9 @@ impl Client {
     /// Runs one function many times, in this order and in as few calls of the store as they fit into; each is answered on its own.
     pub async fn call_all<C: Call>(&self, calls: &[(Route, C)]) -> Vec<Result<C::Reply, Error>> {
         let mut list = List::default();
-        let places: Vec<Place<C>> = calls.iter().map(|(route, call)| list.add(self, *route, call)).collect();
+        let asked: Vec<Asked<C>> = calls.iter().map(|(route, call)| list.add(self, *route, call)).collect();
         let mut answers = self.run(list).await;
-        places.into_iter().map(|place| answers.take(place)).collect()
+        asked.into_iter().map(|one| answers.take(one)).collect()
     }
 
     /// Runs operations of any functions, in this order and in as few calls of the store as they fit into.

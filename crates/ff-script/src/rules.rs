@@ -1,7 +1,6 @@
 //! The bounds of contracts, checked before a call leaves the process: same rules and same words as `lua/lib/check.lua`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use ff_core::error::Detail;
 use ff_core::{EngineError, ErrorCode};
@@ -321,14 +320,6 @@ fn class_has(class: u8, byte: u8) -> bool {
         b'c' => byte.is_ascii_control(),
         b'u' => byte.is_ascii_uppercase(),
         literal => literal == byte,
-    }
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.field.strip_prefix('.').unwrap_or(&self.field))?;
-        f.write_char(' ')?;
-        f.write_str(&self.text)
     }
 }
 

@@ -376,7 +376,7 @@ impl Backend for Direct {
         let carried = self.engine.waiting().carry(ends.iter().map(|end| end.lease.execution_id));
         let client = self.operations().client();
         let mut list = List::default();
-        let places: Vec<_> = calls.iter().map(|(route, call)| list.add(client, *route, call)).collect();
+        let asked: Vec<_> = calls.iter().map(|(route, call)| list.add(client, *route, call)).collect();
         let (mut answers, claimed) = match take {
             None => (client.run(list).await, Ok(Vec::new())),
             Some(Take { lanes, max, request_id }) => {
@@ -388,8 +388,8 @@ impl Backend for Direct {
             tracing::debug!(%error, "a claim that went along with results failed");
             Vec::new()
         });
-        let answers = calls.iter().zip(places).map(|((_, call), place)| {
-            let reply = answers.take(place);
+        let answers = calls.iter().zip(asked).map(|((_, call), one)| {
+            let reply = answers.take(one);
             if let Ok(CompleteExecutionReply::Completed) = reply {
                 carried.completed(call);
             }

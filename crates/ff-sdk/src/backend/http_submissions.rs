@@ -24,7 +24,7 @@ const ITEMS_MAX: usize = 64;
 const BYTES_MAX: usize = 448 * 1024;
 
 /// A submission that waits for its answer.
-struct Waits {
+struct Queued {
     body: Map<String, Value>,
     /// About how many bytes it takes.
     size: usize,
@@ -35,7 +35,7 @@ struct Waits {
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Waits>,
+    waiting: VecDeque<Queued>,
     out: usize,
 }
 
@@ -57,7 +57,7 @@ impl Submissions {
     }
 
     /// The next to send; none gives the place back.
-    fn next(&self) -> Vec<Waits> {
+    fn next(&self) -> Vec<Queued> {
         let mut queue = self.lock();
         let (mut list, mut bytes) = (Vec::new(), 0);
         while list.len() < ITEMS_MAX
@@ -102,7 +102,7 @@ impl Http {
         let (answer, answered) = oneshot::channel();
         let begins = {
             let mut queue = self.submissions.lock();
-            queue.waiting.push_back(Waits { body, size, span: tracing::Span::current(), answer });
+            queue.waiting.push_back(Queued { body, size, span: tracing::Span::current(), answer });
             let begins = queue.out < OUT_MAX;
             queue.out += usize::from(begins);
             begins
@@ -123,7 +123,7 @@ impl Http {
             match list.len() {
                 0 => break,
                 1 => {
-                    let Waits { body, span, answer, .. } = list.remove(0);
+                    let Queued { body, span, answer, .. } = list.remove(0);
                     let body = Value::Object(body);
                     let sent = self.post::<Submitted>("/v1/executions", &body, Duration::ZERO).instrument(span).await;
                     // A caller that has gone needs no answer.
@@ -135,10 +135,10 @@ impl Http {
         sending.done = true;
     }
 
-    async fn send_many(&self, list: Vec<Waits>) {
+    async fn send_many(&self, list: Vec<Queued>) {
         let mut lines = Vec::new();
         let mut callers = Vec::with_capacity(list.len());
-        for Waits { mut body, span, answer, .. } in list {
+        for Queued { mut body, span, answer, .. } in list {
             // Each continues the trace it was made in.
             if let Some(trace) = span.in_scope(crate::trace::current) {
                 body.entry("trace_parent").or_insert_with(|| trace.into());

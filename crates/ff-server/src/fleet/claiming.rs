@@ -6,7 +6,7 @@ use std::time::Duration;
 use ff_core::types::{AttemptId, ExecutionId};
 use ff_engine::operations::LeaseRequest;
 use ff_scheduler::{Dispatcher, Profile};
-use ff_script::client::Place;
+use ff_script::client::Asked;
 use ff_script::generated::{ConsumeGrant, ConsumeGrantReply, Task};
 use ff_script::{Answers, Call, Client, List, Route};
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ pub struct Ends {
 
 impl Ends {
     /// Adds one.
-    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Place<C> {
+    pub fn add<C: Call>(&mut self, client: &Client, route: Route, call: &C) -> Asked<C> {
         self.count += 1;
         self.last = Some(route);
         self.list.add(client, route, call)

@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use ff_core::types::ExecutionId;
 use ff_engine::waiting::Completing;
 use ff_script::Answers;
-use ff_script::client::Place;
+use ff_script::client::Asked;
 use ff_script::generated::{CompleteExecution, CompleteExecutionReply, FailExecution};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -109,13 +109,13 @@ enum Wish {
 }
 
 /// What became of an item before the store was asked.
-enum Sent {
-    Complete(Place<CompleteExecution>, CompleteExecution),
-    Fail(Place<FailExecution>, FailExecution),
+enum Item {
+    Complete(Asked<CompleteExecution>, CompleteExecution),
+    Fail(Asked<FailExecution>, FailExecution),
     Refused(ItemAnswer),
 }
 
-impl Sent {
+impl Item {
     /// The execution it completes.
     fn completes(&self) -> Option<ExecutionId> {
         match self {
@@ -127,8 +127,8 @@ impl Sent {
     fn answer(self, app: &App, replies: &mut Answers, carried: &Completing) -> ItemAnswer {
         let (id, lease, done) = match self {
             Self::Refused(answer) => return answer,
-            Self::Complete(place, call) => {
-                let reply = replies.take(place);
+            Self::Complete(asked, call) => {
+                let reply = replies.take(asked);
                 if let Ok(CompleteExecutionReply::Completed) = reply {
                     carried.completed(&call);
                 }
@@ -136,9 +136,9 @@ impl Sent {
                 let done = reply.map(|reply| TaskDone::new(id, "completed", reply == CompleteExecutionReply::Replayed));
                 (id, call.fence.lease_id, done)
             }
-            Self::Fail(place, call) => {
+            Self::Fail(asked, call) => {
                 let id = call.execution_id;
-                (id, call.fence.lease_id, replies.take(place).map(|reply| failed(id, reply)))
+                (id, call.fence.lease_id, replies.take(asked).map(|reply| failed(id, reply)))
             }
         };
         let done = done.map_err(|error| Problem::from(error).about(id));
@@ -239,24 +239,24 @@ async fn results(
     }
     let client = app.operations.client();
     let mut ends = Ends::default();
-    let mut items_sent = Vec::with_capacity(items.len());
+    let mut asked = Vec::with_capacity(items.len());
     for item in &items {
         let wish = match body::read::<ResultBody>(item.get().as_bytes()).and_then(ResultBody::wish) {
             Ok(wish) => wish.of(&app, &caller).await,
             Err(problem) => Err(problem),
         };
-        items_sent.push(match wish {
+        asked.push(match wish {
             Ok(Wish::Complete(call)) => {
-                Sent::Complete(ends.add(client, client.route_of(&call.execution_id), &call), call)
+                Item::Complete(ends.add(client, client.route_of(&call.execution_id), &call), call)
             }
-            Ok(Wish::Fail(call)) => Sent::Fail(ends.add(client, client.route_of(&call.execution_id), &call), call),
+            Ok(Wish::Fail(call)) => Item::Fail(ends.add(client, client.route_of(&call.execution_id), &call), call),
             Err(problem) => {
                 let execution_id = serde_json::from_str::<IdOnly>(item.get()).ok().and_then(|only| only.execution_id);
-                Sent::Refused(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) })
+                Item::Refused(ItemAnswer::Refused { execution_id, problem: app.refused_item(&problem) })
             }
         });
     }
-    let carried = app.engine.waiting().carry(items_sent.iter().filter_map(Sent::completes));
+    let carried = app.engine.waiting().carry(asked.iter().filter_map(Item::completes));
     let (mut replies, claimed) = match body.claim {
         None => (client.run(ends.list).await, None),
         Some(claim) => {
@@ -264,7 +264,7 @@ async fn results(
             (replies, Some(claimed))
         }
     };
-    let results = items_sent.into_iter().map(|sent| sent.answer(&app, &mut replies, &carried)).collect();
+    let results = asked.into_iter().map(|item| item.answer(&app, &mut replies, &carried)).collect();
     drop(carried);
     let (tasks, claim_error) = match claimed {
         None => (None, None),

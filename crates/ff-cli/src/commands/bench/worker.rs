@@ -38,7 +38,7 @@ pub struct BenchWorker {
 }
 
 impl BenchWorker {
-    /// Works until whoever started it closes the input.
+    /// Works until `ff bench` closes its input.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut config = WorkerConfig::http(self.url, "bench", &self.lane, "default", &self.lane)
             .with_max_concurrent_tasks(usize::from(self.slots));

@@ -336,7 +336,7 @@ fn agreed(
 }
 
 /// The dump with the events of each partition in one entry: how they were appended depends on the lists they came in.
-fn joined(mut dump: Dump) -> Dump {
+pub fn joined(mut dump: Dump) -> Dump {
     for (key, value) in &mut dump {
         if let DumpValue::Stream(entries) = value
             && key.starts_with("ff:events:")
@@ -367,7 +367,7 @@ fn outcome(result: Result<Vec<u8>, HostError>) -> Outcome {
             while !rest.is_empty() {
                 values.push(normal(rmpv::decode::read_value(&mut rest).expect("a reply is msgpack")));
             }
-            // A short way may leave out what nobody asked for.
+            // A short way leaves out the count of calls when it was not asked for.
             while values.len() > 2 && values.last() == Some(&Value::Nil) {
                 values.pop();
             }
@@ -402,7 +402,7 @@ fn normal(value: Value) -> Value {
 }
 
 /// The dump with events and effects numbered by their position.
-fn renumbered(mut dump: Dump) -> Dump {
+pub fn renumbered(mut dump: Dump) -> Dump {
     for (key, value) in &mut dump {
         let own_clock = key.starts_with("ff:events:") || key.starts_with("ff:outbox:");
         if let DumpValue::Stream(entries) = value

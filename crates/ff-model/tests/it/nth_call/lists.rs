@@ -2,13 +2,15 @@
 
 use std::time::Instant;
 
-use ff_script::dump::{Dump, DumpValue};
+use ff_model::store::Store;
+use ff_script::dump::Dump;
 use ff_script::generated::{Submission, SubmitExecution};
 use ff_script::{HostError, Invocation};
 use ff_testkit::tier::is_sampled;
 
 use super::rows::{NOW, Row, at, id, rows};
 use super::{difference, on_all_rows, staged};
+use crate::differential::{joined, renumbered};
 
 /// One in so many pairs is tried in the quick tier.
 const PAIRS_SHARE: u64 = 150;
@@ -18,20 +20,9 @@ const FAILURES_SHARE: u64 = 40;
 /// What a host made of an operation: its answer, or that it raised.
 type Made = Result<Vec<u8>, HostError>;
 
-/// The content with the events of a partition in one entry: how they were appended depends on the lists they came in.
-fn joined(mut dump: Dump) -> Dump {
-    for (key, value) in &mut dump {
-        if let DumpValue::Stream(entries) = value {
-            let is_events = key.starts_with("ff:events:");
-            if is_events {
-                let events = entries.drain(..).flat_map(|(_, fields)| fields).flat_map(|(_, events)| events).collect();
-                entries.push((String::new(), vec![(Vec::new(), events)]));
-            }
-            // Ids follow the clock of the store, and a list has one time.
-            entries.iter_mut().enumerate().for_each(|(number, (entry, _))| *entry = number.to_string());
-        }
-    }
-    dump
+/// What the store holds, however the events came into it.
+fn content(store: &Store) -> Dump {
+    joined(renumbered(store.dump()))
 }
 
 /// The values of each answer, with their maps in order.
@@ -52,7 +43,7 @@ fn ordered(made: Vec<Made>) -> Vec<Result<Vec<Vec<u8>>, HostError>> {
 fn apart(operations: &[Invocation]) -> (Vec<Made>, Dump) {
     let store = staged();
     let made = operations.iter().map(|operation| store.send(operation.clone())).collect();
-    (made, joined(store.dump()))
+    (made, content(&store))
 }
 
 fn submission(n: u64) -> Invocation {
@@ -84,7 +75,7 @@ fn two_functions_in_one_list_do_what_they_do_one_after_the_other() {
             pair.sort_by_key(|one| one.route);
             let store = staged();
             let made = store.send_all(pair.clone());
-            let content = joined(store.dump());
+            let content = content(&store);
             let (expected, otherwise) = apart(&pair);
             assert_eq!(ordered(made), ordered(expected), "{}, then {}", first.name, second.name);
             assert!(
@@ -127,7 +118,7 @@ fn a_command_that_fails_in_a_list_fails_one_operation_and_the_others_stand() {
             let standing: Vec<Invocation> =
                 (0..list.len()).filter(|place| !failed.contains(place)).map(|place| list[place].clone()).collect();
             let (_, expected) = apart(&standing);
-            let content = joined(store.dump());
+            let content = content(&store);
             assert!(
                 content == expected,
                 "{}: {failed:?} failed at command {n}:{}",
