@@ -260,10 +260,14 @@ impl Pair<'_> {
         pairs.iter_mut().flatten().for_each(|one| one.count_calls = false);
         // Only the calls of one partition keep their order in a list.
         pairs.sort_by_key(|[one, _]| one.route);
-        let list: Vec<Invocation> = pairs.iter().map(|[here, _]| here.clone()).collect();
         let in_lists = match self.mode {
-            Mode::Lists { embedded: true } => self.embedded.send_all(list),
-            _ => self.runtime.block_on(self.server.host().run(list)),
+            Mode::Lists { embedded: true } => {
+                self.embedded.send_all(pairs.iter().map(|[here, _]| here.clone()).collect())
+            }
+            _ => {
+                let list = pairs.iter().map(|[_, there]| there.clone()).collect();
+                self.runtime.block_on(self.server.host().run(list))
+            }
         };
         let mut last = None;
         for ([here, there], listed) in pairs.into_iter().zip(in_lists) {
